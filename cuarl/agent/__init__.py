@@ -1,0 +1,1 @@
+"""Agents: from task and screen to one action."""

@@ -1,0 +1,1 @@
+"""One module per model family: prompt text, parser, coordinates."""

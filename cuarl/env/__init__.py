@@ -1,0 +1,1 @@
+"""Environments: the devices that agents act on."""

@@ -1,0 +1,69 @@
+"""The environment seam: one device, one episode, single use.
+
+Actions and observations are in pixels of the shown screenshot; an implementation maps them to its device's units. What
+a backend cannot do is declared in ``capabilities``, so that it fails before anything starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from cuarl.tasks.task import TaskInstance
+from cuarl.types import Action, Observation, StepResult
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What an environment can do."""
+
+    actions: frozenset[str]
+    """Kinds of ``types.Action`` that it carries out; any other is rejected with ``info["rejected"]``."""
+    state: bool = False
+    """``state()`` gives what validators need."""
+    exact_reset: bool = False
+    """The same task and seed give the same pixels."""
+    oracle: bool = False
+    """``oracle_action()`` is there."""
+    kind: str = "phone"
+    """``phone`` or ``desktop``: which action vocabulary a model is shown."""
+
+
+@runtime_checkable
+class Env(Protocol):
+    """One device for one episode. Raises ``EnvError`` for anything that is not the policy's doing."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Fixed for the life of the object."""
+        ...
+
+    async def reset(self, task: TaskInstance, seed: int) -> Observation:
+        """Set the device up for ``task`` (its preset applied) and show the first screen. Called once."""
+        ...
+
+    async def step(self, action: Action) -> StepResult:
+        """Carry out one action. An impossible one changes nothing and says so in ``info["rejected"]``."""
+        ...
+
+    async def state(self) -> Mapping[str, Any]:
+        """The device's state as nested mappings, lists and scalars, for validators; {} if it can't be read."""
+        ...
+
+    async def close(self) -> None:
+        """Release everything. Safe to call twice, and after a failure."""
+        ...
+
+
+@runtime_checkable
+class OracleEnv(Env, Protocol):
+    """An environment that knows how its tasks are solved."""
+
+    def oracle_action(self) -> Action:
+        """The next action of a solution from the present state; ``Finish`` once all checks hold."""
+        ...
+
+
+EnvFactory = Callable[[], Awaitable[Env]]
+"""Makes a fresh environment for one episode."""

@@ -1,0 +1,1 @@
+"""A simulated phone and desktop, drawn in process."""

@@ -1,0 +1,1 @@
+"""Evaluation with honest statistics."""

@@ -1,0 +1,1 @@
+"""The shipped tiny vision-language model."""

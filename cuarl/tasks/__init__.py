@@ -1,0 +1,1 @@
+"""Tasks: values, sources, filters, checks."""

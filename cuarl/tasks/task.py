@@ -1,0 +1,134 @@
+"""A task: what to do, how to set the device up, and how to tell that it is done.
+
+A ``Task`` is a template; ``instantiate(seed)`` fills its parameters and gives a ``TaskInstance``, the thing an
+environment is reset to. Field names follow the recipe's task format, so that its files load unchanged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field, PositiveInt
+
+from cuarl.types import Record
+
+Category = Literal["system", "navigation", "settings", "app", "input"]
+Difficulty = Literal["easy", "medium", "hard"]
+CATEGORIES: tuple[Category, ...] = ("system", "navigation", "settings", "app", "input")
+DIFFICULTIES: tuple[Difficulty, ...] = ("easy", "medium", "hard")
+
+_FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)(?:\.([a-z_][a-z0-9_]*))?\}")
+
+
+class Check(Record):
+    """One condition on the device's state, or on the answer (``path: answer``)."""
+
+    path: str
+    """Dotted path into the state mapping, e.g. ``network.wifi.enabled``; ``answer`` is the agent's reported text."""
+    op: Literal[
+        "equals", "not_equals", "contains", "not_contains", "icontains", "matches", "ge", "le", "between", "empty",
+        "not_empty", "has", "lacks",
+    ] = "equals"  # fmt: skip
+    """``has``/``lacks``: a list at ``path`` has (lacks) an item whose fields include those of the mapping ``value``."""
+    value: Any = None
+
+
+class TaskInstance(Record):
+    """A task with its parameters filled in: what an environment is reset to and a verdict is given on."""
+
+    task_id: str
+    goal: str
+    env: str = "phone"
+    category: Category = "system"
+    difficulty: Difficulty = "medium"
+    max_steps: PositiveInt = 10
+    preset: Mapping[str, Any] = Field(default_factory=dict)
+    """State paths and the values they start with."""
+    checks: tuple[Check, ...] = ()
+    allow: tuple[str, ...] = ()
+    """Globs of state paths that may change without being a side effect."""
+    plan: tuple[Mapping[str, Any], ...] = ()
+    """Sub-goals for the oracle where a plan can't be derived from the checks."""
+    params: Mapping[str, Any] = Field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Stable digest of everything above, hexadecimal."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Task(Record):
+    """A task as a suite declares it. ``{name}`` (or ``{name.field}``) in any text stands for a parameter."""
+
+    id: str
+    description: str
+    """The goal as the agent is told it."""
+    name: str = ""
+    difficulty: Difficulty = "medium"
+    category: Category = "system"
+    max_steps: PositiveInt = 10
+    env: str = "phone"
+    """Kind of environment it needs: ``phone``, ``desktop``, or a backend's name."""
+    validation_type: Literal["state", "screenshot", "api"] = "state"
+    validation_query: str | None = None
+    """The recipe's name of a validator, with ``expected_result``; ``checks`` say the same in full."""
+    expected_result: Any = None
+    checks: tuple[Check, ...] = ()
+    preset: Mapping[str, Any] = Field(default_factory=dict)
+    allow: tuple[str, ...] = ()
+    plan: tuple[Mapping[str, Any], ...] = ()
+    params: Mapping[str, tuple[Any, ...]] = Field(default_factory=dict)
+    """Values to draw from, by parameter name: scalars, or mappings whose fields belong together."""
+    tags: tuple[str, ...] = ()
+    prerequisites: tuple[str, ...] = ()
+    suite: str = ""
+    """Filled in by the loader."""
+
+    @property
+    def scorable(self) -> bool:
+        """Whether a verdict can be given at all."""
+        return bool(self.checks or self.validation_query)
+
+    def instantiate(self, seed: int) -> TaskInstance:
+        """Draw the parameters from ``seed`` (stable across processes and machines) and fill them in."""
+        rng = random.Random(f"{self.id}/{seed}")
+        params = {name: rng.choice(list(values)) for name, values in sorted(self.params.items())}
+        return TaskInstance(
+            task_id=self.id, goal=fill(self.description, params), env=self.env, category=self.category,
+            difficulty=self.difficulty, max_steps=self.max_steps,
+            preset={fill(k, params): fill(v, params) for k, v in self.preset.items()},
+            checks=tuple(
+                Check(path=fill(c.path, params), op=c.op, value=fill(c.value, params)) for c in self.checks
+            ),
+            allow=tuple(fill(a, params) for a in self.allow),
+            plan=tuple(fill(p, params) for p in self.plan), params=params, tags=self.tags,
+        )  # fmt: skip
+
+
+def fill(value: Any, params: Mapping[str, Any]) -> Any:
+    """Replace ``{name}`` and ``{name.field}`` in strings, at any depth; a lone placeholder keeps the value's type.
+
+    Raises KeyError for an unknown parameter.
+    """
+    if isinstance(value, str):
+        whole = _FIELD.fullmatch(value)
+        if whole:
+            return _lookup(whole, params)
+        return _FIELD.sub(lambda m: str(_lookup(m, params)), value)
+    if isinstance(value, Mapping):
+        return {fill(k, params): fill(v, params) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [fill(v, params) for v in value]
+    return value
+
+
+def _lookup(match: re.Match[str], params: Mapping[str, Any]) -> Any:
+    found = params[match[1]]
+    return found[match[2]] if match[2] else found

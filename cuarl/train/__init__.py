@@ -1,0 +1,1 @@
+"""Batches, advantages, losses, the learner and its loop."""

@@ -1,0 +1,189 @@
+"""The one record of an episode. Logs, metrics, viewer and training batches are derived from it.
+
+A ``Turn`` holds what the policy saw (prompt ids and image references, exactly as sampled), what it answered (ids and
+logprobs) and what came of it. A ``Trajectory`` is the turns of one episode and its verdict; a ``Group`` is several
+attempts at one task instance, the unit of cost and of variance reduction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field, NonNegativeInt, model_validator
+
+from cuarl.types import Action, Failure, ImageRef, ParseError, Record, StopReason, Usage
+
+SCHEMA_VERSION = 1
+
+
+class Sampled(Record):
+    """One model call, token-exact.
+
+    ``logprobs[i]`` is the natural-log probability of ``token_ids[i]`` under the distribution it was really drawn from
+    (after temperature and truncation). Lengths of ids and logprobs are equal; logprobs are absent, never filled with
+    zeros, where an endpoint does not give them.
+    """
+
+    prompt_ids: tuple[int, ...] = ()
+    """Prompt with image placeholders expanded; empty if the endpoint takes text only."""
+    images: tuple[ImageRef, ...] = ()
+    """Pictures in the window, in prompt order."""
+    token_ids: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] | None = None
+    text: str = ""
+    stop: Literal["eos", "length", "stop_string", "special_token"] = "eos"
+    temperature: float = 1.0
+    policy: str = ""
+    """Name of the policy (model or adapter) that sampled this."""
+    policy_version: int = 0
+    exact: bool = True
+    """False if ids were recovered from text: such turns are kept out of ratio-based losses."""
+
+    @model_validator(mode="after")
+    def _lengths(self) -> Sampled:
+        if self.logprobs is not None and len(self.logprobs) != len(self.token_ids):
+            raise ValueError(f"{len(self.token_ids)} token ids but {len(self.logprobs)} logprobs")
+        return self
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens and images of this call."""
+        return Usage(prompt_tokens=len(self.prompt_ids), sampled_tokens=len(self.token_ids), images=len(self.images))
+
+
+class Turn(Record):
+    """One look, one answer, one effect."""
+
+    index: NonNegativeInt
+    screenshot: ImageRef
+    """What the device showed before the action."""
+    action: Action | None = None
+    """The parsed action in pixels of ``screenshot``; None if the output was not an action."""
+    parse_error: ParseError | None = None
+    warnings: tuple[str, ...] = ()
+    """Repairs and clamps that parsing needed."""
+    rejected: str | None = None
+    """Why the environment did not carry the action out."""
+    sampled: Sampled | None = None
+    """None for scripted agents."""
+    text: Mapping[str, str] = Field(default_factory=dict)
+    """Text fields of the observation."""
+    reward: float | None = None
+    """The environment's own reward of this step, where it has one."""
+    model_s: float = 0.0
+    env_s: float = 0.0
+    settle_ms: float | None = None
+    settled: bool | None = None
+    changed: bool | None = None
+    """Whether the screen after the action differs from the one before."""
+
+
+class CheckResult(Record):
+    """One condition of a task, with the evidence."""
+
+    path: str
+    op: str
+    expected: Any = None
+    actual: Any = None
+    passed: bool
+
+
+class Verdict(Record):
+    """Whether a task is done, by the state of the device and the answer given."""
+
+    success: bool
+    score: float = Field(ge=0, le=1)
+    """Share of the checks that hold; 1.0 exactly when ``success`` and without side effects."""
+    checks: tuple[CheckResult, ...] = ()
+    side_effects: tuple[str, ...] = ()
+    """State paths that changed although the task did not ask for it."""
+    claimed: bool | None = None
+    """What the agent claimed with its Finish action; None if it never finished."""
+
+    @property
+    def false_completion(self) -> bool:
+        """The agent claimed success, and it is not so."""
+        return self.claimed is True and not self.success
+
+
+class RewardPart(Record):
+    """One term of a reward, with the reason in words."""
+
+    name: str
+    value: float
+    evidence: str = ""
+
+
+class Trajectory(Record):
+    """One episode, whole."""
+
+    schema_version: int = SCHEMA_VERSION
+    episode_id: str
+    run_id: str = ""
+    group_id: str = ""
+    attempt: NonNegativeInt = 0
+    """Position in the group."""
+    step: NonNegativeInt = 0
+    """Training step that asked for the episode; 0 elsewhere."""
+    purpose: Literal["train", "eval", "rollout"] = "rollout"
+    task_id: str
+    goal: str
+    category: str = ""
+    difficulty: str = ""
+    env: str = ""
+    agent: str = ""
+    """Name of the agent, e.g. ``oracle`` or ``qwen3-vl-mobile``."""
+    policy: str = ""
+    policy_version: int = 0
+    seed: int = 0
+    """Seed of the environment instance: the same for all attempts of a group."""
+    turns: tuple[Turn, ...] = ()
+    final_screenshot: ImageRef | None = None
+    answer: str | None = None
+    """Last text given by Answer, or the message of Finish."""
+    stop: StopReason
+    failure: Failure | None = None
+    verdict: Verdict | None = None
+    """None if there is no verdict: never read as a failure of the policy."""
+    reward: float | None = None
+    """None exactly when the episode must not be scored."""
+    reward_parts: tuple[RewardPart, ...] = ()
+    started_at: float = 0.0
+    """Unix time, seconds."""
+    wall_s: float = 0.0
+    info: Mapping[str, Any] = Field(default_factory=dict)
+
+    @property
+    def success(self) -> bool | None:
+        """The verdict, or None where there is none."""
+        return None if self.verdict is None else self.verdict.success
+
+    @property
+    def scored(self) -> bool:
+        """Whether this episode may enter rewards, advantages and success rates."""
+        return self.reward is not None
+
+    @property
+    def usage(self) -> Usage:
+        """Sum over the turns."""
+        calls = [t.sampled.usage for t in self.turns if t.sampled]
+        return Usage(
+            prompt_tokens=sum(u.prompt_tokens for u in calls),
+            sampled_tokens=sum(u.sampled_tokens for u in calls),
+            images=sum(u.images for u in calls),
+        )
+
+
+class Group(Record):
+    """Attempts at one task instance (same task, same environment seed)."""
+
+    group_id: str
+    task_id: str
+    seed: int = 0
+    trajectories: tuple[Trajectory, ...]
+
+    @property
+    def rewards(self) -> list[float | None]:
+        """Reward of each attempt; None where there is none."""
+        return [t.reward for t in self.trajectories]

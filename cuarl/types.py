@@ -1,0 +1,306 @@
+"""Leaf values that every other module shares: actions, screenshots, observations, why an episode ended.
+
+Coordinates are integer pixels of the screenshot that was shown, origin at the top left. Each model format maps its own
+coordinates to these, and each environment maps these to its device's units.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Protocol
+
+from PIL import Image
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, TypeAdapter
+
+
+class Record(BaseModel):
+    """Base of everything stored, sent or configured: immutable, and unknown fields are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+# --- actions -------------------------------------------------------------------------------------------------------
+
+
+class Click(Record):
+    """Press and release at a point: a tap on a touch screen, a mouse click elsewhere."""
+
+    kind: Literal["click"] = "click"
+    x: NonNegativeInt
+    y: NonNegativeInt
+    button: Literal["left", "right", "middle"] = "left"
+    count: Literal[1, 2, 3] = 1
+
+
+class LongPress(Record):
+    """Press, hold and release at a point."""
+
+    kind: Literal["long_press"] = "long_press"
+    x: NonNegativeInt
+    y: NonNegativeInt
+    duration_ms: PositiveInt = 600
+
+
+class Move(Record):
+    """Move the pointer without pressing."""
+
+    kind: Literal["move"] = "move"
+    x: NonNegativeInt
+    y: NonNegativeInt
+
+
+class Swipe(Record):
+    """Touch at (x, y), slide to (x2, y2), lift. Content follows the finger."""
+
+    kind: Literal["swipe"] = "swipe"
+    x: NonNegativeInt
+    y: NonNegativeInt
+    x2: NonNegativeInt
+    y2: NonNegativeInt
+    duration_ms: PositiveInt = 300
+
+
+class Drag(Record):
+    """Hold the left button along a path of two or more points."""
+
+    kind: Literal["drag"] = "drag"
+    path: Annotated[tuple[tuple[NonNegativeInt, NonNegativeInt], ...], Field(min_length=2)]
+    duration_ms: PositiveInt = 500
+
+
+class Scroll(Record):
+    """Reveal content that lies in ``direction`` ("down" shows what is further down), at a point or the screen's centre."""
+
+    kind: Literal["scroll"] = "scroll"
+    x: NonNegativeInt | None = None
+    y: NonNegativeInt | None = None
+    direction: Literal["up", "down", "left", "right"]
+    amount: PositiveInt = 300
+    unit: Literal["px", "notch"] = "px"
+
+
+class TypeText(Record):
+    """Type text into the focused field; ``submit`` presses Enter afterwards."""
+
+    kind: Literal["type"] = "type"
+    text: str
+    submit: bool = False
+
+
+class Key(Record):
+    """Press keys together (a chord), named as in xdotool: ``("ctrl", "c")``, ``("Return",)``."""
+
+    kind: Literal["key"] = "key"
+    keys: Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class Button(Record):
+    """Press a device button."""
+
+    kind: Literal["button"] = "button"
+    name: Literal["back", "home", "recents", "menu", "power", "volume_up", "volume_down", "enter"]
+
+
+class OpenApp(Record):
+    """Open an app by the name shown under its icon."""
+
+    kind: Literal["open_app"] = "open_app"
+    name: str
+
+
+class Wait(Record):
+    """Do nothing for a while."""
+
+    kind: Literal["wait"] = "wait"
+    seconds: Annotated[float, Field(ge=0, le=60)] = 1.0
+
+
+class Answer(Record):
+    """Report text to the user; the episode goes on."""
+
+    kind: Literal["answer"] = "answer"
+    text: str
+
+
+class Finish(Record):
+    """End the episode, claiming success or failure, with an optional message to the user."""
+
+    kind: Literal["finish"] = "finish"
+    success: bool = True
+    message: str = ""
+
+
+Action = Annotated[
+    Click | LongPress | Move | Swipe | Drag | Scroll | TypeText | Key | Button | OpenApp | Wait | Answer | Finish,
+    Field(discriminator="kind"),
+]
+ACTION: TypeAdapter[Action] = TypeAdapter(Action)
+ActionKind = Literal[
+    "click", "long_press", "move", "swipe", "drag", "scroll", "type", "key", "button", "open_app", "wait", "answer",
+    "finish",
+]  # fmt: skip
+
+
+class ParseError(Record):
+    """Why a model's output is not an action. It is the policy's doing, so it is data and it is scored."""
+
+    code: Literal[
+        "no_call", "bad_json", "unknown_tool", "unsupported_action", "unsupported_on_device", "missing_argument",
+        "bad_argument", "out_of_range", "special_token", "truncated",
+    ]  # fmt: skip
+    message: str = ""
+
+
+# --- screens -------------------------------------------------------------------------------------------------------
+
+
+class ImageRef(Record):
+    """Names a stored screenshot: SHA-256 of its canonical pixels (see ``Screenshot.digest``) and its size in pixels."""
+
+    digest: str
+    width: PositiveInt
+    height: PositiveInt
+
+
+class Screenshot:
+    r"""An opaque RGB picture, ``(height, width, 3) uint8``, kept raw and encoded only for the record.
+
+    ``digest`` is the SHA-256 of ``b"RGB {width}x{height}\\n"`` plus the raw pixels, so that it does not depend on an
+    encoder's version. Anything that is not RGB is converted once, here, over white (transparent parts would turn black
+    under a naive conversion; 16-bit greys would saturate).
+    """
+
+    __slots__ = ("_digest", "image")
+
+    def __init__(self, image: Image.Image) -> None:
+        self.image = image if image.mode == "RGB" else to_rgb(image)
+        self._digest: str | None = None
+
+    @classmethod
+    def decode(cls, data: bytes) -> Screenshot:
+        """Open encoded bytes (PNG, JPEG, WebP)."""
+        with Image.open(io.BytesIO(data)) as image:
+            image.load()
+            return cls(image)
+
+    @property
+    def width(self) -> int:
+        """Pixels across."""
+        return self.image.width
+
+    @property
+    def height(self) -> int:
+        """Pixels down."""
+        return self.image.height
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical pixels, hexadecimal."""
+        if self._digest is None:
+            h = hashlib.sha256(b"RGB %dx%d\n" % (self.width, self.height))
+            h.update(self.image.tobytes())
+            self._digest = h.hexdigest()
+        return self._digest
+
+    @property
+    def ref(self) -> ImageRef:
+        """The reference that records use for this picture."""
+        return ImageRef(digest=self.digest, width=self.width, height=self.height)
+
+    def png(self) -> bytes:
+        """Lossless encoding for the record (level 1: five times faster than the default, a little larger)."""
+        out = io.BytesIO()
+        self.image.save(out, "PNG", compress_level=1)
+        return out.getvalue()
+
+    def jpeg(self, quality: int = 80) -> bytes:
+        """Lossy encoding for people and slow links; never what a model was trained on."""
+        out = io.BytesIO()
+        self.image.save(out, "JPEG", quality=quality)
+        return out.getvalue()
+
+
+def to_rgb(image: Image.Image) -> Image.Image:
+    """Convert any Pillow mode to RGB over a white background."""
+    if image.mode.startswith("I;16") or image.mode == "I":
+        image = image.point(lambda v: v / 257).convert("L")
+    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+        rgba = image.convert("RGBA")
+        white = Image.new("RGBA", rgba.size, (255, 255, 255, 255))
+        return Image.alpha_composite(white, rgba).convert("RGB")
+    return image.convert("RGB")
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What an environment shows: the picture, and text fields that a backend may add (url, focused app, last error)."""
+
+    screenshot: Screenshot
+    text: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """Answer of an environment to one action. ``reward`` is None where only the verdict at the end scores."""
+
+    observation: Observation
+    reward: float | None = None
+    terminated: bool = False
+    truncated: bool = False
+    info: Mapping[str, Any] = field(default_factory=dict)
+    """May hold ``rejected`` (why the action had no effect), ``settle_ms``, ``settled``, ``changed``."""
+
+
+# --- outcomes ------------------------------------------------------------------------------------------------------
+
+
+class StopReason(StrEnum):
+    """Why an episode ended. Only FAILED and CANCELLED leave an episode without a score."""
+
+    DONE = "done"
+    ENV_DONE = "env_done"
+    MAX_TURNS = "max_turns"
+    DEADLINE = "deadline"
+    REPETITIVE_LOOP = "repetitive_loop"
+    INVALID_ACTIONS = "invalid_actions"
+    CONTEXT_FULL = "context_full"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Failure(Record):
+    """An infrastructure failure inside an episode: which boundary broke, and how. It never becomes a reward."""
+
+    boundary: Literal["env", "sampler", "agent", "reward", "rollout"]
+    kind: str
+    """Class name of the error."""
+    message: str
+    traceback: str = ""
+
+
+class Usage(Record):
+    """Tokens of one model call or a sum of them."""
+
+    prompt_tokens: NonNegativeInt = 0
+    sampled_tokens: NonNegativeInt = 0
+    images: NonNegativeInt = 0
+
+
+class Sink(Protocol):
+    """Where metrics and events go. A sink that fails warns once and never stops a run."""
+
+    def metrics(self, step: int, values: Mapping[str, float]) -> None:
+        """Record the metrics of one training step or evaluation."""
+        ...
+
+    def event(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Record that something happened (``start``, ``episode``, ``checkpoint``, ``eval``, ``done`` …)."""
+        ...
+
+    def close(self) -> None:
+        """Flush and release."""
+        ...
