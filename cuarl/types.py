@@ -169,7 +169,7 @@ class ImageRef(Record):
 class Screenshot:
     r"""An opaque RGB picture, ``(height, width, 3) uint8``, kept raw and encoded only for the record.
 
-    ``digest`` is the SHA-256 of ``b"RGB {width}x{height}\\n"`` plus the raw pixels, so that it does not depend on an
+    ``digest`` is the SHA-256 of ``b"RGB {width}x{height}\n"`` plus the raw pixels, so that it does not depend on an
     encoder's version. Anything that is not RGB is converted once, here, over white (transparent parts would turn black
     under a naive conversion; 16-bit greys would saturate).
     """
