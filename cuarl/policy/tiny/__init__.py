@@ -1,1 +1,8 @@
-"""The shipped tiny vision-language model."""
+"""The shipped tiny vision-language model: a real Qwen3-VL of a few million parameters, pre-trained on simulated screens."""
+
+from pathlib import Path
+
+
+def path() -> Path:
+    """Folder with the weights, tokenizer, settings and card, loadable by ``from_pretrained``."""
+    return Path(__file__).parent / "weights"
