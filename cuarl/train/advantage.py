@@ -1,0 +1,63 @@
+"""Group-relative advantages: how much better an attempt was than its siblings. Pure Python, no tensors.
+
+For the rewards ``r_1 … r_G`` of one group (GRPO, arXiv:2402.03300, section 4.1.2)::
+
+    A_i = (r_i − mean(r)) / (std(r) + eps)      normalise = "std"
+    A_i =  r_i − mean(r)                        normalise = "none"  (Dr. GRPO, arXiv:2503.20783)
+
+``std`` is the deviation of the group itself (divided by G, as the paper's formula reads; some libraries divide by G − 1).
+Attempts without a reward (a lost device, a crashed verifier) take no part in mean and deviation and get no advantage. A
+group whose rewards are equal has advantage exactly 0, rather than rounding dust blown up by a tiny deviation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Normalise = Literal["std", "none"]
+
+_EQUAL = 1e-9
+"""Rewards closer than this, relative to their size, are the same reward."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAdvantages:
+    """Advantages of one group with the statistics that they come from."""
+
+    advantages: tuple[float | None, ...]
+    """One for each attempt, in order; None exactly where the reward is missing."""
+    scored: int
+    """Attempts that have a reward."""
+    mean: float | None
+    """Mean reward of the scored attempts; None if there are none."""
+    std: float | None
+    """Their standard deviation (divided by their number); None if there are none."""
+    mixed: bool
+    """Whether the scored rewards differ, that is, whether the group teaches anything."""
+
+
+def group_advantages(
+    rewards: Sequence[float | None], *, normalise: Normalise = "std", eps: float = 1e-4
+) -> GroupAdvantages:
+    """Compute the advantages of one group; ``rewards[i]`` is None where there is no verdict on attempt i.
+
+    Raises ValueError for a reward that is not finite.
+    """
+    scored = [r for r in rewards if r is not None]
+    if not all(math.isfinite(r) for r in scored):
+        raise ValueError(f"rewards must be finite, got {list(rewards)}")
+    if not scored:
+        return GroupAdvantages((None,) * len(rewards), 0, None, None, mixed=False)
+    low, high = min(scored), max(scored)
+    if high - low <= _EQUAL * max(1.0, abs(low), abs(high)):
+        flat = tuple(None if r is None else 0.0 for r in rewards)
+        return GroupAdvantages(flat, len(scored), low, 0.0, mixed=False)
+    mean = math.fsum(scored) / len(scored)
+    std = math.sqrt(math.fsum((r - mean) ** 2 for r in scored) / len(scored))
+    scale = 1.0 / (std + eps) if normalise == "std" else 1.0
+    return GroupAdvantages(
+        tuple(None if r is None else (r - mean) * scale for r in rewards), len(scored), mean, std, mixed=True
+    )

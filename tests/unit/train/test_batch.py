@@ -1,0 +1,174 @@
+import itertools
+import random
+
+import pytest
+
+from cuarl.errors import TrainError
+from cuarl.train.batch import (
+    BatchConfig,
+    Row,
+    micro_batches,
+    policy_updates,
+    share_of_rank,
+    supervised_updates,
+    token_weights,
+)
+
+from .episodes import group, sampled, trajectory
+
+CENTRED = BatchConfig(advantage="none")
+EOS, OTHER_EOS, PAD = 151645, 151643, 151643
+
+
+def rows_of(lengths, episodes=None, temperature=1.0):
+    episodes = episodes or range(len(lengths))
+    return [
+        Row(e, f"e{e}", (1,) * (n - 1), (2,), (), (-1.0,), 1.0, temperature) for n, e in zip(lengths, episodes, strict=True)
+    ]  # fmt: skip
+
+
+def test_each_turn_is_a_row_with_the_ids_as_sampled_and_the_advantage_of_its_episode():
+    good = trajectory(1.0, (7, 8), (9,), episode="good")
+    (update,) = policy_updates([group(good, trajectory(0.0, (5, 5, 5), episode="bad"))], CENTRED)
+    assert [(r.name, r.token_ids, r.advantage) for r in update.rows] == [
+        ("good#0", (7, 8), 0.5),
+        ("good#1", (9,), 0.5),
+        ("bad#0", (5, 5, 5), -0.5),
+    ]
+    assert all(r.prompt_ids == (1, 2, 3) and r.logprobs == (-0.5,) * len(r.token_ids) for r in update.rows)
+    assert (update.tokens, update.episodes) == (6, 2)
+
+
+@pytest.mark.parametrize(
+    ("answer", "stop"),
+    [
+        pytest.param((5, 6, 7), "length", id="a cut-off answer gets no end token"),
+        pytest.param((5, 6, EOS), "eos", id="the end token that was sampled is learnt"),
+        pytest.param((5, 6, OTHER_EOS), "eos", id="also where it is the padding token"),
+    ],
+)
+def test_trained_ids_are_the_recorded_ones_whatever_the_end_token(answer, stop):
+    assert OTHER_EOS == PAD
+    episode = trajectory(1.0, sampled(answer, stop=stop), episode="a")
+    (update,) = policy_updates([group(episode, 0.0)], CENTRED)
+    assert update.rows[0].token_ids == answer
+
+
+def test_a_missing_reward_leaves_rows_and_denominators():
+    lost = trajectory(None, (1, 2, 3, 4), episode="lost")
+    (update,) = policy_updates([group(1.0, 0.0, lost)], CENTRED)
+    assert [r.name for r in update.rows] == ["g/0#0", "g/1#0"]
+    assert (update.tokens, update.episodes) == (4, 2)
+
+
+def test_groups_without_signal_are_dropped_but_stay_in_the_denominator():
+    groups = [group(1.0, 0.0, group_id="mixed"), group(1.0, 1.0, group_id="solved")]
+    (dropped,) = policy_updates(groups, CENTRED)
+    (kept,) = policy_updates(groups, CENTRED, keep_flat=True)
+    assert {r.name.split("/")[0] for r in dropped.rows} == {"mixed"}
+    assert len(kept.rows) == 4
+    assert {r.weight for r in dropped.rows} == {r.weight for r in kept.rows} == {1 / 8}
+
+
+def test_a_batch_without_any_signal_has_no_rows():
+    (update,) = policy_updates([group(0.1, 0.1, 0.1), group(None, None)], CENTRED)
+    assert update.rows == ()
+
+
+@pytest.mark.parametrize(("mask", "tokens"), [(False, 10), (True, 4)])
+def test_cut_off_answers_leave_the_denominator_when_masked(mask, tokens):
+    cut = trajectory(0.0, sampled((1,) * 6, stop="length"), episode="cut")
+    whole = trajectory(1.0, (1,) * 4, episode="whole")
+    (update,) = policy_updates([group(whole, cut)], BatchConfig(advantage="none", mask_truncated=mask))
+    assert update.tokens == tokens
+    assert update.rows[0].weight == 1 / tokens
+    # a loss of 1 at each kept token: 4/4 rather than 4/10
+    assert sum(len(r.token_ids) * r.weight for r in update.rows) == pytest.approx(1.0)
+
+
+def test_nothing_is_trained_when_all_answers_were_cut_off_and_masked():
+    cut = [trajectory(r, sampled((1, 2), stop="length"), episode=str(r)) for r in (0.0, 1.0)]
+    (update,) = policy_updates([group(*cut)], BatchConfig(mask_truncated=True))
+    assert (update.rows, update.tokens) == ((), 0)
+
+
+@pytest.mark.parametrize(
+    ("turn", "why"),
+    [
+        pytest.param(None, "not sampled from a policy", id="scripted"),
+        pytest.param(sampled(exact=False), "no exact token ids", id="ids from text"),
+        pytest.param(sampled(prompt=()), "no exact token ids", id="text endpoint"),
+        pytest.param(sampled(logprobs=None), "no logprobs", id="no logprobs"),
+        pytest.param(sampled(temperature=0.0), "greedily", id="greedy"),
+    ],
+)
+def test_a_turn_that_is_not_exact_is_refused_by_name(turn, why):
+    with pytest.raises(TrainError, match=why) as error:
+        policy_updates([group(trajectory(1.0, (7,), turn, episode="e17"), 0.0)], CENTRED)
+    assert "turn 1" in error.value.what
+    assert "episode e17, policy p" in str(error.value)
+
+
+def test_supervised_rows_need_ids_but_no_logprobs():
+    (update,) = supervised_updates([trajectory(1.0, sampled(logprobs=None), (9,))], BatchConfig())
+    assert [(r.token_ids, r.weight) for r in update.rows] == [((7, 8), 1 / 3), ((9,), 1 / 3)]
+    with pytest.raises(TrainError, match="no exact token ids"):
+        supervised_updates([trajectory(1.0, sampled(exact=False))], BatchConfig())
+
+
+def test_substeps_share_the_groups_out_in_turn_and_each_has_its_own_denominator():
+    groups = [group(1.0, 0.0, group_id=f"g{i}") for i in range(5)]
+    first, second = policy_updates(groups, BatchConfig(num_substeps=2))
+    assert [r.name[:2] for r in first.rows] == ["g0", "g0", "g2", "g2", "g4", "g4"]
+    assert [r.name[:2] for r in second.rows] == ["g1", "g1", "g3", "g3"]
+    assert (first.rows[0].weight, second.rows[0].weight) == (1 / 12, 1 / 8)
+
+
+def slow_reduction(losses_ET, reduction, constant):
+    """losses_ET[e][t] of each token, reduced as the papers write it."""
+    if reduction == "token":
+        flat = [x for episode in losses_ET for x in episode]
+        return sum(flat) / len(flat)
+    if reduction == "sequence":
+        return sum(sum(e) / len(e) for e in losses_ET) / len(losses_ET)
+    return sum(sum(e) / constant for e in losses_ET) / len(losses_ET)
+
+
+@pytest.mark.parametrize("reduction", ["token", "sequence", "constant"])
+def test_weights_give_the_reduction_over_episodes_of_several_turns(reduction):
+    rng = random.Random(0)
+    losses_ET = [[[rng.random() for _ in range(rng.randint(1, 5))] for _ in range(rng.randint(1, 4))] for _ in range(6)]
+    rows = [
+        Row(e, "", (1,), (2,) * len(turn), (), None, 1.0, 1.0) for e, turns in enumerate(losses_ET) for turn in turns
+    ]
+    weights = token_weights(rows, reduction, constant_tokens=7)
+    got = sum(w * sum(turn) for w, turn in zip(weights, itertools.chain(*losses_ET), strict=True))
+    flat = [list(itertools.chain(*turns)) for turns in losses_ET]
+    assert got == pytest.approx(slow_reduction(flat, reduction, 7), abs=1e-12)
+
+
+@pytest.mark.parametrize("world", [1, 2, 3, 8])
+def test_ranks_share_all_rows_without_overlap_and_keep_episodes_whole(world):
+    rows = rows_of([10, 3, 4, 9, 2, 2], episodes=[0, 0, 1, 2, 3, 3])
+    shares = [share_of_rank(rows, rank, world) for rank in range(world)]
+    assert sorted(id(r) for share in shares for r in share) == sorted(id(r) for r in rows)
+    owners = {r.episode: {i for i, share in enumerate(shares) if r in share} for r in rows}
+    assert all(len(ranks) == 1 for ranks in owners.values())
+    if world == 2:  # by hand: 13 | 9, 9 + 4, 13 | 13 + 4
+        assert [sum(map(len, share)) for share in shares] == [13 + 4, 9 + 4]
+
+
+def test_micro_batches_keep_every_row_within_the_budget():
+    rng = random.Random(0)
+    rows = rows_of([rng.randint(1, 90) for _ in range(200)])
+    batches = micro_batches(rows, 256)
+    assert all(len(b) * max(map(len, b)) <= 256 for b in batches)
+    assert sorted(id(r) for b in batches for r in b) == sorted(id(r) for r in rows)
+    padded = sum(len(b) * max(map(len, b)) for b in batches)
+    assert sum(map(len, rows)) / padded > 0.9
+    assert max(map(len, batches[0])) == max(map(len, rows))
+
+
+def test_a_row_beyond_the_budget_goes_alone_and_temperatures_do_not_mix():
+    batches = micro_batches([*rows_of([300, 10]), *rows_of([10, 10], temperature=0.5)], 64)
+    assert [[len(r) for r in b] for b in batches] == [[10, 10], [300], [10]]
