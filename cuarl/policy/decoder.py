@@ -1,0 +1,151 @@
+"""The language model of a Qwen-VL policy, run layer by layer with positions, masks and caches of our own.
+
+``generate`` and the models' own forward recompute positions and masks in Python for every token and sample, and start
+from scratch for prompts that were seen a moment ago. Here a prompt is encoded once, its keys and values are shared by
+all the rows that continue it, in sampling (``RowCache``, grown in place) as in training (``PromptCache``, which lets
+gradients through).
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+
+class Cache(Protocol):
+    """Receives the new keys and values of a layer, (rows, heads, new, size), and returns all that it may attend to."""
+
+    def update(self, keys: torch.Tensor, values: torch.Tensor, layer: int, *args: Any, **kwargs: Any) -> Any:
+        """Called once per layer and pass."""
+        ...
+
+
+class PromptCache:
+    """Keeps what a first pass over the prompts computed."""
+
+    def __init__(self) -> None:
+        self.layers: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def update(
+        self, keys: torch.Tensor, values: torch.Tensor, layer: int, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Record the keys and values of ``layer``."""
+        self.layers.append((keys, values))
+        return keys, values
+
+
+class Continuation:
+    """Prepends each row's prompt to the keys and values of its answer; differentiable."""
+
+    def __init__(self, prompts: PromptCache, prompt_of: torch.Tensor) -> None:
+        self._prompts, self._of = prompts, prompt_of
+
+    def update(
+        self, keys: torch.Tensor, values: torch.Tensor, layer: int, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Prompt and answer of each row, along the token axis."""
+        k, v = self._prompts.layers[layer]
+        return torch.cat([k[self._of], keys], dim=2), torch.cat([v[self._of], values], dim=2)
+
+
+class RowCache:
+    """Keys and values of rows being sampled, in buffers that have room for ``extra`` more tokens each.
+
+    ``length`` is the number of tokens all rows have; ``advance`` adds those of the last pass.
+    """
+
+    def __init__(self, prompts: PromptCache, prompt_of: torch.Tensor, extra: int) -> None:
+        self.length = prompts.layers[0][0].shape[2]
+        self._layers = [(_grown(k[prompt_of], extra), _grown(v[prompt_of], extra)) for k, v in prompts.layers]
+
+    def update(
+        self, keys: torch.Tensor, values: torch.Tensor, layer: int, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Write behind what is there, and return views of the whole."""
+        k, v = self._layers[layer]
+        end = self.length + keys.shape[2]
+        k[:, :, self.length : end] = keys
+        v[:, :, self.length : end] = values
+        return k[:, :, :end], v[:, :, :end]
+
+    def advance(self, tokens: int) -> None:
+        """Make the last pass's tokens part of the past."""
+        self.length += tokens
+
+    def keep(self, rows: torch.Tensor) -> None:
+        """Drop all rows but ``rows``."""
+        self._layers = [(k[rows], v[rows]) for k, v in self._layers]
+
+
+def _grown(tensor: torch.Tensor, extra: int) -> torch.Tensor:
+    rows, heads, length, size = tensor.shape
+    buffer = tensor.new_empty(rows, heads, length + extra, size)
+    buffer[:, :, :length] = tensor
+    return buffer
+
+
+class Decoder:
+    """Embeds tokens and runs the decoder layers of ``language_model``; ``head`` gives logits."""
+
+    def __init__(self, language_model: Any, head: nn.Module) -> None:
+        self.model = language_model
+        self.head = head
+        forward = inspect.signature(type(language_model.layers[0]).forward)
+        # transformers renamed the argument in 5.2x
+        self._cache_argument = "cache" if "cache" in forward.parameters else "past_key_values"
+
+    def embed(self, ids: torch.Tensor) -> torch.Tensor:
+        """(rows, tokens) ids to (rows, tokens, D)."""
+        return self.model.embed_tokens(ids)
+
+    def run(
+        self, hidden: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, cache: Cache | None = None,
+        *, image_index: torch.Tensor | None = None, deep: torch.Tensor | None = None,
+    ) -> torch.Tensor:  # fmt: skip
+        """Hidden states (rows, tokens, D) after the final norm.
+
+        ``mask`` is (rows, 1, tokens, keys) bool, True where a token may look; None means causal over the tokens given.
+        ``deep`` (levels, N, D) is added at ``image_index`` (N,) of the flattened tokens behind the first layers
+        (DeepStack, arXiv:2406.04334).
+        """
+        rotary = self.model.rotary_emb(hidden, positions)
+        extra = {self._cache_argument: cache, "use_cache": True} if cache is not None else {}
+        for i, layer in enumerate(self.model.layers):
+            out = layer(hidden, attention_mask=self._as_asked(mask, hidden), position_embeddings=rotary, **extra)
+            hidden = out[0] if isinstance(out, tuple) else out
+            if deep is not None and i < deep.shape[0]:
+                flat = hidden.reshape(-1, hidden.shape[-1])
+                hidden = flat.index_add(0, image_index, deep[i].to(flat.dtype)).view_as(hidden)
+        return self.model.norm(hidden)
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """(…, D) to (…, vocabulary) float32."""
+        return self.head(hidden).float()
+
+    def _as_asked(self, mask: torch.Tensor | None, hidden: torch.Tensor) -> torch.Tensor | None:
+        """Eager attention adds its mask to the scores, and knows no implicit causality."""
+        if self.model.config._attn_implementation == "sdpa":
+            return mask
+        if mask is None:
+            n = hidden.shape[1]
+            mask = torch.ones(n, n, dtype=torch.bool, device=hidden.device).tril()[None, None]
+        zero = torch.zeros((), dtype=hidden.dtype, device=hidden.device)
+        return torch.where(mask, zero, torch.finfo(hidden.dtype).min)
+
+
+def causal_mask(mask: torch.Tensor) -> torch.Tensor:
+    """(rows, 1, L, L) bool from (rows, L): earlier real tokens; padding sees itself, since an empty row has no softmax."""
+    length = mask.shape[1]
+    causal = torch.ones(length, length, dtype=torch.bool, device=mask.device).tril()
+    itself = torch.eye(length, dtype=torch.bool, device=mask.device)
+    return ((causal & mask[:, None, :]) | itself)[:, None]
+
+
+def continuation_mask(prompt_mask: torch.Tensor, tokens: int) -> torch.Tensor:
+    """(rows, 1, tokens, L + tokens) bool: all real prompt tokens (rows, L), then the answer's own past."""
+    rows = prompt_mask.shape[0]
+    own = torch.ones(tokens, tokens, dtype=torch.bool, device=prompt_mask.device).tril().expand(rows, -1, -1)
+    return torch.cat([prompt_mask[:, None].expand(-1, tokens, -1), own], dim=2)[:, None]

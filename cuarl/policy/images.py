@@ -1,0 +1,113 @@
+"""Screenshots to patches, exactly as the model's own image processor makes them, but in bulk.
+
+Qwen's processors resize to whole tokens, rescale, normalise and cut into patches. Every step after the resize maps one
+8-bit value to one float, so a table of 256 values per channel, computed by the processor itself, gives the same bits
+at a fraction of the cost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from cuarl.types import Screenshot
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A picture's patches: rows, columns, and patches of a token's side."""
+
+    rows: int
+    cols: int
+    merge: int
+
+    @property
+    def patches(self) -> int:
+        """Number of patches."""
+        return self.rows * self.cols
+
+    @property
+    def token_rows(self) -> int:
+        """Rows of image tokens."""
+        return self.rows // self.merge
+
+    @property
+    def token_cols(self) -> int:
+        """Columns of image tokens."""
+        return self.cols // self.merge
+
+    @property
+    def tokens(self) -> int:
+        """Number of image tokens."""
+        return self.token_rows * self.token_cols
+
+
+class ImageProcessor:
+    """Wraps a Qwen image processor of transformers (the Pillow back end, so torchvision is not needed)."""
+
+    def __init__(self, processor: Any, *, min_pixels: int | None = None, max_pixels: int | None = None) -> None:
+        self.patch: int = processor.patch_size
+        self.merge: int = processor.merge_size
+        self.frames: int = processor.temporal_patch_size
+        self.min_pixels: int = min_pixels or processor.size["shortest_edge"]
+        self.max_pixels: int = max_pixels or processor.size["longest_edge"]
+        self._resample = processor.resample
+        self._table = _value_table(processor)
+
+    def resized(self, width: int, height: int) -> tuple[int, int]:
+        """Width and height in pixels that the model sees of a ``width`` x ``height`` screen.
+
+        Both become multiples of a token's side, the aspect is kept as far as possible, and the area lies within
+        ``min_pixels`` and ``max_pixels``.
+        """
+        side = self.patch * self.merge
+        if max(width, height) > 200 * min(width, height):
+            raise ValueError(f"a picture of {width}x{height} is too narrow: the aspect must be at most 200")
+        w, h = round(width / side) * side, round(height / side) * side
+        if w * h > self.max_pixels:
+            shrink = math.sqrt(width * height / self.max_pixels)
+            w, h = (max(side, math.floor(v / shrink / side) * side) for v in (width, height))
+        elif w * h < self.min_pixels:
+            grow = math.sqrt(self.min_pixels / (width * height))
+            w, h = (math.ceil(v * grow / side) * side for v in (width, height))
+        return w, h
+
+    def grid(self, width: int, height: int) -> Grid:
+        """The patches of a ``width`` x ``height`` screen."""
+        w, h = self.resized(width, height)
+        return Grid(h // self.patch, w // self.patch, self.merge)
+
+    def patches(self, screenshots: Sequence[Screenshot]) -> torch.Tensor:
+        """Pixel values (sum of patches, channels * frames * patch * patch) float32, pictures in the given order."""
+        return torch.from_numpy(np.concatenate([self._patches(s) for s in screenshots]))
+
+    def _patches(self, screenshot: Screenshot) -> np.ndarray:
+        image = screenshot.image
+        size = self.resized(image.width, image.height)
+        if size != image.size:
+            image = image.resize(size, Image.Resampling(int(self._resample)))
+        p, m = self.patch, self.merge
+        rows, cols = size[1] // p, size[0] // p
+        values = np.asarray(image).reshape(rows // m, m, p, cols // m, m, p, 3)
+        # patches in token order (token row, token column, row and column in the token), then channel, y, x
+        values = values.transpose(0, 3, 1, 4, 6, 2, 5).reshape(rows * cols, 3, p * p)
+        floats = np.stack([self._table[c][values[:, c]] for c in range(3)], axis=1)
+        # a still picture is the same frame over and over
+        return np.repeat(floats[:, :, None], self.frames, axis=2).reshape(rows * cols, -1)
+
+
+def _value_table(processor: Any) -> np.ndarray:
+    """(3, 256) float32: what the processor's rescaling and normalisation make of each 8-bit value."""
+    ramp = np.broadcast_to(np.arange(256, dtype=np.uint8), (3, 1, 256)).copy()
+    values: np.ndarray = ramp
+    if processor.do_rescale:
+        values = processor.rescale(values, processor.rescale_factor)
+    if processor.do_normalize:
+        values = processor.normalize(values, processor.image_mean, processor.image_std)
+    return np.ascontiguousarray(values[:, 0, :], dtype=np.float32)

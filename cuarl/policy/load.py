@@ -1,0 +1,170 @@
+"""Loading policies: the base, its tokenizer and image processor, and an adapter or fresh LoRA on it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cuarl.errors import CheckpointError, ConfigError, PrerequisiteError
+from cuarl.policy import tiny
+from cuarl.policy.images import ImageProcessor
+from cuarl.policy.lora import add_lora
+from cuarl.policy.model import PolicyModel
+from cuarl.policy.spec import ModelSpec
+from cuarl.policy.special import special_ids
+from cuarl.policy.vision import batch_attention
+
+FAMILIES = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
+"""Model types whose prompts and positions are understood."""
+
+
+def load_policy(spec: ModelSpec) -> PolicyModel:
+    """Load what ``spec`` says, ready to sample from and to train.
+
+    Raises ``ConfigError`` for an unknown model or a wrong combination, ``PrerequisiteError`` for a model that has to be
+    fetched or built first, ``CheckpointError`` for an adapter that can't be read.
+    """
+    source, offline = resolve(spec)
+    device = _device(spec.device)
+    common: dict[str, Any] = {"revision": spec.revision, "local_files_only": offline}
+    try:
+        tokenizer, processor, config = _companions(source, common)
+        _check_family(config, spec.model)
+        model = _weights(source, spec, device, common)
+    except (OSError, ValueError) as error:
+        raise _unreadable(spec.model, source, offline, error) from error
+    batch_attention(model.model.visual)
+    revision = getattr(model.config, "_commit_hash", None)
+    wrapped = _adapt(model, spec, revision)
+    return PolicyModel(
+        wrapped, tokenizer, ImageProcessor(processor, min_pixels=spec.min_pixels, max_pixels=spec.max_pixels),
+        special_ids(model.config, model.generation_config, tokenizer), name=spec.name or policy_name(spec),
+        revision=revision, train_vision=_trains_vision(spec, wrapped),
+    )  # fmt: skip
+
+
+def policy_name(spec: ModelSpec) -> str:
+    """A name for records: the last part of the model's, and of the adapter's."""
+    base = Path(spec.model.rstrip("/")).name
+    return f"{base}+{Path(spec.adapter.rstrip('/')).name}" if spec.adapter else base
+
+
+def resolve(spec: ModelSpec) -> tuple[str, bool]:
+    """Where to load from, and whether the network is out of bounds (a folder, or the hub client told to stay offline).
+
+    Nothing that can't be a hub id is ever looked for on the network.
+    """
+    if spec.model == "tiny":
+        folder = tiny.path()
+        if not (folder / "config.json").is_file():
+            raise PrerequisiteError("the shipped base is not built", where=str(folder), hint="cuarl model build")
+        return str(folder), True
+    folder = Path(spec.model).expanduser()
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            adapter = (folder / "adapter_config.json").is_file()
+            hint = f"--adapter {spec.model}" if adapter else None
+            raise ConfigError("this folder has no model in it (no config.json)", where=str(folder), hint=hint)
+        return str(folder), True
+    if spec.model.count("/") != 1 or spec.model.startswith((".", "/", "~")):
+        raise ConfigError(f'no model "{spec.model}"{_guess(spec.model)}', hint="cuarl model list")
+    return spec.model, _hub_offline()
+
+
+def _hub_offline() -> bool:
+    return any(os.environ.get(v, "").upper() in ("1", "TRUE", "YES", "ON") for v in _OFFLINE)
+
+
+_OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+
+
+def _guess(name: str) -> str:
+    folders = [p.name for p in Path.cwd().iterdir() if (p / "config.json").is_file()]
+    close = difflib.get_close_matches(name, ["tiny", *folders], n=1)
+    return f' (did you mean "{close[0]}"?)' if close else ""
+
+
+def _companions(source: str, common: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """Tokenizer, image processor and configuration.
+
+    Put together here because transformers' own ``AutoProcessor`` wants torchvision for Qwen's video processor.
+    """
+    from transformers import AutoConfig, AutoImageProcessor, AutoTokenizer
+
+    config = AutoConfig.from_pretrained(source, **common)
+    tokenizer = AutoTokenizer.from_pretrained(source, **common)
+    processor = AutoImageProcessor.from_pretrained(source, backend="pil", **common)
+    return tokenizer, processor, config
+
+
+def _check_family(config: Any, name: str) -> None:
+    if config.model_type not in FAMILIES:
+        raise ConfigError(
+            f'"{name}" is a {config.model_type} model, which can\'t be run in process',
+            hint=f"use one of {', '.join(FAMILIES)}, or serve it and pass --base-url",
+        )
+
+
+def _weights(source: str, spec: ModelSpec, device: torch.device, common: dict[str, Any]) -> Any:
+    from transformers import AutoModelForImageTextToText
+
+    dtype = spec.dtype if spec.dtype != "auto" or device.type != "cpu" else "float32"
+    model = AutoModelForImageTextToText.from_pretrained(
+        source, dtype=dtype, attn_implementation=spec.attention, **common
+    )
+    return model.to(device).eval()
+
+
+def _device(name: str) -> torch.device:
+    if name != "auto":
+        return torch.device(name)
+    found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    return found if found is not None else torch.device("cpu")
+
+
+def _adapt(model: Any, spec: ModelSpec, revision: str | None) -> Any:
+    """Put the adapter on, and set which parameters require gradients."""
+    if spec.adapter and spec.lora:
+        raise ConfigError("an adapter is loaded or made, not both", hint="leave out --adapter or --lora-rank")
+    if spec.train == "adapter" and not (spec.adapter or spec.lora):
+        raise ConfigError("there is no adapter to train", hint="set lora_rank, or pass --adapter or --full")
+    if spec.train == "full" and (spec.adapter or spec.lora):
+        raise ConfigError("full fine-tuning trains the base itself, without an adapter")
+    if spec.adapter:
+        model = _load_adapter(model, spec)
+    elif spec.lora:
+        model = add_lora(model, spec.lora, revision=revision)
+    if spec.train != "adapter":
+        model.requires_grad_(spec.train == "full")
+    if spec.train == "full" and not spec.train_vision:
+        model.model.visual.requires_grad_(False)
+    return model
+
+
+def _load_adapter(model: Any, spec: ModelSpec) -> Any:
+    from peft import PeftModel
+
+    folder = Path(str(spec.adapter)).expanduser()
+    if not (folder / "adapter_config.json").is_file():
+        raise CheckpointError("no adapter here (no adapter_config.json)", where=str(folder))
+    try:
+        return PeftModel.from_pretrained(model, str(folder), is_trainable=spec.train == "adapter")
+    except (OSError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"the adapter does not fit: {error}", where=str(folder)) from error
+
+
+def _trains_vision(spec: ModelSpec, model: Any) -> bool:
+    tower = (model.get_base_model() if hasattr(model, "peft_config") else model).model.visual
+    return spec.train != "nothing" and any(p.requires_grad for p in tower.parameters())
+
+
+def _unreadable(name: str, source: str, offline: bool, error: Exception) -> PrerequisiteError:
+    reason = str(error).strip().splitlines()[0]
+    if Path(source).is_dir():
+        return PrerequisiteError(f"the model can't be read: {reason}", where=source)
+    where = "the local cache (the hub client is set to stay offline)" if offline else "the model hub"
+    return PrerequisiteError(f'no model "{name}" in {where}: {reason}', hint=f"hf download {name}")

@@ -1,0 +1,125 @@
+"""A loaded policy: the model with its tokenizer, image processor and special ids, and batches for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from cuarl.errors import ConfigError
+from cuarl.policy.decoder import Decoder
+from cuarl.policy.images import ImageProcessor
+from cuarl.policy.inputs import ModelInputs, Row, Side, collate_tokens
+from cuarl.policy.render import Prompt, Renderer
+from cuarl.policy.sampler import Message, PromptTooLong
+from cuarl.policy.special import SpecialIds
+from cuarl.policy.vision import VisionTower
+
+
+class PolicyModel:
+    """One policy in this process.
+
+    ``model`` is what trains and saves (a PEFT model if there is an adapter); ``base`` is the transformers model under
+    it. ``version`` counts updates: whoever changes the weights calls ``updated()``.
+    """
+
+    def __init__(
+        self, model: Any, tokenizer: Any, images: ImageProcessor, special: SpecialIds, *, name: str,
+        revision: str | None = None, train_vision: bool = False, cache_bytes: int = 512 << 20,
+    ) -> None:  # fmt: skip
+        self.model = model
+        self.base: Any = model.get_base_model() if hasattr(model, "peft_config") else model
+        self.tokenizer = tokenizer
+        self.images = images
+        self.special = special
+        self.name = name
+        self.revision = revision
+        self.version = 0
+        self.renderer = Renderer(tokenizer, images, special)
+        self.vision = VisionTower(self.base.model.visual, images, trained=train_vision, cache_bytes=cache_bytes)
+        self.decoder = Decoder(self.base.model.language_model, self.base.lm_head)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.base.parameters()).device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the base's weights (an adapter's may differ)."""
+        return self.decoder.model.embed_tokens.weight.dtype
+
+    @property
+    def has_adapter(self) -> bool:
+        """Whether an adapter lies on the base."""
+        return self.model is not self.base
+
+    def updated(self, version: int | None = None) -> None:
+        """Say that the weights have changed: the next samples carry ``version`` (one more than before if None)."""
+        self.version = self.version + 1 if version is None else version
+        if self.vision.trained:
+            self.vision.cache.clear()
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """All parameters that are trained."""
+        return (p for p in self.model.parameters() if p.requires_grad)
+
+    @contextmanager
+    def reference(self) -> Iterator[None]:
+        """Inside, the policy is the base without its adapter; restored after an error too.
+
+        Raises ``ConfigError`` for a policy without an adapter: there is nothing to compare with.
+        """
+        if not self.has_adapter:
+            raise ConfigError(
+                "a fully fine-tuned policy keeps no reference", hint="set kl_penalty_coef=0, or train an adapter"
+            )
+        with self.model.disable_adapter():
+            yield
+
+    def render(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> Prompt | PromptTooLong:
+        """Render a conversation to the ids of a prompt (see ``Renderer.render``)."""
+        return self.renderer.render(messages, max_tokens=max_tokens)
+
+    def encode_answer(self, text: str) -> tuple[int, ...]:
+        """Ids of an answer as if it had been sampled, end of turn included: how demonstrations are tokenised."""
+        return self.renderer.encode_answer(text)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of sampled ids, without a closing end token."""
+        kept = list(ids[:-1] if ids and ids[-1] in self.special.eos else ids)
+        return str(self.tokenizer.decode(kept, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+
+    def collate(self, rows: Sequence[Row], *, padding: Side = "left") -> ModelInputs:
+        """Pad, place and encode ``rows`` into a batch on this policy's device.
+
+        ``padding`` is the side of the prompts' padding; the answers' is always the right. It changes no result. A
+        frozen vision tower runs here, without gradients and once per screenshot; a trained one runs in the scorer.
+        Raises ValueError if a row's image tokens and screenshots don't agree.
+        """
+        inputs, screens = collate_tokens(rows, self.images, self.special, padding)
+        if inputs.vision is not None:
+            if self.vision.trained:
+                seen = inputs.vision._replace(pixels=self.images.patches(screens))
+            else:
+                seen = inputs.vision._replace(features=self.vision.features(screens))
+            inputs = replace(inputs, vision=seen)
+        return inputs.to(self.device)
+
+    def embed_prompts(self, inputs: ModelInputs) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Embeddings (P, L, D) of the prompts with their pictures in place, and what deeper levels add (levels, N, D)."""
+        hidden = self.decoder.embed(inputs.prompt_ids)
+        seen = inputs.vision
+        if seen is None:
+            return hidden, None
+        features = seen.features
+        if features is None and seen.pixels is not None:
+            features = self.vision.encode(seen.pixels, seen.grids)
+        assert features is not None, "collate gives features or pixels"
+        features = features.to(hidden.dtype)
+        flat = hidden.reshape(-1, hidden.shape[-1]).index_copy(0, seen.index, features[0])
+        return flat.view_as(hidden), features[1:]

@@ -1,0 +1,114 @@
+"""Messages to token ids, as the model's own processor renders them, with past answers spliced in by their ids.
+
+The chat template gives the text around the parts. Special tokens cut that text into pieces that a tokenizer encodes
+independently of each other, so a conversation is the concatenation of encoded pieces, of image placeholders (as many as
+the picture has tokens) and of sampled ids; no answer is ever tokenised twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from cuarl.errors import AgentError
+from cuarl.policy.images import ImageProcessor
+from cuarl.policy.sampler import Message, Picture, PromptTooLong, SampledText, Text
+from cuarl.policy.special import SpecialIds
+from cuarl.types import Screenshot
+
+_SAMPLED = "\x00sampled\x00"
+"""Stands for a past answer while the template is applied; no tokenizer ever sees it."""
+
+
+class Prompt(NamedTuple):
+    """A rendered conversation: ids with image placeholders expanded, and the screenshots in prompt order."""
+
+    ids: tuple[int, ...]
+    screenshots: tuple[Screenshot, ...]
+
+
+class Renderer:
+    """Renders messages for one tokenizer and image processor; remembers what constant pieces encode to."""
+
+    def __init__(self, tokenizer: Any, images: ImageProcessor, special: SpecialIds) -> None:
+        self._tokenizer, self._images, self._special = tokenizer, images, special
+        self._end = tokenizer.convert_ids_to_tokens(special.end_of_turn)
+        image = re.escape(tokenizer.convert_ids_to_tokens(special.image))
+        self._cut = re.compile(f"({image}|{_SAMPLED}(?:{re.escape(self._end)})?)")
+        ids = (special.image, special.vision_start, special.vision_end, special.end_of_turn)
+        self._reserved = (*tokenizer.all_special_tokens, *tokenizer.convert_ids_to_tokens(list(ids)), _SAMPLED)
+        self._encode = lru_cache(maxsize=4096)(self._encode_piece)
+        self._template = lru_cache(maxsize=1024)(self._apply_template)
+
+    def render(
+        self, messages: Sequence[Message], *, max_tokens: int | None = None, answer: bool = True
+    ) -> Prompt | PromptTooLong:
+        """Render a conversation; ``answer`` opens the assistant's turn behind it.
+
+        More than ``max_tokens`` ids give a ``PromptTooLong``. Raises ``AgentError`` if a text holds special tokens.
+        """
+        pieces = self._template(tuple(_shape(m, self._reserved) for m in messages), answer)
+        parts = (p for m in messages for p in m.parts if not isinstance(p, Text))
+        ids: list[int] = []
+        screens: list[Screenshot] = []
+        for piece in pieces:
+            if isinstance(piece, tuple):
+                ids += piece
+                continue
+            part = next(parts)
+            if isinstance(part, Picture):
+                screens.append(part.screenshot)
+                tokens = self._images.grid(part.screenshot.width, part.screenshot.height).tokens
+                ids += [self._special.image] * tokens
+            elif isinstance(part, SampledText):
+                ids += self._sampled(part, ends=piece == "sampled+end")
+        if max_tokens is not None and len(ids) > max_tokens:
+            return PromptTooLong(needed=len(ids), limit=max_tokens)
+        return Prompt(tuple(ids), tuple(screens))
+
+    def _sampled(self, part: SampledText, *, ends: bool) -> tuple[int, ...]:
+        """Ids of a past answer, closed by the end of turn if the template wants one and it was not sampled."""
+        ids = self._encode(part.text) if part.token_ids is None else part.token_ids
+        closed = bool(ids) and ids[-1] in self._special.eos
+        return ids if closed or not ends else (*ids, self._special.end_of_turn)
+
+    def _apply_template(self, shape: tuple[Any, ...], answer: bool) -> tuple[tuple[int, ...] | str, ...]:
+        """The pieces of a conversation: ids of constant text, or what to fill in (``image``, ``sampled…``)."""
+        conversation = [{"role": role, "content": [dict(c) for c in content]} for role, content in shape]
+        text = self._tokenizer.apply_chat_template(conversation, tokenize=False, add_generation_prompt=answer)
+        return tuple(self._pieces(text))
+
+    def _pieces(self, text: str) -> Iterator[tuple[int, ...] | str]:
+        for piece in self._cut.split(text):
+            if piece.startswith(_SAMPLED):
+                yield "sampled+end" if piece.endswith(self._end) else "sampled"
+            elif self._cut.fullmatch(piece):
+                yield "image"
+            elif piece:
+                yield self._encode(piece)
+
+    def _encode_piece(self, text: str) -> tuple[int, ...]:
+        return tuple(self._tokenizer.encode(text, add_special_tokens=False))
+
+    def encode_answer(self, text: str) -> tuple[int, ...]:
+        """Ids of an answer as if it had been sampled, end of turn included (demonstrations)."""
+        return (*self._encode(text), self._special.end_of_turn)
+
+
+def _shape(message: Message, reserved: tuple[str, ...]) -> tuple[str, tuple[tuple[tuple[str, str], ...], ...]]:
+    """A message without its pictures and ids: hashable, and all that the chat template depends on."""
+    content: list[tuple[tuple[str, str], ...]] = []
+    for part in message.parts:
+        match part:
+            case Text(text):
+                found = next((t for t in reserved if t in text), None)
+                if found is not None:
+                    raise AgentError(f"a prompt text holds the special token {found!r}", where=repr(text[:80]))
+                content.append((("type", "text"), ("text", text)))
+            case Picture():
+                content.append((("type", "image"),))
+            case SampledText():
+                content.append((("type", "text"), ("text", _SAMPLED)))
+    return message.role, tuple(content)

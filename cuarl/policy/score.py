@@ -1,0 +1,131 @@
+"""Log-probabilities of given answers: the forward pass of training, and the proof of what was sampled.
+
+Sampling and scoring share one definition of the distribution (``distribution``): placeholders suppressed, logits
+divided by the temperature, then the softmax in float32. Logits exist for answer positions only, never for prompts.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from cuarl.policy.decoder import Continuation, PromptCache, causal_mask, continuation_mask
+from cuarl.policy.distribution import log_softmax
+from cuarl.policy.inputs import ModelInputs
+from cuarl.policy.model import PolicyModel
+
+_LOGITS_AT_ONCE = 1 << 26
+"""Logits held at a time (float32, so 256 MB); more are recomputed piece by piece in the backward pass."""
+
+
+class Scores(NamedTuple):
+    """Per answer token, (B, T) float32; 0 where ``ModelInputs.answer_mask`` is False."""
+
+    logprobs: torch.Tensor
+    entropy: torch.Tensor
+
+
+class Scorer(nn.Module):
+    """Scores answers under a policy; its parameters are the policy's, so it can be wrapped for distributed training."""
+
+    def __init__(self, policy: PolicyModel) -> None:
+        super().__init__()
+        self.model = policy.model
+        self._policy = policy
+
+    def forward(self, inputs: ModelInputs, temperature: float | torch.Tensor = 1.0) -> Scores:
+        """Natural-log probabilities of ``inputs.answer_ids``, and the entropy in nats at each of their positions.
+
+        ``temperature`` is one number, or (B,) numbers; 0 stands for 1, as in the samples drawn greedily.
+        """
+        hidden = self._answer_hidden(inputs)[inputs.answer_mask]
+        scale = torch.as_tensor(temperature, dtype=torch.float32, device=hidden.device).expand(len(inputs.prompt_of))
+        scale = torch.where(scale == 0, 1.0, scale)[:, None].expand_as(inputs.answer_ids)[inputs.answer_mask]
+        logprobs, entropy = self._score(hidden, inputs.answer_ids[inputs.answer_mask], scale)
+        empty = torch.zeros(inputs.answer_ids.shape, dtype=torch.float32, device=hidden.device)
+        where = inputs.answer_mask
+        return Scores(empty.masked_scatter(where, logprobs), empty.masked_scatter(where, entropy))
+
+    def _answer_hidden(self, inputs: ModelInputs) -> torch.Tensor:
+        """(B, T, D): the hidden state from which each answer token was drawn."""
+        policy = self._policy
+        hidden, deep = policy.embed_prompts(inputs)
+        shared = len(inputs.prompt_ids) < len(inputs.prompt_of) and not self._checkpointing()
+        return self._shared(inputs, hidden, deep) if shared else self._joined(inputs, hidden, deep)
+
+    def _checkpointing(self) -> bool:
+        """Gradient checkpointing replays layers, which a cache written on the way does not survive."""
+        return self.training and bool(self._policy.decoder.model.layers[0].gradient_checkpointing)
+
+    def _shared(self, inputs: ModelInputs, hidden: torch.Tensor, deep: torch.Tensor | None) -> torch.Tensor:
+        """Encode each distinct prompt once, then all answers behind them."""
+        decoder, cache = self._policy.decoder, PromptCache()
+        index = inputs.vision.index if inputs.vision else None
+        mask = causal_mask(inputs.prompt_mask) if inputs.padded else None
+        hidden = decoder.run(hidden, inputs.prompt_positions, mask, cache, image_index=index, deep=deep)
+        first = hidden[torch.arange(len(hidden), device=hidden.device), inputs.last][inputs.prompt_of][:, None]
+        tokens = inputs.answer_ids.shape[1] - 1
+        if tokens < 1:
+            return first
+        rest = decoder.run(
+            decoder.embed(inputs.answer_ids[:, :-1]), inputs.answer_positions[:, :, :-1],
+            continuation_mask(inputs.prompt_mask[inputs.prompt_of], tokens), Continuation(cache, inputs.prompt_of),
+        )  # fmt: skip
+        return torch.cat([first, rest], dim=1)
+
+    def _joined(self, inputs: ModelInputs, hidden: torch.Tensor, deep: torch.Tensor | None) -> torch.Tensor:
+        """One pass over prompts and answers together."""
+        decoder, of = self._policy.decoder, inputs.prompt_of
+        length, tokens = hidden.shape[1], inputs.answer_ids.shape[1]
+        index = None
+        if inputs.vision is not None and deep is not None:
+            index, feature = _repeat_pictures(inputs.vision.index, inputs.prompt_mask.shape, of, tokens - 1)
+            deep = deep[:, feature]
+        hidden = torch.cat([hidden[of], decoder.embed(inputs.answer_ids[:, :-1])], dim=1)
+        hidden = decoder.run(
+            hidden, torch.cat([inputs.prompt_positions[:, of], inputs.answer_positions[:, :, :-1]], dim=2),
+            causal_mask(torch.cat([inputs.prompt_mask[of], inputs.answer_mask[:, :-1]], dim=1)),
+            image_index=index, deep=deep,
+        )  # fmt: skip
+        steps = torch.arange(tokens, device=hidden.device)
+        at = torch.where(steps == 0, inputs.last[of, None], length - 1 + steps)
+        return hidden.gather(1, at[..., None].expand(-1, -1, hidden.shape[-1]))
+
+    def _score(
+        self, hidden: torch.Tensor, targets: torch.Tensor, scale: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """(N, D) hidden states and (N,) targets to (N,) log-probabilities and entropies, in bounded memory."""
+        vocabulary = self._policy.decoder.model.embed_tokens.num_embeddings
+        step = max(1, _LOGITS_AT_ONCE // vocabulary)
+        if len(hidden) <= step:
+            return self._score_piece(hidden, targets, scale)
+        pieces = [
+            checkpoint(self._score_piece, h, t, s, use_reentrant=False)
+            for h, t, s in zip(hidden.split(step), targets.split(step), scale.split(step), strict=True)
+        ]
+        return torch.cat([p[0] for p in pieces]), torch.cat([p[1] for p in pieces])
+
+    def _score_piece(
+        self, hidden: torch.Tensor, targets: torch.Tensor, scale: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        logits = self._policy.decoder.logits(hidden)
+        logp = log_softmax(logits, scale[:, None], self._policy.special.suppressed)
+        return logp.gather(1, targets[:, None])[:, 0], -(logp.exp() * logp).sum(1)
+
+
+def _repeat_pictures(
+    index: torch.Tensor, shape: torch.Size, prompt_of: torch.Tensor, behind: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Image tokens of repeated prompts.
+
+    ``index`` (N,) places the image tokens in flattened prompts of ``shape`` (P, L). Returns, for rows of L + ``behind``
+    tokens that repeat them as ``prompt_of`` says, the flattened places and which of the N features belongs to each.
+    """
+    feature = torch.full(shape, -1, dtype=torch.long, device=index.device)
+    feature.view(-1)[index] = torch.arange(len(index), device=index.device)
+    rows = nn.functional.pad(feature[prompt_of], (0, behind), value=-1).flatten()
+    places = (rows >= 0).nonzero()[:, 0]
+    return places, rows[places]
