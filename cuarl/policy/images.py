@@ -49,9 +49,13 @@ class Grid:
 
 
 class ImageProcessor:
-    """Wraps a Qwen image processor of transformers (the Pillow back end, so torchvision is not needed)."""
+    """Wraps a Qwen image processor of transformers (the Pillow back end, so torchvision is not needed).
+
+    ``processor`` is the wrapped one, for whoever saves a model with its companions.
+    """
 
     def __init__(self, processor: Any, *, min_pixels: int | None = None, max_pixels: int | None = None) -> None:
+        self.processor = processor
         self.patch: int = processor.patch_size
         self.merge: int = processor.merge_size
         self.frames: int = processor.temporal_patch_size
