@@ -1,0 +1,209 @@
+"""Reward functions: pure functions of a trajectory that give named parts with evidence; the reward is their sum.
+
+The five of the recipe keep its numbers, so that its experiments can be repeated; ``env`` is for environments that score
+by themselves. An episode without a verdict has no reward, whatever the function, and neither has one in which the
+infrastructure failed. A plug-in is named by its dotted path, ``package.module:function``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from itertools import pairwise
+
+from cuarl.errors import ConfigError, RewardError
+from cuarl.trajectory import RewardPart, Trajectory
+from cuarl.types import StopReason
+
+RewardFunction = Callable[[Trajectory], Sequence[RewardPart] | float | None]
+"""Parts, or one number for short; None where the episode can't be scored."""
+
+_PARSE_PENALTIES = {"unknown_tool": -1.8, "missing_argument": -1.5, "bad_argument": -1.5, "out_of_range": -1.5,
+                    "unsupported_action": -1.5, "unsupported_on_device": -1.5}  # fmt: skip
+_UNREADABLE = -2.0
+
+
+# --- the recipe's functions ----------------------------------------------------------------------------------------
+
+
+def simple(trajectory: Trajectory) -> Sequence[RewardPart] | None:
+    """1 if the task is done, else 0."""
+    if trajectory.verdict is None:
+        return None
+    done = trajectory.verdict.success
+    return (RewardPart(name="success", value=float(done), evidence=_evidence(trajectory)),)
+
+
+def completion(trajectory: Trajectory) -> Sequence[RewardPart] | None:
+    """1 if the task is done, 0.1 if the agent at least claimed so, else 0."""
+    if trajectory.verdict is None:
+        return None
+    return (_base(trajectory, done=1.0, attempted=0.1, neither=0.0),)
+
+
+def efficiency(trajectory: Trajectory) -> Sequence[RewardPart] | None:
+    """1 / 0.1 / -0.5 (done, claimed, neither), less 0.02 a turn and 0.1 an error."""
+    if trajectory.verdict is None:
+        return None
+    turns, errors = len(trajectory.turns), _parse_errors(trajectory) + _rejections(trajectory)
+    return (
+        _base(trajectory, done=1.0, attempted=0.1, neither=-0.5),
+        RewardPart(name="turns", value=-0.02 * turns, evidence=f"{turns} turns"),
+        RewardPart(name="errors", value=-0.1 * errors, evidence=f"{errors} outputs or actions without effect"),
+    )
+
+
+def shaped(trajectory: Trajectory) -> Sequence[RewardPart] | None:
+    """``completion`` plus 0.5 if the checks hold, at most 1 (the recipe's cap, which success always reaches)."""
+    if trajectory.verdict is None:
+        return None
+    base = _base(trajectory, done=1.0, attempted=0.1, neither=0.0)
+    validated = RewardPart(name="validated", value=0.5 if trajectory.verdict.success else 0.0)
+    return _capped([base, validated], 1.0)
+
+
+def comprehensive(trajectory: Trajectory) -> Sequence[RewardPart] | None:
+    """The recipe's shaped sum, from -2 to 3: see docs/rewards.md for each term.
+
+    Output that can't be read overrides everything else; a clean success within a fifth of the turns gives 3 flat.
+    """
+    verdict = trajectory.verdict
+    if verdict is None:
+        return None
+    override = _parse_override(trajectory)
+    if override is not None:
+        return (override,)
+    repeats, rejected = min(5, _repeats(trajectory)), min(5, _rejections(trajectory))
+    used = len(trajectory.turns) / _budget(trajectory)
+    if verdict.success and not repeats and not rejected and used <= 0.2:
+        return (RewardPart(name="perfect", value=3.0, evidence=f"no slip, {used:.0%} of the turns"),)
+    parts = [_outcome(trajectory)]
+    if verdict.success:
+        parts += [
+            RewardPart(name="validated", value=0.3),
+            RewardPart(name="early", value=0.05 + 0.10 * (1 - used), evidence=f"{used:.0%} of the turns used"),
+            RewardPart(name="efficiency", value=0.2 * (1 - used)),
+        ]
+    if repeats:
+        parts.append(RewardPart(name="repeats", value=-0.15 * repeats, evidence=f"{repeats} repeated actions"))
+    if rejected:
+        parts.append(RewardPart(name="rejected", value=-0.08 * rejected, evidence=f"{rejected} rejected actions"))
+    return _capped(parts, 2.8)
+
+
+def env(trajectory: Trajectory) -> Sequence[RewardPart] | None:
+    """Sum of the environment's own step rewards; None if it gave none."""
+    rewards = [t.reward for t in trajectory.turns if t.reward is not None]
+    if not rewards:
+        return None
+    return (RewardPart(name="env", value=math.fsum(rewards), evidence=f"{len(rewards)} rewarded steps"),)
+
+
+BUILTIN: dict[str, RewardFunction] = {
+    f.__name__: f for f in (simple, completion, efficiency, shaped, comprehensive, env)
+}
+
+
+# --- looking up and applying ---------------------------------------------------------------------------------------
+
+
+def get(name: str) -> RewardFunction:
+    """The built-in of that name, or the plug-in at that dotted path. Raises ConfigError."""
+    if name in BUILTIN:
+        return BUILTIN[name]
+    module, separator, attribute = name.partition(":") if ":" in name else name.rpartition(".")
+    if not separator:
+        close = get_close_matches(name, BUILTIN, n=1)
+        guess = f' (did you mean "{close[0]}"?)' if close else ""
+        raise ConfigError(
+            f'unknown reward "{name}"{guess}', hint=f"one of {', '.join(BUILTIN)}, or package.module:name"
+        )
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as e:
+        raise ConfigError(f'the reward "{name}" can\'t be imported: {e}') from e
+    if not callable(found) or inspect.isclass(found):
+        raise ConfigError(f'the reward "{name}" is no function but {type(found).__name__}')
+    return found  # type: ignore[no-any-return]
+
+
+def score(trajectory: Trajectory, function: RewardFunction) -> tuple[float | None, tuple[RewardPart, ...]]:
+    """Reward and parts of an episode; (None, ()) where it must not be scored. Raises RewardError on a bad result."""
+    if trajectory.failure is not None or trajectory.stop in (StopReason.FAILED, StopReason.CANCELLED):
+        return None, ()
+    result = function(trajectory)
+    if result is None:
+        return None, ()
+    if isinstance(result, int | float):
+        result = (RewardPart(name=getattr(function, "__name__", "reward"), value=float(result)),)
+    total = math.fsum(part.value for part in result)
+    if not math.isfinite(total):
+        raise RewardError(f"the reward is {total}", where=f"episode {trajectory.episode_id}")
+    return total, tuple(result)
+
+
+# --- terms ---------------------------------------------------------------------------------------------------------
+
+
+def _base(trajectory: Trajectory, *, done: float, attempted: float, neither: float) -> RewardPart:
+    assert trajectory.verdict is not None
+    if trajectory.verdict.success:
+        return RewardPart(name="completion", value=done, evidence=_evidence(trajectory))
+    value = attempted if trajectory.verdict.claimed else neither
+    return RewardPart(name="completion", value=value, evidence=_evidence(trajectory))
+
+
+def _outcome(trajectory: Trajectory) -> RewardPart:
+    verdict = trajectory.verdict
+    assert verdict is not None
+    if verdict.success:
+        return RewardPart(name="success", value=1.5, evidence=_evidence(trajectory))
+    if verdict.claimed:
+        return RewardPart(name="finished_wrong", value=0.3, evidence=_evidence(trajectory))
+    if trajectory.stop is StopReason.MAX_TURNS:
+        tried = len([t for t in trajectory.turns if t.action is not None]) >= 3
+        return RewardPart(name="out_of_turns", value=-0.5 + (0.1 if tried else 0.0), evidence=_evidence(trajectory))
+    return RewardPart(name="gave_up", value=-1.0, evidence=f"ended by {trajectory.stop}")
+
+
+def _parse_override(trajectory: Trajectory) -> RewardPart | None:
+    errors = [t.parse_error for t in trajectory.turns if t.parse_error is not None]
+    if not errors:
+        return None
+    worst = min(errors, key=lambda e: _PARSE_PENALTIES.get(e.code, _UNREADABLE))
+    value = _PARSE_PENALTIES.get(worst.code, _UNREADABLE)
+    return RewardPart(name="parse_error", value=value, evidence=f"{worst.code}: {worst.message}")
+
+
+def _capped(parts: list[RewardPart], cap: float) -> Sequence[RewardPart]:
+    excess = math.fsum(p.value for p in parts) - cap
+    return [*parts, RewardPart(name="cap", value=-excess, evidence=f"at most {cap:g}")] if excess > 0 else parts
+
+
+def _evidence(trajectory: Trajectory) -> str:
+    verdict = trajectory.verdict
+    assert verdict is not None
+    said = {True: "claimed success", False: "claimed failure", None: "claimed nothing"}[verdict.claimed]
+    failed = [f"{c.path} is {c.actual!r}" for c in verdict.checks if not c.passed]
+    effects = [f"side effect on {path}" for path in verdict.side_effects]
+    return "; ".join([said, *failed, *effects])
+
+
+def _parse_errors(trajectory: Trajectory) -> int:
+    return sum(t.parse_error is not None for t in trajectory.turns)
+
+
+def _rejections(trajectory: Trajectory) -> int:
+    return sum(t.rejected is not None for t in trajectory.turns)
+
+
+def _repeats(trajectory: Trajectory) -> int:
+    actions = [t.action for t in trajectory.turns]
+    return sum(a is not None and a == b for a, b in pairwise(actions))
+
+
+def _budget(trajectory: Trajectory) -> int:
+    return max(1, int(trajectory.info.get("max_turns", len(trajectory.turns) or 1)))
