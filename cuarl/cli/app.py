@@ -1,0 +1,169 @@
+"""The root of the command line: options before the command, errors, exit codes, interrupts.
+
+``main`` is the only place, next to the episode runner, that catches everything: it turns an exception into three lines
+and an exit code.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+from cuarl import __version__
+from cuarl.cli.lazy import Entry, LazyGroup
+from cuarl.cli.output import has_colour, is_terminal
+from cuarl.cli.state import STATE, Display
+from cuarl.errors import CuarlError
+from cuarl.safe_text import loggable, remember_environment
+
+INTERRUPTED = 130
+VALUE_OPTIONS = ("--log-level", "--env-file", "--display")
+FLAGS = ("--debug", "--quiet", "-q", "--verbose", "-v", "-vv")
+
+logger = logging.getLogger(__name__)
+
+
+class Commands(LazyGroup):
+    """The commands, in the order in which data flows through them."""
+
+    entries = {  # noqa: RUF012 (declared a ClassVar by the base)
+        "config": Entry("cuarl.cli.config", "Show configurations, their fields and the shipped presets."),
+    }
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich" if is_terminal(sys.stdout) else None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""\b
+Exit codes:
+  0    done, an empty listing included
+  1    failed while working
+  2    wrong usage or configuration; nothing was started
+  3    it ran, but the asked-for bar was not met
+  4    something must be installed, started or configured first
+  130  interrupted; cleaned up, and can be resumed
+
+\b
+Start with:
+  cuarl doctor
+  cuarl train --tasks settings --difficulty easy
+  cuarl monitor tail""",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"cuarl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and results only.")] = False,
+    verbose: Annotated[int, typer.Option("--verbose", "-v", count=True, help="Say more; twice for everything.")] = 0,
+    log_level: Annotated[
+        str | None, typer.Option(envvar="CUARL_LOG_LEVEL", help="debug, info, warning or error; wins over -q and -v.")
+    ] = None,
+    display: Annotated[Display, typer.Option(help="How progress is shown; auto is rich on a terminal.")] = "auto",
+    env_file: Annotated[
+        Path | None, typer.Option(help="File of environment variables, instead of the .env found upwards.")
+    ] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")] = False,
+) -> None:
+    """Train computer-use agents with reinforcement learning.
+
+    These options may also stand after the command.
+    """
+    from cuarl.cli.logs import configure
+
+    STATE.quiet, STATE.display, STATE.env_file, STATE.debug = quiet, display, env_file, debug
+    STATE.log_level = log_level or ("error" if quiet else ("info", "debug")[min(verbose, 2) - 1] if verbose else None)
+    configure(STATE.log_level or "warning")
+
+
+def main(args: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit."""
+    remember_environment()
+    # SIGTERM takes the path of Ctrl-C, so that everything is torn down and marked as with it
+    signal.signal(signal.SIGTERM, _as_interrupt)
+    code = run(hoisted(sys.argv[1:] if args is None else args))
+    sys.exit(_flushed(code))
+
+
+def run(args: Sequence[str]) -> int:
+    """Run one command and return its exit code; every error has been printed."""
+    try:
+        typer.main.get_command(app)(args, prog_name="cuarl")
+    except SystemExit as exit_:
+        code = exit_.code if isinstance(exit_.code, int) else int(bool(exit_.code))
+        if code == INTERRUPTED:
+            print("interrupted", file=sys.stderr)
+        return code
+    except CuarlError as error:
+        _show(error.what, error.where, error.hint, error)
+        return error.exit_code
+    except OSError as error:
+        _show(error.strerror or str(error), error.filename, None, error)
+    except Exception as error:
+        hint = None if STATE.debug else "run it again with --debug to see where"
+        _show(f"unexpected {type(error).__name__}: {error}", None, hint, error)
+    return 1
+
+
+def hoisted(args: Sequence[str]) -> list[str]:
+    """Move the root's options to the front, so that they may stand after the command (but not after ``--``)."""
+    front: list[str] = []
+    rest: list[str] = []
+    queue = list(args)
+    while queue:
+        arg = queue.pop(0)
+        if arg == "--":
+            rest += [arg, *queue]
+            break
+        if arg in FLAGS or arg.startswith(tuple(f"{name}=" for name in VALUE_OPTIONS)):
+            front.append(arg)
+        elif arg in VALUE_OPTIONS:
+            front += [arg, *queue[:1]]
+            del queue[:1]
+        else:
+            rest.append(arg)
+    return front + rest
+
+
+def _show(what: str, where: object, hint: str | None, error: BaseException) -> None:
+    if STATE.debug:
+        print(loggable("".join(traceback.format_exception(error))), file=sys.stderr, end="")
+    mark = "\x1b[1;31merror:\x1b[0m" if has_colour(sys.stderr) else "error:"
+    lines = [f"{mark} {what}"]
+    lines += [f"  at: {where}"] if where else []
+    lines += [f"  fix: {hint}"] if hint else []
+    lines += [f"  {note}" for note in getattr(error, "__notes__", [])]
+    print(loggable("\n".join(lines)), file=sys.stderr)
+
+
+def _as_interrupt(signum: int, frame: FrameType | None) -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def _flushed(code: int) -> int:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # the reader has gone; without this the interpreter complains once more at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code

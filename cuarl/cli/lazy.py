@@ -1,0 +1,45 @@
+"""A command group that imports a command's module only when that command runs.
+
+``cuarl --help`` and completion of command names thus need none of the heavy libraries.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+
+class Entry(NamedTuple):
+    """Where a command lives, and the line that the root help has for it."""
+
+    module: str
+    """Module with a Typer application called ``app``."""
+    help: str
+
+
+class LazyGroup(TyperGroup):
+    """Lists ``entries`` in their order; the command itself is loaded when it is resolved."""
+
+    entries: ClassVar[dict[str, Entry]] = {}
+
+    def __init__(self, **attrs: Any) -> None:
+        super().__init__(**attrs)
+        for name, entry in self.entries.items():
+            self.add_command(TyperCommand(name, help=entry.help, rich_markup_mode=self.rich_markup_mode))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Resolve as usual, did-you-mean included, then swap the placeholder for the real command."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, self._load(name) if name in self.entries else command, rest
+
+    def _load(self, name: str) -> Any:
+        app: typer.Typer = import_module(self.entries[name].module).app
+        app.rich_markup_mode = self.rich_markup_mode
+        command = typer.main.get_command(app)
+        command.name = name
+        # completion is installed for the whole of cuarl, not for one command
+        command.params = [p for p in command.params if p.name not in ("install_completion", "show_completion")]
+        return command

@@ -1,0 +1,56 @@
+"""Logging, set up once at the start of a command: to stderr, with secrets masked and lines bounded.
+
+A run adds its own log file, which keeps everything from ``info`` on whatever stderr shows.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+from cuarl.cli.output import console, is_terminal
+from cuarl.errors import ConfigError
+from cuarl.safe_text import SafeFormatter
+
+LEVELS = ("debug", "info", "warning", "error")
+
+
+class PlainFormatter(SafeFormatter):
+    """``warning: text``, as the command's own messages look."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format with the level in front, lower case."""
+        return f"{record.levelname.lower()}: {super().format(record)}"
+
+
+def configure(level: str) -> None:
+    """Show everything of at least this level on stderr, Python's warnings included. Raises ConfigError for no level."""
+    if level.lower() not in LEVELS:
+        raise ConfigError(
+            f'unknown log level "{level}"', where="--log-level or CUARL_LOG_LEVEL", hint="--log-level info"
+        )
+    root = logging.getLogger()
+    for old in list(root.handlers):
+        if getattr(old, "name", None) == "stderr":
+            root.removeHandler(old)
+    handler = _handler()
+    handler.name = "stderr"
+    handler.setLevel(level.upper())
+    root.addHandler(handler)
+    debug = level.lower() == "debug"
+    root.setLevel(logging.INFO if debug else logging.WARNING)
+    logging.getLogger("cuarl").setLevel(logging.DEBUG if debug else logging.INFO)
+    logging.captureWarnings(True)
+
+
+def _handler() -> logging.Handler:
+    if not is_terminal(sys.stderr):
+        plain = logging.StreamHandler(sys.stderr)
+        plain.setFormatter(PlainFormatter("%(message)s"))
+        return plain
+    from rich.logging import RichHandler
+
+    # shares rich's lines with progress bars, which a plain handler would tear
+    handler = RichHandler(console=console(stderr=True), show_path=False, show_time=False)
+    handler.setFormatter(SafeFormatter("%(message)s"))
+    return handler

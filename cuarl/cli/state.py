@@ -1,0 +1,43 @@
+"""What the options before the command say, for the rest of the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from cuarl.settings import Settings
+
+Display = Literal["auto", "rich", "plain", "none"]
+
+
+@dataclass(slots=True)
+class State:
+    """The options before the command."""
+
+    debug: bool = False
+    quiet: bool = False
+    display: Display = "auto"
+    env_file: Path | None = None
+    log_level: str | None = None
+    """None if neither ``--log-level``, ``-q`` nor ``-v`` was given."""
+
+
+STATE = State()
+"""One process runs one command."""
+
+
+def load_settings(**flags: Any) -> Settings:
+    """Machine facts and secrets, with the flags given on the command line on top (those that are None are left out).
+
+    Secrets in them are masked in all output from here on.
+    """
+    from cuarl.cli.logs import configure
+    from cuarl.settings import Settings
+
+    given = {name: value for name, value in flags.items() if value is not None}
+    settings = Settings.load(env_file=STATE.env_file, **given)
+    if STATE.log_level is None and settings.log_level:  # it stands in .env, which is read only now
+        configure(settings.log_level)
+    return settings

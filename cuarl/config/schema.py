@@ -1,0 +1,299 @@
+"""Every experiment field, its default and its meaning: the one source of flags, files, help and reference.
+
+The fields are flat (``group_size: 8``), and the classes below only group them into the panels of ``--help``. Names that
+the recipes of the field use are kept. Defaults suit the embedded simulator and the shipped base on a laptop; presets
+change them as a set. Rules that span several fields are in ``rules.py``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from cuarl.config import rules
+from cuarl.config.kinds import kind_of
+from cuarl.types import Record
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+def _words(value: Any) -> Any:
+    """Accept ``a,b`` for a list of words."""
+    items = value if isinstance(value, list | tuple) else [value]
+    if not all(isinstance(item, str) for item in items):
+        return value
+    return tuple(word.strip() for item in items for word in item.split(",") if word.strip())
+
+
+def _selectors(value: Any) -> Any:
+    """Accept one selector for a list of them, and source objects as objects or as text (kept as canonical JSON)."""
+    if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise ValueError(f"broken JSON: {error}") from error
+    if isinstance(value, list | tuple):
+        return tuple(selector for item in value for selector in _selectors(item))
+    return (json.dumps(value, sort_keys=True) if isinstance(value, Mapping) else value,)
+
+
+Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
+Selectors = Annotated[tuple[str, ...], BeforeValidator(_selectors)]
+
+
+class Fields(Record):
+    """One panel of experiment fields."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    panel: ClassVar[str]
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _boolean_is_no_number(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, bool) and kind_of(cls.model_fields[info.field_name or ""]).base is not bool:
+            raise ValueError(f"{str(value).lower()} is neither a number nor text; put text in quotes")
+        return value
+
+
+class TaskFields(Fields):
+    """What is practised and what is measured."""
+
+    panel = "Tasks"
+
+    tasks: Selectors = ()
+    """Tasks to practise: categories, suites, ids, globs, files, or JSON source objects; unset means every training
+    task."""
+    eval_tasks: Selectors = ()
+    """Tasks to measure on; unset means the evaluation tasks that pass the same filters."""
+    category: Words = ()
+    """Keep only these categories: system, navigation, settings, app, input."""
+    difficulty: Words = ()
+    """Keep only these difficulties: easy, medium, hard."""
+    limit: PositiveInt | None = None
+    """Keep at most this many tasks, drawn by the seed."""
+    seed: NonNegativeInt = 0
+    """Seed of everything random: task order, devices, sampling, initialisation."""
+
+
+class EnvFields(Fields):
+    """The device."""
+
+    panel = "Environment"
+
+    env: str = "sim"
+    """Environment: sim is the simulated device inside the process."""
+    profile: Literal["small", "phone", "tall"] = "small"
+    """Screen of the simulated phone: small is 192x384, phone 360x640, tall 1080x2400 pixels."""
+    clutter: Share = 0.1
+    """Share of simulated episodes with something in the way, such as a pop-up."""
+    side_effects: Literal["fail", "report"] = "fail"
+    """Whether a change that the task did not ask for fails the task, or is only reported."""
+    max_turns: PositiveInt = 20
+    """Most turns of an episode; a task's own max_steps holds where it is lower."""
+    max_task_time_seconds: PositiveFloat = 1800.0
+    """Wall-clock limit of an episode: reset, model, steps and verdict together."""
+    max_turn_time_seconds: PositiveFloat = 300.0
+    """Wall-clock limit of one turn."""
+    max_concurrent_rollouts: PositiveInt = 96
+    """Most episodes that run at the same time."""
+    max_failed_share: Share = 0.5
+    """Stop when more than this share of recent episodes failed for reasons outside the policy."""
+
+
+class ModelFields(Fields):
+    """The policy and what of it is trained."""
+
+    panel = "Model"
+
+    model_name: str = "tiny"
+    """Base model: tiny (shipped with cuarl), a folder, or a model id."""
+    load_checkpoint_path: str | None = None
+    """Checkpoint whose weights training starts from."""
+    use_lora: bool = True
+    """Train a LoRA adapter rather than all weights."""
+    lora_rank: PositiveInt = 16
+    """Rank of the adapter."""
+    lora_alpha: PositiveFloat | None = None
+    """Scale of the adapter; unset means twice the rank."""
+    lora_target_option: Literal["attention", "mlp", "attention+mlp", "all-linear", "custom"] = "attention+mlp"
+    """Layers of the language model that the adapter sits on."""
+    lora_target_modules: Words = ()
+    """Module names for lora_target_option custom."""
+    train_vision: bool = False
+    """Train the vision tower, too; its features can't be cached then."""
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """Number format of the weights; auto is float32 on a CPU and bfloat16 on a GPU."""
+    device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = "auto"
+    """Where the model runs: auto, cpu, cuda, cuda:1, mps."""
+    gradient_checkpointing: bool = False
+    """Trade a third more computing for much less activation memory."""
+
+
+class SamplingFields(Fields):
+    """How the policy is shown the task and how it answers."""
+
+    panel = "Sampling"
+
+    group_size: PositiveInt = 8
+    """Attempts at the same task instance, compared with each other."""
+    groups_per_batch: PositiveInt = 12
+    """Groups that one training step learns from."""
+    temperature: PositiveFloat = 1.0
+    """Sampling temperature of training episodes."""
+    eval_temperature: NonNegativeFloat = 1.0
+    """Sampling temperature of evaluations; 0 takes the most likely token."""
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Sample from the most likely tokens that make up this share."""
+    top_k: NonNegativeInt = 0
+    """Sample from this many most likely tokens; 0 means all."""
+    max_tokens: PositiveInt = 128
+    """Most tokens of one answer."""
+    renderer_name: str = "auto"
+    """Prompt and tool-call format; auto goes by the model."""
+    history_images: PositiveInt = 1
+    """Screenshots in the prompt, the present one included."""
+    history_turns: NonNegativeInt = 0
+    """Earlier answers in the prompt."""
+
+
+class AlgorithmFields(Fields):
+    """What is learnt from a batch."""
+
+    panel = "Algorithm"
+
+    algorithm: Literal["grpo", "sft"] = "grpo"
+    """Learn from rewards (grpo), or imitate stored episodes (sft)."""
+    reward: str = "simple"
+    """Reward: simple, completion, efficiency, shaped, comprehensive, or the dotted path of a function."""
+    advantage_normalization: Literal["std", "none"] = "std"
+    """Divide centred rewards by the group's standard deviation, or only centre them."""
+    loss_reduction: Literal["token", "sequence", "constant"] = "token"
+    """Average over all tokens of the batch, over episodes first, or divide by a constant."""
+    clip_low: Share = 0.2
+    """How far below one the probability ratio still gives a gradient."""
+    clip_high: PositiveFloat = 0.2
+    """How far above one the probability ratio still gives a gradient."""
+    kl_penalty_coef: NonNegativeFloat = 0.0
+    """Weight of the KL divergence from the base model."""
+    entropy_coef: NonNegativeFloat = 0.0
+    """Weight of an entropy bonus."""
+    max_steps_off_policy: NonNegativeInt | None = None
+    """Reserved for asynchronous training; must be unset."""
+    sft_runs: Words = ()
+    """Runs whose stored episodes sft imitates."""
+    sft_min_reward: float = 1.0
+    """Least reward of an episode that sft imitates."""
+
+
+class OptimFields(Fields):
+    """How the weights move."""
+
+    panel = "Optimisation"
+
+    max_steps: PositiveInt = 64
+    """Training steps; each collects one batch."""
+    learning_rate: PositiveFloat | None = None
+    """Peak learning rate; unset means 2e-4 with LoRA and 1e-5 without."""
+    lr_schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """Course of the learning rate after the warm-up."""
+    warmup_steps: NonNegativeInt = 0
+    """Steps over which the learning rate rises from zero."""
+    num_substeps: PositiveInt = 1
+    """Optimiser steps per batch."""
+    micro_batch_tokens: PositiveInt = 16384
+    """Most tokens, padding included, of one forward and backward pass."""
+    max_grad_norm: PositiveFloat = 1.0
+    """Gradients are scaled down to this norm."""
+    weight_decay: NonNegativeFloat = 0.0
+    """Decoupled weight decay."""
+    adam_beta1: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    """Decay of the optimiser's first moment."""
+    adam_beta2: Annotated[float, Field(ge=0, lt=1)] = 0.999
+    """Decay of the optimiser's second moment."""
+    adam_eps: PositiveFloat = 1e-8
+    """Term that keeps the optimiser's division finite."""
+
+
+class OutputFields(Fields):
+    """When to measure and to save."""
+
+    panel = "Evaluation and checkpoints"
+
+    eval_every: NonNegativeInt = 16
+    """Evaluate every so many steps; 0 means at the end only."""
+    eval_episodes: PositiveInt = 200
+    """Episodes of one evaluation."""
+    skip_baseline: bool = False
+    """Skip the evaluation before the first step."""
+    save_every: NonNegativeInt = 8
+    """Save a checkpoint every so many steps; 0 means at the end only."""
+    save_total_limit: PositiveInt | None = None
+    """Keep only this many newest checkpoints; unset keeps all."""
+
+
+# pydantic lays fields out from the last base to the first
+class ExperimentConfig(OutputFields, OptimFields, AlgorithmFields, SamplingFields, ModelFields, EnvFields, TaskFields):
+    """One experiment, whole. ``train`` reads all of it; ``rollout`` and ``eval`` read what concerns them."""
+
+    panel = "Experiment"
+
+    @model_validator(mode="after")
+    def _rules(self) -> ExperimentConfig:
+        problems = rules.problems(self)
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+    @property
+    def resumable_fields(self) -> frozenset[str]:
+        """Fields that may differ when a run is resumed: they say how long and how often, not what is learnt."""
+        fields = {
+            "eval_every", "eval_episodes", "save_every", "save_total_limit", "max_concurrent_rollouts",
+            "max_failed_share",
+        }  # fmt: skip
+        # any other schedule is stretched over all steps
+        return frozenset(fields | {"max_steps"} if self.lr_schedule == "constant" else fields)
+
+    @property
+    def effective_learning_rate(self) -> float:
+        """The learning rate, with the rule for an unset one applied."""
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return 2e-4 if self.use_lora else 1e-5
+
+    @property
+    def effective_lora_alpha(self) -> float:
+        """The adapter's scale, with the rule for an unset one applied."""
+        return self.lora_alpha if self.lora_alpha is not None else 2.0 * self.lora_rank
+
+    @property
+    def canonical_json(self) -> str:
+        """All fields, sorted, without white space: what the digest is taken of."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of ``canonical_json``, hexadecimal: equal exactly when the experiments are."""
+        return hashlib.sha256(self.canonical_json.encode()).hexdigest()
+
+
+PANELS: tuple[type[Fields], ...] = (
+    TaskFields, EnvFields, ModelFields, SamplingFields, AlgorithmFields, OptimFields, OutputFields,
+)  # fmt: skip
+"""The groups, in the order in which help and printed configurations show them."""

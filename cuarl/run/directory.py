@@ -1,0 +1,279 @@
+"""A run directory in use: made or reopened, locked while it is written, and marked with how it ended."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import shutil
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from filelock import FileLock, Timeout
+
+from cuarl.config.load import Resolved
+from cuarl.config.show import as_json
+from cuarl.errors import BarMissed, ConfigError, CuarlError, RunExists
+from cuarl.run import facts
+from cuarl.run.atomic import point, write_text
+from cuarl.run.lookup import new_name, slug
+from cuarl.run.manifest import MANIFEST, Attempt, Manifest, Status, read_manifest, write_manifest
+from cuarl.run.resume import check_resume
+from cuarl.safe_text import SafeFormatter, loggable, masked
+
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+logger = logging.getLogger(__name__)
+
+
+def utc_now() -> datetime:
+    """The time, with its zone."""
+    return datetime.now(UTC)
+
+
+class Run:
+    """A run directory. ``with`` holds its lock, logs into it, and writes how it ended into the manifest."""
+
+    def __init__(self, path: Path, *, command: Sequence[str] = (), clock: Callable[[], datetime] = utc_now) -> None:
+        """Refer to the directory at ``path``, which must have a manifest; nothing is written."""
+        self.path = path
+        self.manifest = read_manifest(path)
+        self._command, self._clock = tuple(masked(word) for word in command), clock
+        self._lock = FileLock(path / ".lock")
+        self._log: logging.FileHandler | None = None
+
+    @classmethod
+    def create(
+        cls,
+        runs_dir: Path,
+        resolved: Resolved,
+        *,
+        kind: Literal["train", "rollout", "eval"] = "train",
+        name: str | None = None,
+        overwrite: bool = False,
+        command: Sequence[str] = (),
+        clock: Callable[[], datetime] = utc_now,
+    ) -> Self:
+        """Make a run directory. Raises RunExists if the name is taken, ConfigError if it is no name."""
+        config, now = resolved.config, clock()
+        name = name or new_name(config.tasks[0] if config.tasks else "all", config.model_name, now)
+        if not _is_name(name):
+            raise ConfigError(f'"{name}" is no name for a run', where="--name", hint=f"--name {slug(name) or 'mine'}")
+        path = runs_dir / name
+        if overwrite and path.exists():
+            _delete(path, runs_dir)
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError as error:
+            raise _taken(path) from error
+        manifest = Manifest(
+            run_id=secrets.token_hex(8), name=name, kind=kind, created_at=_stamp(now), config_digest=config.digest,
+            seed=config.seed, model_name=config.model_name, parent=config.load_checkpoint_path, code=facts.code(),
+            machine=facts.machine(),
+        )  # fmt: skip
+        _write_config(path, resolved)
+        _write_difference(path, manifest)
+        # the manifest comes last: a folder without one is no run
+        write_manifest(path, manifest)
+        return cls(path, command=command, clock=clock)
+
+    @classmethod
+    def reopen(
+        cls,
+        path: Path,
+        resolved: Resolved,
+        *,
+        command: Sequence[str] = (),
+        clock: Callable[[], datetime] = utc_now,
+    ) -> Self:
+        """Go on with a run. Raises ResumeMismatch if the configuration differs in what decides the outcome."""
+        check_resume(path, resolved.config)
+        run = cls(path, command=command, clock=clock)
+        run._hold()
+        try:
+            _write_config(path, resolved)
+            run.update(config_digest=resolved.config.digest)
+        finally:
+            run._lock.release()
+        return run
+
+    @property
+    def name(self) -> str:
+        """Its name, which is also the folder's."""
+        return self.path.name
+
+    @property
+    def run_id(self) -> str:
+        """Its id in the store."""
+        return self.manifest.run_id
+
+    @property
+    def config_path(self) -> Path:
+        """The resolved configuration."""
+        return self.path / "config.json"
+
+    @property
+    def metrics_path(self) -> Path:
+        """Metrics as JSON lines."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def events_path(self) -> Path:
+        """Events as JSON lines."""
+        return self.path / "events.jsonl"
+
+    @property
+    def checkpoints_dir(self) -> Path:
+        """Folder of the checkpoints."""
+        return self.path / "checkpoints"
+
+    @property
+    def evals_dir(self) -> Path:
+        """Folder of the evaluations."""
+        return self.path / "evals"
+
+    @property
+    def log_path(self) -> Path:
+        """Log of the newest attempt."""
+        return self.path / "logs" / f"attempt-{max(1, len(self.manifest.attempts)):03d}" / "cuarl.log"
+
+    @property
+    def status(self) -> Status:
+        """How it stands: a run that says it is running, but that nobody holds, was killed."""
+        manifest = read_manifest(self.path)
+        if manifest.status == "running" and not self._lock.is_locked:
+            with suppress(Timeout), self._lock.acquire(timeout=0):
+                return "killed"
+        return manifest.status
+
+    def update(self, **fields: object) -> None:
+        """Change fields of the manifest, on disk at once."""
+        self.manifest = Manifest.model_validate(self.manifest.model_dump() | fields)
+        write_manifest(self.path, self.manifest)
+
+    def count(self, counts: Mapping[str, int]) -> None:
+        """Set counts such as ``episodes`` in the manifest."""
+        self.update(counts={**self.manifest.counts, **counts})
+
+    def __enter__(self) -> Self:
+        """Take the lock, open a new attempt and start its log. Raises RunExists while another process has the run."""
+        self._hold()
+        self.manifest = read_manifest(self.path)
+        now = _stamp(self._clock())
+        earlier = tuple(_closed(attempt) for attempt in self.manifest.attempts)
+        attempt = Attempt(
+            number=len(earlier) + 1, started_at=now, command=self._command, config_digest=self.manifest.config_digest,
+            host=socket.gethostname(), pid=os.getpid(),
+        )  # fmt: skip
+        self.update(status="running", exit_code=None, ended_at=None, attempts=(*earlier, attempt))
+        self._start_log()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Write how it ended, with the traceback in the log, and let go."""
+        status, code = _outcome(error)
+        if status == "failed":
+            logger.error("the run failed", exc_info=error)
+            if error is not None and self._log is not None:
+                error.add_note(f"log: {self.log_path}")
+        now = _stamp(self._clock())
+        said = loggable(str(error)).splitlines()[0] if status == "failed" and str(error) else None
+        end = {"ended_at": now, "status": status, "exit_code": code}
+        *earlier, last = self.manifest.attempts
+        self.update(attempts=(*earlier, last.model_copy(update={**end, "error": said})), **end)
+        self._stop_log()
+        self._lock.release()
+
+    def _hold(self) -> None:
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout as error:
+            last = read_manifest(self.path).attempts[-1:]
+            who = f" by process {last[0].pid} on {last[0].host}" if last else ""
+            raise RunExists(f'run "{self.name}" is in use{who}', where=str(self.path), hint="--name NAME") from error
+
+    def _start_log(self) -> None:
+        self.log_path.parent.mkdir(parents=True, exist_ok=True)
+        point(self.path / "logs" / "latest", self.log_path.parent.name)
+        self._log = logging.FileHandler(self.log_path, encoding="utf-8")
+        self._log.setFormatter(SafeFormatter(LOG_FORMAT))
+        logging.getLogger().addHandler(self._log)
+
+    def _stop_log(self) -> None:
+        if self._log is not None:
+            logging.getLogger().removeHandler(self._log)
+            self._log.close()
+            self._log = None
+
+
+def _is_name(name: str) -> bool:
+    return name not in ("", ".", "..", "latest") and not set(name) & set("/\\\0") and not name.startswith("-")
+
+
+def _taken(path: Path) -> RunExists:
+    if not (path / MANIFEST).is_file():
+        return RunExists("the folder exists and is not a run", where=str(path), hint="--name NAME")
+    manifest = read_manifest(path)
+    episodes = manifest.counts.get("episodes")
+    has = f"already has {episodes} episodes" if episodes else f"already exists ({manifest.status})"
+    return RunExists(
+        f'run "{path.name}" {has}',
+        where=str(path),
+        hint=f"--resume {path.name} to go on, --name NAME for a new run, or --overwrite to start again",
+    )
+
+
+def _delete(path: Path, runs_dir: Path) -> None:
+    if path.resolve().parent != runs_dir.resolve() or not (path / MANIFEST).is_file():
+        raise RunExists("only a run in the runs folder can be overwritten", where=str(path), hint="--name NAME")
+    run = Run(path)
+    run._hold()
+    try:
+        shutil.rmtree(path)
+    finally:
+        run._lock.release()
+
+
+def _write_config(path: Path, resolved: Resolved) -> None:
+    write_text(path / "config.json", as_json(resolved.config))
+    outside = [file for file in resolved.files if file.resolve() != (path / "config.json").resolve()]
+    if outside:
+        (path / "config.source").mkdir(exist_ok=True)
+    for number, file in enumerate(outside, start=1):
+        shutil.copyfile(file, path / "config.source" / f"{number:02d}-{file.name}")
+
+
+def _write_difference(path: Path, manifest: Manifest) -> None:
+    patch = facts.difference() if manifest.code.dirty else None
+    if patch:
+        write_text(path / "source.diff", masked(patch) + "\n")
+
+
+def _closed(attempt: Attempt) -> Attempt:
+    """An earlier attempt that never said how it ended was killed."""
+    return attempt.model_copy(update={"status": "killed"}) if attempt.status == "running" else attempt
+
+
+def _outcome(error: BaseException | None) -> tuple[Status, int]:
+    if error is None:
+        return "success", 0
+    if isinstance(error, BarMissed):  # the work itself was done
+        return "success", error.exit_code
+    if isinstance(error, CuarlError):
+        return "failed", error.exit_code
+    if isinstance(error, Exception):
+        return "failed", 1
+    if isinstance(error, SystemExit) and error.code in (None, 0):
+        return "success", 0
+    return "cancelled", 130
+
+
+def _stamp(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,38 @@
+"""Whether a run may go on with a configuration: it must be the same in everything that decides what is learnt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cuarl.config.load import resolve
+from cuarl.config.schema import ExperimentConfig
+from cuarl.errors import ResumeMismatch
+
+
+class Difference(NamedTuple):
+    """A field with two values."""
+
+    field: str
+    old: Any
+    new: Any
+
+
+def differences(old: ExperimentConfig, new: ExperimentConfig) -> list[Difference]:
+    """Fields with different values, in the order of the schema."""
+    pairs = ((name, getattr(old, name), getattr(new, name)) for name in ExperimentConfig.model_fields)
+    return [Difference(*pair) for pair in pairs if pair[1] != pair[2]]
+
+
+def check_resume(folder: Path, new: ExperimentConfig) -> None:
+    """Raise ResumeMismatch if the run in ``folder`` was started with something else than ``new``."""
+    old = resolve(files=[folder / "config.json"]).config
+    free = old.resumable_fields & new.resumable_fields
+    wrong = [difference for difference in differences(old, new) if difference.field not in free]
+    if wrong:
+        lines = "\n".join(f"  {field}: {old!r} in the run, {new!r} now" for field, old, new in wrong)
+        raise ResumeMismatch(
+            f"the configuration differs from the run's:\n{lines}",
+            where=str(folder),
+            hint=f"cuarl train --resume {folder.name} without these options, or --name for a new run",
+        )

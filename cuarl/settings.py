@@ -1,0 +1,188 @@
+"""Machine facts and secrets: command line > environment > ``.env`` > default.
+
+``.env`` is searched from the working directory upwards; relative paths in it are meant from its own folder. A secret may
+also be given as ``NAME_FILE``, the path of a file that holds it. Experiment fields are not here: they have no
+environment layer (see ``cuarl.config``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from cuarl import safe_text
+from cuarl.errors import ConfigError, MissingSecret, PrerequisiteError
+
+SECRETS = (
+    "DATABASE_URL", "POSTGRES_PASSWORD", "OPENAI_API_KEY", "TINKER_API_KEY", "GBOX_API_KEY", "HF_TOKEN", "WANDB_API_KEY",
+)  # fmt: skip
+"""Variables that may also be given as ``NAME_FILE``."""
+
+
+class _Environment(EnvSettingsSource):
+    """The environment over ``.env``, with ``NAME_FILE`` read."""
+
+    def __init__(self, settings: type[BaseSettings], dotenv: Path | None) -> None:
+        self._dotenv = dotenv
+        super().__init__(settings)
+
+    def _load_env_vars(self) -> Mapping[str, str | None]:
+        return {name.lower(): value for name, value in environment(self._dotenv).items()}
+
+
+class Settings(BaseSettings):
+    """What this machine offers. The variable of each field is its name with ``CUARL_`` in front, or the one given."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="CUARL_", extra="ignore", frozen=True, populate_by_name=True, use_attribute_docstrings=True,
+        env_ignore_empty=True,
+    )  # fmt: skip
+
+    database_url: SecretStr | None = Field(None, validation_alias="DATABASE_URL")
+    """Store; unset means the POSTGRES_* parts if there is a host, else a SQLite file in runs_dir."""
+    postgres_host: str | None = Field(None, validation_alias="POSTGRES_HOST")
+    """Host of the PostgreSQL server."""
+    postgres_port: int = Field(5432, validation_alias="POSTGRES_PORT")
+    """Its port."""
+    postgres_db: str = Field("cuarl", validation_alias="POSTGRES_DB")
+    """Its database."""
+    postgres_user: str | None = Field(None, validation_alias="POSTGRES_USER")
+    """Its user."""
+    postgres_password: SecretStr | None = Field(None, validation_alias="POSTGRES_PASSWORD")
+    """The user's password."""
+    runs_dir: Path = Path("runs")
+    """Folder of the run directories."""
+    blobs_url: str | None = None
+    """Where screenshots go: a folder or an fsspec URL; unset means beside the database, or in runs_dir."""
+    tasks_dir: Path | None = None
+    """Folder of further task suites."""
+    model_base_url: str | None = Field(None, validation_alias="OPENAI_BASE_URL")
+    """Base URL of an OpenAI-compatible server that the policy is sampled from."""
+    openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
+    """Key for that server."""
+    tinker_api_key: SecretStr | None = Field(None, validation_alias="TINKER_API_KEY")
+    """Key for Tinker."""
+    gbox_api_key: SecretStr | None = Field(None, validation_alias="GBOX_API_KEY")
+    """Key for GBox."""
+    hf_token: SecretStr | None = Field(None, validation_alias="HF_TOKEN")
+    """Token for model hubs."""
+    wandb_api_key: SecretStr | None = Field(None, validation_alias="WANDB_API_KEY")
+    """Key for Weights & Biases."""
+    log_level: str | None = None
+    """Least level that is logged to stderr."""
+
+    PATHS: ClassVar[tuple[str, ...]] = ("CUARL_RUNS_DIR", "CUARL_TASKS_DIR")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The command line, then the environment (which has ``.env`` below it)."""
+        assert isinstance(dotenv_settings, DotEnvSettingsSource)
+        dotenv = dotenv_settings.env_file
+        return init_settings, _Environment(settings_cls, dotenv if isinstance(dotenv, Path) else None)
+
+    @classmethod
+    def load(cls, *, env_file: Path | None = None, **flags: Any) -> Settings:
+        """Read everything, ``flags`` on top, and have the secrets masked in all output from here on.
+
+        Raises ConfigError for a value that can't be read and PrerequisiteError for a file that is not there.
+        """
+        if env_file is not None and not env_file.is_file():
+            raise PrerequisiteError("the file of environment variables is not there", where=str(env_file))
+        try:
+            settings = cls(_env_file=env_file or find_dotenv(), **flags)
+        except ValidationError as error:
+            # the input may be a secret, so it is not repeated
+            wrong = "; ".join(f"{detail['loc'][0]}: {detail['msg']}" for detail in error.errors())
+            raise ConfigError(f"wrong setting: {wrong}", where="the environment or .env") from None
+        safe_text.remember(settings.secrets())
+        return settings
+
+    @property
+    def db_url(self) -> str:
+        """The database to use. It may hold a password: show it through ``safe_text.masked`` only."""
+        if self.database_url:
+            return self.database_url.get_secret_value()
+        if not self.postgres_host:
+            return f"sqlite:///{self.runs_dir / 'cuarl.db'}"
+        user = quote(self.postgres_user or "", safe="")
+        password = quote(self.postgres_password.get_secret_value(), safe="") if self.postgres_password else ""
+        login = f"{user}:{password}@" if password else f"{user}@" if user else ""
+        return f"postgresql://{login}{self.postgres_host}:{self.postgres_port}/{quote(self.postgres_db, safe='')}"
+
+    def secrets(self) -> list[str]:
+        """All secret values, passwords inside URLs included."""
+        values = [getattr(self, name) for name in type(self).model_fields]
+        secret = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
+        urls = [text for text in (self.db_url, self.blobs_url, self.model_base_url) if text]
+        # a database URL as a whole is no secret: its host and name help in messages
+        keys = [value for value in secret if "://" not in value]
+        return [*keys, *(password for url in urls for password in safe_text.url_passwords(url))]
+
+    def require(self, name: str) -> str:
+        """The value of a secret field. Raises MissingSecret that names its variable."""
+        value = getattr(self, name)
+        if value is None:
+            variable = type(self).model_fields[name].validation_alias
+            raise MissingSecret(f"{variable} is not set", hint=f"export {variable}=…, or put it into .env")
+        return str(value.get_secret_value())
+
+
+def find_dotenv(start: Path | None = None) -> Path | None:
+    """The nearest ``.env`` from ``start`` (the working directory) upwards."""
+    folder = (start or Path.cwd()).resolve()
+    return next((path for parent in (folder, *folder.parents) if (path := parent / ".env").is_file()), None)
+
+
+def environment(dotenv: Path | None) -> dict[str, str]:
+    """The variables that hold: those of the environment over those of ``dotenv``, ``NAME_FILE`` read in both."""
+    merged: dict[str, str] = {}
+    if dotenv is not None:
+        from dotenv import dotenv_values
+
+        values = {name: value for name, value in dotenv_values(dotenv).items() if value is not None}
+        merged |= _with_files(_rebased(values, dotenv.parent))
+    return merged | _with_files(os.environ)
+
+
+def _rebased(values: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Relative paths of a ``.env``, meant from its folder."""
+    found = dict(values)
+    for name, value in values.items():
+        if name in Settings.PATHS or (name.removesuffix("_FILE") in SECRETS and name.endswith("_FILE")):
+            found[name] = str(folder / Path(value).expanduser())
+        elif name == "DATABASE_URL" and value.startswith("sqlite:///") and not value.startswith("sqlite:////"):
+            found[name] = f"sqlite:///{folder / value.removeprefix('sqlite:///')}"
+    return found
+
+
+def _with_files(values: Mapping[str, str]) -> dict[str, str]:
+    found = dict(values)
+    for name in SECRETS:
+        path = values.get(f"{name}_FILE")
+        if path and not values.get(name):
+            try:
+                found[name] = Path(path).expanduser().read_text(encoding="utf-8").strip()
+            except OSError as error:
+                raise PrerequisiteError(
+                    f"can't read the secret: {error.strerror}", where=f"{name}_FILE={path}"
+                ) from error
+    return found
