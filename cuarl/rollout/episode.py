@@ -220,7 +220,7 @@ class _Run:
         with anyio.move_on_after(self.limits.close_s, shield=True) as scope:
             try:
                 await env.close()
-            except Exception as e:  # noqa: BLE001 - the result stands, and what may have leaked is reported
+            except Exception as e:
                 self._leaked(f"{type(e).__name__}: {e}")
         if scope.cancelled_caught:
             self._leaked(f"no answer within {self.limits.close_s:g} s")
