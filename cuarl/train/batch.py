@@ -16,8 +16,9 @@ Two decisions that change the gradient:
 from __future__ import annotations
 
 import heapq
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -58,7 +59,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TokenRow:
     """One sampled turn, ready to be scored."""
 
     episode: int
@@ -85,7 +86,7 @@ class Row:
 class Update:
     """The rows of one optimiser step, weighted, and what they were weighted by."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[TokenRow, ...]
     """Those with a gradient; empty if nothing can be learnt."""
     tokens: int
     """Trained tokens, those of dropped rows included."""
@@ -99,11 +100,11 @@ def policy_updates(groups: Sequence[Group], config: BatchConfig, *, keep_flat: b
     ``keep_flat`` keeps rows with advantage 0 (see the module docstring). Raises TrainError for a turn that can't be
     trained on, by name.
     """
-    rows_G: list[list[Row]] = []
+    rows_G: list[list[TokenRow]] = []
     episode = 0
     for group in groups:
         advantages = group_advantages(group.rewards, normalise=config.advantage).advantages
-        rows: list[Row] = []
+        rows: list[TokenRow] = []
         for trajectory, advantage in zip(group.trajectories, advantages, strict=True):
             if advantage is not None:
                 rows += _policy_rows(trajectory, episode, advantage, mask_truncated=config.mask_truncated)
@@ -112,24 +113,27 @@ def policy_updates(groups: Sequence[Group], config: BatchConfig, *, keep_flat: b
     return _updates(rows_G, config, keep_flat=keep_flat)
 
 
-def supervised_updates(trajectories: Iterable[Trajectory], config: BatchConfig) -> list[Update]:
-    """Turn demonstrations into updates that make them likelier, every turn with the same sign.
+def supervised_updates(groups: Sequence[Group], config: BatchConfig) -> list[Update]:
+    """Turn demonstrations into updates that make every turn of theirs likelier, whatever the reward.
 
     Logprobs are not needed; ids are. Raises TrainError for a turn without exact ids, by name.
     """
+    episodes = [t for group in groups for t in group.trajectories]
     rows_E = [
         [_row(t, i, turn.index, _exact(t, turn.index, turn.sampled), 1.0) for turn in t.turns]
-        for i, t in enumerate(trajectories)
+        for i, t in enumerate(episodes)
     ]
     return _updates(rows_E, config, keep_flat=True)
 
 
-def _policy_rows(trajectory: Trajectory, episode: int, advantage: float, *, mask_truncated: bool) -> list[Row]:
+def _policy_rows(trajectory: Trajectory, episode: int, advantage: float, *, mask_truncated: bool) -> list[TokenRow]:
     rows = []
     for turn in trajectory.turns:
         sampled = _exact(trajectory, turn.index, turn.sampled)
         if sampled.logprobs is None:
             raise _refusal(trajectory, turn.index, "has no logprobs of the distribution it was sampled from")
+        if not all(math.isfinite(p) for p in sampled.logprobs):
+            raise _refusal(trajectory, turn.index, "has a logprob that is not a finite number")
         if sampled.temperature <= 0:
             raise _refusal(trajectory, turn.index, "was decoded greedily, so its logprobs are not those of its choice")
         if not (mask_truncated and sampled.stop == "length"):
@@ -154,8 +158,8 @@ def _refusal(trajectory: Trajectory, turn: int, why: str) -> TrainError:
     )
 
 
-def _row(trajectory: Trajectory, episode: int, turn: int, sampled: Sampled, advantage: float) -> Row:
-    return Row(
+def _row(trajectory: Trajectory, episode: int, turn: int, sampled: Sampled, advantage: float) -> TokenRow:
+    return TokenRow(
         episode=episode,
         name=f"{trajectory.episode_id}#{turn}",
         prompt_ids=sampled.prompt_ids,
@@ -167,12 +171,12 @@ def _row(trajectory: Trajectory, episode: int, turn: int, sampled: Sampled, adva
     )
 
 
-def _updates(units: Sequence[Sequence[Row]], config: BatchConfig, *, keep_flat: bool) -> list[Update]:
+def _updates(units: Sequence[Sequence[TokenRow]], config: BatchConfig, *, keep_flat: bool) -> list[Update]:
     steps = config.num_substeps
     return [_update([r for unit in units[k::steps] for r in unit], config, keep_flat=keep_flat) for k in range(steps)]
 
 
-def _update(rows: list[Row], config: BatchConfig, *, keep_flat: bool) -> Update:
+def _update(rows: list[TokenRow], config: BatchConfig, *, keep_flat: bool) -> Update:
     weights = token_weights(rows, config.reduction, constant_tokens=config.constant_tokens)
     weighted = (replace(row, weight=w) for row, w in zip(rows, weights, strict=True))
     return Update(
@@ -182,7 +186,7 @@ def _update(rows: list[Row], config: BatchConfig, *, keep_flat: bool) -> Update:
     )
 
 
-def token_weights(rows: Sequence[Row], reduction: Reduction, *, constant_tokens: int = 1) -> list[float]:
+def token_weights(rows: Sequence[TokenRow], reduction: Reduction, *, constant_tokens: int = 1) -> list[float]:
     """Weight of each trained token of each row, so that the weighted sum of losses is the reduction.
 
     With N trained tokens in all, E episodes, and n_e tokens in episode e: ``token`` 1 / N (DAPO, arXiv:2503.14476),
@@ -200,7 +204,7 @@ def token_weights(rows: Sequence[Row], reduction: Reduction, *, constant_tokens:
     return [1.0 / (len(tokens_E) * constant_tokens) for _ in rows]
 
 
-def share_of_rank(rows: Sequence[Row], rank: int, world: int) -> list[Row]:
+def share_of_rank(rows: Sequence[TokenRow], rank: int, world: int) -> list[TokenRow]:
     """Rows of the episodes that fall to one process: each episode, longest first, to the process with the least work.
 
     Whole episodes stay together, since their turns share pictures. Every process computes the same shares.
@@ -217,16 +221,20 @@ def share_of_rank(rows: Sequence[Row], rank: int, world: int) -> list[Row]:
     return [row for row in rows if owner[row.episode] == rank]
 
 
-def micro_batches(rows: Sequence[Row], max_tokens: int) -> list[list[Row]]:
+def micro_batches(rows: Sequence[TokenRow], max_tokens: int) -> list[list[TokenRow]]:
     """Cut rows into forward passes of at most ``max_tokens`` padded tokens, rows of similar length together.
 
-    Longest first, so that a batch that does not fit into memory fails at once. Rows of one pass share a temperature.
+    Rows with the same prompt are neighbours, for the scorer encodes a prompt that several rows of a pass share only
+    once. Longest first, so that what does not fit into memory fails at once. The result depends on the rows alone.
     """
-    batches: list[list[Row]] = []
-    for row in sorted(rows, key=lambda r: (r.temperature, -len(r))):
-        last = batches[-1] if batches else None
-        if last and last[0].temperature == row.temperature and (len(last) + 1) * len(last[0]) <= max_tokens:
-            last.append(row)
+    batches: list[list[TokenRow]] = []
+    longest = 0
+    for row in sorted(rows, key=lambda r: (-len(r.prompt_ids), r.prompt_ids, r.images, -len(r.token_ids))):
+        grown = max(longest, len(row))
+        if batches and (len(batches[-1]) + 1) * grown <= max_tokens:
+            batches[-1].append(row)
+            longest = grown
         else:
             batches.append([row])
+            longest = len(row)
     return batches

@@ -26,7 +26,7 @@ from cuarl.types import Record
 class LossConfig(Record):
     """How sampled tokens turn into a policy gradient."""
 
-    clip_low: float = Field(default=0.2, gt=0, lt=1)
+    clip_low: float = Field(default=0.2, ge=0, le=1)
     """The ratio is clipped from below at 1 − clip_low."""
     clip_high: PositiveFloat = 0.2
     """The ratio is clipped from above at 1 + clip_high."""

@@ -6,7 +6,7 @@ import pytest
 from cuarl.errors import TrainError
 from cuarl.train.batch import (
     BatchConfig,
-    Row,
+    TokenRow,
     micro_batches,
     policy_updates,
     share_of_rank,
@@ -20,10 +20,10 @@ CENTRED = BatchConfig(advantage="none")
 EOS, OTHER_EOS, PAD = 151645, 151643, 151643
 
 
-def rows_of(lengths, episodes=None, temperature=1.0):
+def rows_of(lengths, episodes=None):
     episodes = episodes or range(len(lengths))
     return [
-        Row(e, f"e{e}", (1,) * (n - 1), (2,), (), (-1.0,), 1.0, temperature) for n, e in zip(lengths, episodes, strict=True)
+        TokenRow(e, f"e{e}", (1,) * (n - 1), (2,), (), (-1.0,), 1.0, 1.0) for n, e in zip(lengths, episodes, strict=True)
     ]  # fmt: skip
 
 
@@ -99,6 +99,7 @@ def test_nothing_is_trained_when_all_answers_were_cut_off_and_masked():
         pytest.param(sampled(exact=False), "no exact token ids", id="ids from text"),
         pytest.param(sampled(prompt=()), "no exact token ids", id="text endpoint"),
         pytest.param(sampled(logprobs=None), "no logprobs", id="no logprobs"),
+        pytest.param(sampled(logprobs=(-1.0, float("nan"))), "not a finite number", id="broken logprobs"),
         pytest.param(sampled(temperature=0.0), "greedily", id="greedy"),
     ],
 )
@@ -110,10 +111,10 @@ def test_a_turn_that_is_not_exact_is_refused_by_name(turn, why):
 
 
 def test_supervised_rows_need_ids_but_no_logprobs():
-    (update,) = supervised_updates([trajectory(1.0, sampled(logprobs=None), (9,))], BatchConfig())
+    (update,) = supervised_updates([group(trajectory(1.0, sampled(logprobs=None), (9,)))], BatchConfig())
     assert [(r.token_ids, r.weight) for r in update.rows] == [((7, 8), 1 / 3), ((9,), 1 / 3)]
     with pytest.raises(TrainError, match="no exact token ids"):
-        supervised_updates([trajectory(1.0, sampled(exact=False))], BatchConfig())
+        supervised_updates([group(trajectory(1.0, sampled(exact=False)))], BatchConfig())
 
 
 def test_substeps_share_the_groups_out_in_turn_and_each_has_its_own_denominator():
@@ -139,7 +140,9 @@ def test_weights_give_the_reduction_over_episodes_of_several_turns(reduction):
     rng = random.Random(0)
     losses_ET = [[[rng.random() for _ in range(rng.randint(1, 5))] for _ in range(rng.randint(1, 4))] for _ in range(6)]
     rows = [
-        Row(e, "", (1,), (2,) * len(turn), (), None, 1.0, 1.0) for e, turns in enumerate(losses_ET) for turn in turns
+        TokenRow(e, "", (1,), (2,) * len(turn), (), None, 1.0, 1.0)
+        for e, turns in enumerate(losses_ET)
+        for turn in turns
     ]
     weights = token_weights(rows, reduction, constant_tokens=7)
     got = sum(w * sum(turn) for w, turn in zip(weights, itertools.chain(*losses_ET), strict=True))
@@ -169,6 +172,20 @@ def test_micro_batches_keep_every_row_within_the_budget():
     assert max(map(len, batches[0])) == max(map(len, rows))
 
 
-def test_a_row_beyond_the_budget_goes_alone_and_temperatures_do_not_mix():
-    batches = micro_batches([*rows_of([300, 10]), *rows_of([10, 10], temperature=0.5)], 64)
-    assert [[len(r) for r in b] for b in batches] == [[10, 10], [300], [10]]
+def test_a_row_beyond_the_budget_goes_alone():
+    assert [[len(r) for r in b] for b in micro_batches(rows_of([10, 300, 10]), 64)] == [[300], [10, 10]]
+
+
+def test_rows_with_the_same_prompt_share_a_micro_batch():
+    prompts = [(1, 2, 3), (4, 5, 6)] * 4
+    rows = [TokenRow(i, "", p, (7,) * (1 + i % 3), (), None, 1.0, 1.0) for i, p in enumerate(prompts)]
+    assert [{r.prompt_ids for r in b} for b in micro_batches(rows, 24)] == [{(1, 2, 3)}, {(4, 5, 6)}]
+
+
+def test_micro_batches_do_not_depend_on_the_order_of_the_rows():
+    rng = random.Random(0)
+    rows = [
+        TokenRow(i, "", tuple(rng.choices(range(9), k=rng.randint(1, 4))), (i,), (), None, 1.0, 1.0) for i in range(30)
+    ]
+    shuffled = rng.sample(rows, k=len(rows))
+    assert [len(b) for b in micro_batches(rows, 16)] == [len(b) for b in micro_batches(shuffled, 16)]

@@ -1,0 +1,59 @@
+"""Gradients of a whole update: summed over the processes, and checked before the first step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import torch
+from accelerate import Accelerator
+from torch import nn
+
+_BUCKET = 1 << 25
+"""Values summed over the processes at a time (128 MB of float32)."""
+
+
+def sum_over_processes(accelerator: Accelerator, parameters: Sequence[nn.Parameter]) -> None:
+    """Replace each gradient by its sum over all processes; a process without rows counts as zero.
+
+    One collective per bucket whatever a process has computed, so that processes with unequal, or no, work never wait
+    for each other within a backward pass. The loss is weighted for the whole batch, hence the sum and not the mean.
+    """
+    if accelerator.num_processes == 1:
+        return
+    for bucket in _buckets(parameters):
+        flat = torch.cat([_gradient(p).float().reshape(-1) for p in bucket])
+        flat = accelerator.reduce(flat, reduction="sum")
+        for p, summed in zip(bucket, flat.split([p.numel() for p in bucket]), strict=True):
+            p.grad = summed.view_as(p).to(p.dtype)
+
+
+def _gradient(parameter: nn.Parameter) -> torch.Tensor:
+    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+
+
+def _buckets(parameters: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
+    bucket: list[nn.Parameter] = []
+    size = 0
+    for p in parameters:
+        if bucket and size + p.numel() > _BUCKET:
+            yield bucket
+            bucket, size = [], 0
+        bucket.append(p)
+        size += p.numel()
+    if bucket:
+        yield bucket
+
+
+def dead_adapters(named: Iterable[tuple[str, nn.Parameter]], *, pictures: bool) -> list[str]:
+    """Names of the adapted modules none of whose adapter weights got a gradient.
+
+    A fresh adapter's A has none at first, as its B is zero, so a module lives if either has one. Modules of the vision
+    tower are looked at only if the rows had ``pictures``.
+    """
+    alive: dict[str, bool] = {}
+    for name, p in named:
+        if not p.requires_grad or ".lora_" not in name or (".visual." in name and not pictures):
+            continue
+        module = name.split(".lora_")[0]
+        alive[module] = alive.get(module, False) or (p.grad is not None and bool(p.grad.any()))
+    return [module for module, lives in alive.items() if not lives]

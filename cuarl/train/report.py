@@ -1,0 +1,87 @@
+"""Adds up what the updates of one training step report, over micro-batches and processes."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import torch
+from accelerate.utils import gather_object
+
+from cuarl.policy.inputs import ModelInputs
+from cuarl.train.batch import TokenRow
+from cuarl.train.loss import Loss
+
+_MEANS = {
+    "ratio": "policy/ratio_mean",
+    "clip_low": "policy/clip_frac_low",
+    "clip_high": "policy/clip_frac_high",
+    "clamped": "policy/clamp_frac",
+    "kl_k1": "policy/kl_sampler_k1",
+    "kl_k3": "policy/kl_sampler",
+    "kl_ref": "policy/kl_ref",
+    "entropy": "policy/entropy",
+    "nll": "sft/nll",
+}
+"""Sums of the losses, and the metric that each is as a mean over the trained tokens."""
+
+
+class StepReport:
+    """Collects during one training step; every process has one and calls ``metrics`` at its end."""
+
+    def __init__(self, learning_rate: float) -> None:
+        self.learning_rate = learning_rate
+        self.skipped_flat = 0
+        self.skipped_nonfinite = 0
+        self._norms: list[float] = []
+        self._sums: dict[str, float] = {}
+
+    def add(self, loss: Loss, rows: Sequence[TokenRow], inputs: ModelInputs) -> None:
+        """Take in one micro-batch."""
+        values = dict(zip(loss.sums, torch.stack(list(loss.sums.values())).tolist(), strict=True))
+        values["rows"] = len(rows)
+        values["real"] = sum(map(len, rows))
+        values["padded"] = inputs.prompt_ids.shape[1] * len(rows) + inputs.answer_ids.numel()
+        if not self._norms and "abs_log_ratio" in values:
+            # only before the first update is the policy the one that sampled
+            values["first_tokens"], values["first_diff"] = values["tokens"], values["abs_log_ratio"]
+        self._sums = _add([self._sums, values])
+
+    def close_update(self, norm: float) -> None:
+        """All micro-batches of an update are in; ``norm`` is that of its gradient before clipping."""
+        self._norms.append(norm)
+
+    def metrics(self) -> dict[str, float]:
+        """The metrics of the step, the same on every process; what has no data is absent."""
+        updates = len(self._norms)
+        values = {
+            "optim/lr": self.learning_rate,
+            "optim/updates": float(updates - self.skipped_nonfinite),
+            "optim/skipped_flat": float(self.skipped_flat),
+            "optim/skipped_nonfinite": float(self.skipped_nonfinite),
+        }
+        if not updates:
+            return values
+        sums = _add(gather_object([self._sums]))
+        tokens = sums["tokens"]
+        values |= {metric: sums[name] / tokens for name, metric in _MEANS.items() if name in sums}
+        values |= {
+            "policy/loss": sums["loss"] / updates,
+            "optim/grad_norm": math.fsum(self._norms) / updates,
+            "train/rows": sums["rows"],
+            "train/tokens": tokens,
+            "train/padding_frac": 1 - sums["real"] / sums["padded"],
+        }
+        if "first_tokens" in sums:
+            values["policy/logprob_diff_mean"] = sums["first_diff"] / sums["first_tokens"]
+        return {name: value for name, value in values.items() if math.isfinite(value)}
+
+
+def _add(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Sum by name; in the order of the parts, so that every process gets the same bits."""
+    total: dict[str, float] = defaultdict(float)
+    for part in parts:
+        for name, value in part.items():
+            total[name] += value
+    return dict(total)

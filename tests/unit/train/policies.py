@@ -1,0 +1,95 @@
+"""A policy of a few thousand parameters with the real classes, and episodes that it scored itself."""
+
+import random
+
+import torch
+from PIL import Image
+from tokenizers import Tokenizer, models
+from transformers import PreTrainedTokenizerFast, Qwen2VLImageProcessorPil
+
+from cuarl.policy.images import ImageProcessor
+from cuarl.policy.inputs import Row
+from cuarl.policy.lora import add_lora
+from cuarl.policy.model import PolicyModel
+from cuarl.policy.score import Scorer
+from cuarl.policy.spec import LoraSpec
+from cuarl.policy.special import special_ids
+from cuarl.policy.tiny.architecture import Shape, build_model, image_processor_config
+from cuarl.policy.vision import batch_attention
+from cuarl.train.batch import Batch
+from cuarl.trajectory import Group
+from cuarl.types import Screenshot
+
+from .episodes import group, sampled, trajectory
+
+SPECIAL = ("<|endoftext|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
+WORDS = 40
+SHAPE = Shape(
+    width=32, layers=3, heads=2, kv_heads=1, mlp=32, vision_width=16, vision_layers=3, vision_heads=2, vision_mlp=16,
+    positions=16,
+)  # fmt: skip
+
+
+def tiny_policy(*, lora=None, full=False, seed=0, vision=False, targets="all-linear"):
+    """A randomly initialised policy with a LoRA adapter of rank 4, or (``full``) trained as a whole."""
+    ids = {token: i for i, token in enumerate((*SPECIAL, *(f"w{i}" for i in range(WORDS))))}
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(models.WordLevel(ids, unk_token="w0")), eos_token="<|im_end|>",
+        pad_token="<|endoftext|>", additional_special_tokens=list(SPECIAL),
+    )  # fmt: skip
+    model = build_model(tokenizer, SHAPE, seed=seed).eval()
+    batch_attention(model.model.visual)
+    special = special_ids(model.config, model.generation_config, tokenizer)
+    if full:
+        model.model.visual.requires_grad_(False)
+    else:
+        model = add_lora(model, lora or LoraSpec(rank=4, vision=vision, targets=targets, seed=seed))
+    images = ImageProcessor(Qwen2VLImageProcessorPil(**image_processor_config()))
+    return PolicyModel(model, tokenizer, images, special, name="test", train_vision=vision)
+
+
+def screens(n, seed=0):
+    """Different small pictures of two tokens each."""
+    rng = random.Random(seed)
+    made = []
+    for _ in range(n):
+        image = Image.new("RGB", (32, 64), tuple(rng.choices(range(256), k=3)))
+        image.paste(tuple(rng.choices(range(256), k=3)), (4, rng.randint(0, 40), 28, 60))
+        made.append(Screenshot(image))
+    return made
+
+
+@torch.no_grad()
+def played(policy, rewards_G, *, seed=0, turns=2, with_pictures=True, version=0):
+    """A batch of groups with the given rewards: random answers of varied length, with this policy's own logprobs."""
+    rng = random.Random(seed)
+    pictures = screens(4, seed) if with_pictures else []
+    words = range(len(SPECIAL), len(SPECIAL) + WORDS)
+    eos = policy.special.end_of_turn
+    groups: list[Group] = []
+    for g, rewards in enumerate(rewards_G):
+        episodes = []
+        for i, reward in enumerate(rewards):
+            rows = []
+            for _ in range(rng.randint(1, turns)):
+                shown = (rng.choice(pictures),) if pictures else ()
+                image = [policy.special.image] * (2 * len(shown))
+                prompt = (*rng.choices(words, k=rng.randint(2, 5)), *image, *rng.choices(words, k=2))
+                rows.append(Row(prompt, shown, (*rng.choices(words, k=rng.randint(1, 4)), eos)))
+            inputs = policy.collate(rows)
+            logprobs = Scorer(policy).eval()(inputs, 1.0).logprobs
+            answers = [
+                sampled(
+                    r.answer_ids, r.prompt_ids, images=tuple(s.ref for s in r.screenshots), policy_version=version,
+                    logprobs=tuple(logprobs[k, : len(r.answer_ids)].tolist()),
+                )
+                for k, r in enumerate(rows)
+            ]  # fmt: skip
+            episodes.append(trajectory(reward, *answers, episode=f"g{g}/{i}", group=f"g{g}"))
+        groups.append(group(*episodes, group_id=f"g{g}"))
+    return Batch(tuple(groups), {s.digest: s for s in pictures})
+
+
+def weights(policy):
+    """Copies of all trained parameters, by name."""
+    return {n: p.detach().clone() for n, p in policy.model.named_parameters() if p.requires_grad}
