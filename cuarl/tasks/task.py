@@ -96,10 +96,19 @@ class Task(Record):
         """Whether a verdict can be given at all."""
         return bool(self.checks or self.validation_query)
 
+    @property
+    def digest(self) -> str:
+        """Stable digest of the content, hexadecimal: the same whatever file or suite the task was read from."""
+        text = json.dumps(self.model_dump(mode="json", exclude={"suite"}), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
     def instantiate(self, seed: int) -> TaskInstance:
         """Draw the parameters from ``seed`` (stable across processes and machines) and fill them in."""
         rng = random.Random(f"{self.id}/{seed}")
-        params = {name: rng.choice(list(values)) for name, values in sorted(self.params.items())}
+        return self.bind({name: rng.choice(list(values)) for name, values in sorted(self.params.items())})
+
+    def bind(self, params: Mapping[str, Any]) -> TaskInstance:
+        """Fill in the given parameters. Raises KeyError if one that a text names is missing."""
         return TaskInstance(
             task_id=self.id, goal=fill(self.description, params), env=self.env, category=self.category,
             difficulty=self.difficulty, max_steps=self.max_steps,
@@ -127,6 +136,17 @@ def fill(value: Any, params: Mapping[str, Any]) -> Any:
     if isinstance(value, list | tuple):
         return [fill(v, params) for v in value]
     return value
+
+
+def placeholders(value: Any) -> set[tuple[str, str | None]]:
+    """Every ``{name}`` and ``{name.field}`` in strings, at any depth, as (name, field or None)."""
+    if isinstance(value, str):
+        return {(m[1], m[2]) for m in _FIELD.finditer(value)}
+    if isinstance(value, Mapping):
+        return placeholders([*value.keys(), *value.values()])
+    if isinstance(value, list | tuple):
+        return {found for item in value for found in placeholders(item)}
+    return set()
 
 
 def _lookup(match: re.Match[str], params: Mapping[str, Any]) -> Any:

@@ -1,0 +1,168 @@
+"""Task files: text (one goal a line), YAML, JSON and JSON lines, read whole or not at all."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cuarl.errors import TaskError
+from cuarl.tasks.build import Broken, build
+from cuarl.tasks.json_format import JsonDocument, json_lines
+from cuarl.tasks.raw import Path, Problem, RawTask, decode, failure
+from cuarl.tasks.suggest import did_you_mean
+from cuarl.tasks.task import Task
+from cuarl.tasks.text_format import read_text
+from cuarl.tasks.yaml_format import YamlDocument
+
+_HINT = "cuarl tasks schema   # the fields of a task"
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A task and where it was read."""
+
+    task: Task
+    file: str
+    line: int
+
+    @property
+    def where(self) -> str:
+        """``tasks.yaml, line 7``."""
+        return f"{self.file}, line {self.line}"
+
+
+def load_file(path: pathlib.Path, defaults: Mapping[str, Any] | None = None) -> list[Located]:
+    """Tasks of one file; ``defaults`` fill fields that a task leaves out.
+
+    Raises TaskError that lists all problems with their lines: unreadable, broken, empty, or an id used for two tasks.
+    """
+    where = str(path)
+    reader = READERS.get(path.suffix.lower())
+    if reader is None:
+        near = did_you_mean(path.suffix.lower(), READERS)
+        raise TaskError(
+            f'task files end in {", ".join(sorted(READERS))}, not "{path.suffix}"{near}', where=where, hint=_HINT
+        )
+    try:
+        text = decode(path.read_bytes(), where)
+    except OSError as error:
+        raise TaskError(f"the task file can't be read: {error.strerror}", where=where) from error
+    raws, problems = reader(text)
+    located = []
+    for raw in raws:
+        try:
+            located.append(Located(build(raw, defaults), where, raw.line))
+        except Broken as broken:
+            problems += broken.problems
+    problems += _clashes(located)
+    if not raws and not problems:
+        problems = [Problem(0, "the file holds no task")]
+    if problems:
+        raise failure(problems, where, _HINT)
+    return located
+
+
+def merge(located: Iterable[Located]) -> tuple[list[Task], int]:
+    """Tasks in order without repetitions, and how many there were of those.
+
+    Raises TaskError if two different tasks have one id.
+    """
+    first: dict[str, Located] = {}
+    repeated = 0
+    for one in located:
+        other = first.setdefault(one.task.id, one)
+        if other is not one:
+            repeated += 1
+            if other.task.digest != one.task.digest:
+                raise TaskError(
+                    f'two different tasks have the id "{one.task.id}"',
+                    where=f"{other.where} and {one.where}",
+                    hint="give one of them another id",
+                )
+    return [one.task for one in first.values()], repeated
+
+
+def _clashes(located: list[Located]) -> list[Problem]:
+    first: dict[str, Located] = {}
+    problems = []
+    for one in located:
+        other = first.setdefault(one.task.id, one)
+        if other.task.digest != one.task.digest:
+            text = f'the id "{one.task.id}" is used for two different tasks, first on line {other.line}'
+            problems.append(Problem(one.line, text))
+    return problems
+
+
+# --- formats -------------------------------------------------------------------------------------------------------
+
+Reader = Callable[[str], tuple[list[RawTask], list[Problem]]]
+
+
+def _text(text: str) -> tuple[list[RawTask], list[Problem]]:
+    return read_text(text), []
+
+
+def _yaml(text: str) -> tuple[list[RawTask], list[Problem]]:
+    document = YamlDocument(text)
+    raws, problems = _records(document.value, document.lines, exact_text=True)
+    return raws, document.problems + problems
+
+
+def _json(text: str) -> tuple[list[RawTask], list[Problem]]:
+    if not text.strip():
+        return [], []
+    document = JsonDocument(text)
+    raws, problems = _records(document.value, document.lines, exact_text=False)
+    return raws, document.problems + problems
+
+
+def _json_lines(text: str) -> tuple[list[RawTask], list[Problem]]:
+    raws: list[RawTask] = []
+    problems: list[Problem] = []
+    for document in json_lines(text):
+        problems += document.problems
+        if document.value is not None or not document.problems:
+            _record(document.value, document.lines, (), False, raws, problems)
+    return raws, problems
+
+
+def _records(value: Any, lines: Mapping[Path, int], exact_text: bool) -> tuple[list[RawTask], list[Problem]]:
+    """Tasks of a document: a list of them, a mapping with such a list under ``tasks``, or one task."""
+    raws: list[RawTask] = []
+    problems: list[Problem] = []
+    prefix: Path = ()
+    if isinstance(value, Mapping) and "tasks" in value:
+        for key in value.keys() - {"tasks"}:
+            problems.append(Problem(lines[(key,)], f'unknown field "{key}" beside "tasks"'))
+        prefix, value = ("tasks",), value["tasks"]
+    if isinstance(value, list):
+        for i, item in enumerate(value):
+            _record(item, lines, (*prefix, i), exact_text, raws, problems)
+    elif value is not None:
+        _record(value, lines, prefix, exact_text, raws, problems)
+    return raws, problems
+
+
+def _record(
+    value: Any, lines: Mapping[Path, int], at: Path, exact_text: bool, raws: list[RawTask], problems: list[Problem]
+) -> None:
+    line = lines[at]
+    if isinstance(value, str):
+        raws.append(RawTask({"description": value}, line))
+    elif isinstance(value, Mapping):
+        raws.append(RawTask(value, line, lines, at, exact_text))
+    else:
+        problems.append(Problem(line, f"a task is a mapping of fields or the text of a goal, not {value!r}"))
+
+
+READERS: Mapping[str, Reader] = {
+    ".txt": _text,
+    ".yaml": _yaml,
+    ".yml": _yaml,
+    ".json": _json,
+    ".jsonl": _json_lines,
+    ".ndjson": _json_lines,
+}
+"""How to read a file, by its suffix."""

@@ -1,0 +1,169 @@
+"""Dotted paths into a device's state, and what changed between two states.
+
+A state is nested mappings, lists and scalars. A path names keys of mappings and positions in lists:
+``network.wifi.enabled``, ``clock.alarms.0.minutes``. In a glob, ``*`` stands for any characters, dots included, and
+``?`` for one; a glob also covers everything below what it matches.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from cuarl.errors import RewardError
+from cuarl.tasks.suggest import nearest
+
+
+class Missing:
+    """Type of ``MISSING``, what stands where a state has nothing."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING = Missing()
+
+
+class Change(NamedTuple):
+    """A difference between two states: a leaf, or an item of a list that came, went or was altered."""
+
+    path: str
+    before: Any
+    after: Any
+    container: str | None = None
+    """Path of the list, if this is an item of one."""
+
+
+def lookup(state: Mapping[str, Any], path: str) -> Any:
+    """Value at ``path``; None for a list position that is not there, since items may come and go.
+
+    Raises RewardError if a mapping has no such key: then the path is wrong, or the device can't tell.
+    """
+    node: Any = state
+    done: list[str] = []
+    for part in path.split("."):
+        if isinstance(node, Mapping):
+            if part not in node:
+                raise RewardError(
+                    f'the device state has no "{path}"{_like(state, node, done, path, part)}', where="task check"
+                )
+            node = node[part]
+        elif isinstance(node, list | tuple) and part.isdecimal():
+            if int(part) >= len(node):
+                return None
+            node = node[int(part)]
+        else:
+            raise RewardError(
+                f'the device state has no "{path}": "{".".join(done)}" is {type(node).__name__}', where="task check"
+            )
+        done.append(part)
+    return node
+
+
+def _like(state: Mapping[str, Any], node: Mapping[str, Any], done: list[str], path: str, part: str) -> str:
+    sibling = nearest(part, map(str, node))
+    near = ".".join([*done, sibling]) if sibling else nearest(path, leaf_paths(state))
+    return f' (did you mean "{near}"?)' if near else ""
+
+
+def leaf_paths(state: Any, prefix: str = "") -> Iterator[str]:
+    """Path of every value that is not a mapping."""
+    if isinstance(state, Mapping) and state:
+        for key, value in state.items():
+            yield from leaf_paths(value, _join(prefix, key))
+    else:
+        yield prefix
+
+
+def covers(glob: str, path: str) -> bool:
+    """Whether ``glob`` matches ``path`` or something that contains it."""
+    return _pattern(glob).match(path) is not None
+
+
+@lru_cache(maxsize=1024)
+def _pattern(glob: str) -> re.Pattern[str]:
+    text = re.escape(glob).replace(r"\*", ".*").replace(r"\?", ".")
+    return re.compile(rf"{text}(\.|\Z)", re.DOTALL)
+
+
+def changed_paths(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+    """Sorted paths of what differs: leaves of mappings, and items of lists by position (``after``'s, if still there)."""
+    return tuple(sorted({path for change in changes(before, after) for path in leaves(change)}))
+
+
+def changes(before: Any, after: Any, path: str = "") -> Iterator[Change]:
+    """Differences between two states, lists item by item."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in {**before, **after}:
+            yield from changes(before.get(key, MISSING), after.get(key, MISSING), _join(path, key))
+    elif isinstance(before, list | tuple) and isinstance(after, list | tuple):
+        yield from _list_changes(list(before), list(after), path)
+    elif not same(before, after):
+        yield Change(path, before, after)
+
+
+def leaves(change: Change) -> list[str]:
+    """Paths of a change: within an altered item, those of its fields that differ."""
+    if change.container is not None and isinstance(change.before, Mapping) and isinstance(change.after, Mapping):
+        return [leaf for inner in changes(change.before, change.after, change.path) for leaf in leaves(inner)]
+    return [change.path]
+
+
+def _list_changes(before: list[Any], after: list[Any], path: str) -> Iterator[Change]:
+    """Equal items cancel out; of the rest, those that share most of their fields are one altered item."""
+    if same(before, after):
+        return
+    came = list(enumerate(after))
+    went: list[tuple[int, Any]] = []
+    for i, item in enumerate(before):
+        twin = next((n for n, (_, other) in enumerate(came) if same(item, other)), None)
+        if twin is None:
+            went.append((i, item))
+        else:
+            del came[twin]
+    if not came and not went:
+        yield Change(path, before, after)  # the order alone
+    for i, old in went:
+        match = max(((_likeness(old, new, i == j), n) for n, (j, new) in enumerate(came)), default=(0.0, -1))
+        if match[0] > 0.5:
+            j, new = came.pop(match[1])
+            yield Change(f"{path}.{j}", old, new, path)
+        else:
+            yield Change(_item(path, i, old), old, MISSING, path)
+    for j, new in came:
+        yield Change(_item(path, j, new), MISSING, new, path)
+
+
+def _likeness(a: Any, b: Any, same_place: bool) -> float:
+    """Share of fields in which two records agree (plus a little if they stand at the same position)."""
+    if not isinstance(a, Mapping) or not isinstance(b, Mapping) or a.keys() != b.keys() or not a:
+        return 0.0
+    return sum(same(a[k], b[k]) for k in a) / len(a) + (0.01 if same_place else 0.0)
+
+
+def _item(path: str, position: int, item: Any) -> str:
+    return f"{path}.{position}" if isinstance(item, Mapping) else path
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equality at any depth in which a truth value is not a number and a tuple is a list."""
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
+
+
+def includes(actual: Any, wanted: Any) -> bool:
+    """Whether ``actual`` has everything that ``wanted`` names: its fields, and for each of its items one like it."""
+    if isinstance(wanted, Mapping):
+        return isinstance(actual, Mapping) and all(k in actual and includes(actual[k], v) for k, v in wanted.items())
+    if isinstance(wanted, list | tuple):
+        return isinstance(actual, list | tuple) and all(any(includes(a, w) for a in actual) for w in wanted)
+    return same(actual, wanted)
+
+
+def _join(prefix: str, key: str) -> str:
+    return f"{prefix}.{key}" if prefix else str(key)

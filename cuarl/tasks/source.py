@@ -1,0 +1,151 @@
+"""From what a person typed after ``--tasks`` to tasks.
+
+A selector is ``all``, a category, a difficulty, a suite, ``suite/glob``, an id, an id glob, a file, a suite's folder, ``-`` for ids
+on standard input, or the recipe's JSON source objects. Several are united, each task once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+from cuarl.errors import TaskError
+from cuarl.tasks.files import READERS, Located, load_file, merge
+from cuarl.tasks.library import ALL, Library
+from cuarl.tasks.recipe import load_source, parse_sources
+from cuarl.tasks.select import Count, Filters, apply, require_some
+from cuarl.tasks.suites import SUITE_FILE, Role, load_suite
+from cuarl.tasks.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The tasks that were selected, and what a person should know about the selection."""
+
+    tasks: tuple[Task, ...]
+    notes: tuple[str, ...] = ()
+    counts: tuple[Count, ...] = ()
+    """How many tasks each filter left."""
+
+    @property
+    def digest(self) -> str:
+        """Digest of the tasks' contents, whatever their order and files, hexadecimal."""
+        return hashlib.sha256("".join(sorted(task.digest for task in self.tasks)).encode()).hexdigest()
+
+
+class _Selector(NamedTuple):
+    text: str
+    is_json: bool
+
+
+def load(
+    selectors: Sequence[str] = (),
+    filters: Filters | None = None,
+    *,
+    stdin: TextIO | None = None,
+    role: Role | None = "train",
+    folders: Sequence[Path] | None = None,
+    allow_empty: bool = False,
+) -> Selection:
+    """Select tasks; without selectors, ``all``.
+
+    ``role`` limits what categories, difficulties, globs and ``all`` pick to suites of that role (None: any); what is
+    named by suite or id is picked anyway, with a note. ``folders`` are where suites lie: None means the shipped ones,
+    ``[shipped_folder(), mine]`` adds others.
+
+    Raises TaskError: broken files, unknown names with did-you-mean, two tasks of one id, and unless ``allow_empty`` an
+    empty selection, with the filter that emptied it.
+    """
+    library = Library.open(folders, role)
+    located: list[Located] = []
+    unknown: list[str] = []
+    for selector in split(selectors) or [_Selector(ALL, False)]:
+        found = _resolve(selector, library, stdin)
+        if found is None:
+            unknown.append(selector.text)
+        else:
+            located += found
+    if unknown:
+        raise library.unknown(unknown)
+    tasks, repeated = merge(located)
+    kept, counts = apply(tasks, filters or Filters())
+    if not allow_empty:
+        require_some(kept, counts, len(tasks))
+    return Selection(tuple(kept), tuple(_notes(kept, located, repeated, filters, library)), tuple(counts))
+
+
+def split(selectors: Sequence[str]) -> list[_Selector]:
+    """Single selectors of comma-separated ones; JSON objects and names of existing files stay whole."""
+    found: list[_Selector] = []
+    for text in selectors:
+        rest = text.strip()
+        if rest and Path(rest).is_file():
+            found.append(_Selector(rest, False))
+            continue
+        while rest:
+            if rest[0] in "{[":
+                one, rest = _split_json(rest)
+                found.append(_Selector(one, True))
+            else:
+                one, _, rest = rest.partition(",")
+                found += [_Selector(one.strip(), False)] if one.strip() else []
+            rest = rest.lstrip(", ")
+    return found
+
+
+def _split_json(text: str) -> tuple[str, str]:
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except json.JSONDecodeError as error:
+        hint = """--tasks '{"source_type": "demo_training", "category": "settings"}'"""
+        raise TaskError(f"not a JSON task source: {error}", where=f"--tasks {text}", hint=hint) from error
+    return text[:end], text[end:]
+
+
+def _resolve(selector: _Selector, library: Library, stdin: TextIO | None) -> list[Located] | None:
+    text, is_json = selector
+    if is_json:
+        sources = parse_sources(json.loads(text))
+        return [one for source in sources for one in load_source(source, library)]
+    if text == "-":
+        return _from_stdin(stdin, library)
+    path = Path(text).expanduser()
+    if path.suffix.lower() in READERS or ("/" in text and path.is_file()):
+        return load_file(path)
+    if "/" in text and (path / SUITE_FILE).is_file():
+        return list(load_suite(path).located)
+    return library.pick(text)
+
+
+def _from_stdin(stdin: TextIO | None, library: Library) -> list[Located]:
+    if stdin is None or stdin.closed or stdin.isatty():
+        raise TaskError(
+            "no ids came on standard input", where="--tasks -", hint="cuarl tasks filter --ids | cuarl … --tasks -"
+        )
+    names = [line.strip() for line in stdin if line.strip() and not line.lstrip().startswith("#")]
+    if not names:
+        raise TaskError("standard input held no ids", where="--tasks -", hint="cuarl tasks filter --ids")
+    return library.by_id(names)
+
+
+def _notes(
+    kept: Sequence[Task], located: Sequence[Located], repeated: int, filters: Filters | None, library: Library
+) -> list[str]:
+    notes = []
+    ids = {task.id for task in kept}
+    roles = {one.task.id: library.role_of(one) for one in located if one.task.id in ids}
+    strangers = [task_id for task_id, role in roles.items() if library.role and role not in (None, library.role)]
+    if repeated:
+        notes.append(f"{repeated} tasks were selected more than once and count once")
+    if strangers:
+        notes.append(f"{len(strangers)} tasks come from suites that are not for {library.role}, e.g. {strangers[0]}")
+    if filters and filters.limit and len(kept) < filters.limit:
+        notes.append(f"only {len(kept)} tasks are there for a limit of {filters.limit}")
+    unscorable = [task.id for task in kept if not task.scorable]
+    if unscorable:
+        notes.append(f"{len(unscorable)} tasks have no checks and can't be scored, e.g. {unscorable[0]}")
+    return notes
