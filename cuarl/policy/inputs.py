@@ -47,7 +47,8 @@ class Vision(NamedTuple):
 class ModelInputs:
     """A padded batch of B rows over P distinct prompts of up to L tokens, with answers of up to T tokens.
 
-    ``last`` (P,) is the index of each prompt's last token; ``prompt_of`` (B,) says which prompt a row continues.
+    ``last`` (P,) is the index of each prompt's last token and ``answer_start`` (P,) the position behind it;
+    ``prompt_of`` (B,) says which prompt a row continues.
     Masks are bool, True at real tokens. Positions are (3, rows, tokens) int64.
     """
 
@@ -59,12 +60,18 @@ class ModelInputs:
     prompt_of: torch.Tensor
     answer_ids: torch.Tensor
     answer_mask: torch.Tensor
-    answer_positions: torch.Tensor
+    answer_start: torch.Tensor
 
     def to(self, device: torch.device) -> ModelInputs:
         """The same batch on ``device``."""
         moved = {f.name: _to(getattr(self, f.name), device) for f in fields(self)}
         return ModelInputs(**moved)
+
+    @property
+    def answer_positions(self) -> torch.Tensor:
+        """(3, B, T): text advances all axes together."""
+        steps = torch.arange(self.answer_ids.shape[1], device=self.answer_start.device)
+        return (self.answer_start[self.prompt_of, None] + steps).expand(3, -1, -1)
 
     @property
     def padded(self) -> bool:
@@ -126,15 +133,12 @@ def collate_tokens(
     is_image = ids == special.image
     check_placeholders(prompts, images, special)
     positions, after = multi_axis_positions(is_image, mask, grids)
-    prompt_of = torch.tensor(of, dtype=torch.long)
     answers, answer_mask = pad([r.answer_ids for r in rows], special.pad, "right")
-    steps = torch.arange(answers.shape[1])
-    answer_positions = (after[prompt_of, None] + steps).expand(3, -1, -1)
     tokens = torch.arange(mask.shape[1])
     vision = Vision(None, None, grids, is_image.flatten().nonzero()[:, 0]) if screens else None
     inputs = ModelInputs(
         prompt_ids=ids, prompt_mask=mask, prompt_positions=positions, last=(mask * tokens).amax(1), vision=vision,
-        prompt_of=prompt_of, answer_ids=answers, answer_mask=answer_mask, answer_positions=answer_positions,
+        prompt_of=torch.tensor(of, dtype=torch.long), answer_ids=answers, answer_mask=answer_mask, answer_start=after,
     )  # fmt: skip
     return inputs, screens
 

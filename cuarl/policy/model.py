@@ -54,6 +54,11 @@ class PolicyModel:
         return self.decoder.model.embed_tokens.weight.dtype
 
     @property
+    def context(self) -> int:
+        """The most tokens that prompt and answer may have together."""
+        return int(self.base.config.get_text_config().max_position_embeddings)
+
+    @property
     def has_adapter(self) -> bool:
         """Whether an adapter lies on the base."""
         return self.model is not self.base

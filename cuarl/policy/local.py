@@ -1,0 +1,64 @@
+"""The in-process sampler: answers from a ``PolicyModel``, batched over concurrent episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+import anyio.to_thread
+
+from cuarl.errors import SamplerError
+from cuarl.policy.generate import Job, generate
+from cuarl.policy.model import PolicyModel
+from cuarl.policy.sampler import PromptTooLong, SamplerCapabilities, SampleRequest
+from cuarl.policy.wave import Waves
+from cuarl.trajectory import Sampled
+
+
+class LocalSampler:
+    """Samples from ``policy`` with its weights as they are when a wave runs; samples carry its version.
+
+    Episodes say ``with sampler.attend():`` for as long as they may ask; a forward pass starts when all of them wait.
+    It runs in a worker thread, so that environments go on meanwhile. Equal requests in equal waves give equal samples,
+    bit for bit; a row's draws depend on its own seed alone, whatever else is in the wave.
+
+    ``max_batch`` bounds the rows of one pass. ``max_wait_s`` starts a pass without the slowest episodes: faster with
+    slow environments, but no longer reproducible.
+    """
+
+    def __init__(self, policy: PolicyModel, *, max_batch: int = 256, max_wait_s: float | None = None) -> None:
+        self.policy = policy
+        self._waves: Waves[Job, Sampled] = Waves(
+            self._run, lambda job: job.seed, max_batch=max_batch, max_wait_s=max_wait_s
+        )
+
+    @property
+    def capabilities(self) -> SamplerCapabilities:
+        """Everything is exact."""
+        return SamplerCapabilities(token_ids=True, logprobs=True, images=True, name=self.policy.name)
+
+    def attend(self) -> AbstractContextManager[None]:
+        """Inside, waves wait for this episode's next request."""
+        return self._waves.attend()
+
+    async def sample(self, request: SampleRequest) -> Sampled | PromptTooLong:
+        """Answer one prompt in the next wave. Raises ``SamplerError`` if the forward pass fails."""
+        limit = self.policy.context - 1
+        if request.max_prompt_tokens is not None:
+            limit = min(limit, request.max_prompt_tokens)
+        prompt = self.policy.render(request.messages, max_tokens=limit)
+        if isinstance(prompt, PromptTooLong):
+            return prompt
+        return await self._waves.ask(Job(prompt, request.params, request.seed))
+
+    async def close(self) -> None:
+        """Nothing to release: the model belongs to who loaded it."""
+
+    async def _run(self, jobs: Sequence[Job]) -> list[Sampled]:
+        try:
+            return await anyio.to_thread.run_sync(generate, self.policy, jobs)
+        except (RuntimeError, ValueError) as error:  # torch's own, out of memory included
+            raise SamplerError(
+                f"sampling failed: {str(error).splitlines()[0]}",
+                where=f"{len(jobs)} prompts, policy {self.policy.name}", hint="a smaller --max-batch needs less memory",
+            ) from error  # fmt: skip

@@ -1,0 +1,137 @@
+"""Waves: requests of concurrent episodes, answered together when everyone who may ask has asked.
+
+Which requests share a forward pass then depends on the episodes alone and not on timing, so that results can be
+reproduced bit for bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+Ask = TypeVar("Ask")
+Reply = TypeVar("Reply")
+
+_QUIET_ROUNDS = 16
+"""Rounds of the event loop without news before a wave starts: time for a finished episode's slot to be taken again."""
+
+
+class Waves(Generic[Ask, Reply]):
+    """Collects requests into waves and gives each wave to ``run``.
+
+    Whoever may still ask is inside ``attend()``; a wave starts when all of them are waiting. With nobody attending, it
+    starts when nothing more arrives. ``max_wait_s`` bounds the wait for slow ones, at the price of reproducibility.
+    ``order`` sorts a wave, so that the order of arrival does not matter; ``max_batch`` splits it.
+    """
+
+    def __init__(
+        self, run: Callable[[Sequence[Ask]], Awaitable[Sequence[Reply]]], order: Callable[[Ask], Any], *,
+        max_batch: int, max_wait_s: float | None = None,
+    ) -> None:  # fmt: skip
+        self._run, self._order, self._max_batch = run, order, max_batch
+        self._max_wait_s = math.inf if max_wait_s is None else max_wait_s
+        self._attending = 0
+        self._waiting: list[_Ticket[Ask, Reply]] = []
+        self._busy = False
+        self._news = 0
+
+    @contextmanager
+    def attend(self) -> Iterator[None]:
+        """Inside, waves wait for one more asker."""
+        self._attending += 1
+        self._news += 1
+        try:
+            yield
+        finally:
+            self._attending -= 1
+            self._elect()
+
+    async def ask(self, request: Ask) -> Reply:
+        """Wait for the next wave, and return this request's reply. Raises what ``run`` raised."""
+        ticket = _Ticket[Ask, Reply](request)
+        self._waiting.append(ticket)
+        try:
+            self._elect()
+            while not ticket.done:
+                with anyio.move_on_after(self._max_wait_s) as patience:
+                    await ticket.called.wait()
+                if not ticket.done:
+                    await self._lead(ticket, impatient=patience.cancelled_caught)
+        finally:
+            if ticket in self._waiting:
+                # cancelled, perhaps when it was to lead
+                self._waiting.remove(ticket)
+                self._elect()
+        return ticket.result()
+
+    def _complete(self) -> bool:
+        return len(self._waiting) >= max(1, self._attending)
+
+    def _elect(self) -> None:
+        """Something has changed: call one of those waiting to lead, if the wave is complete."""
+        self._news += 1
+        if self._waiting and not self._busy and self._complete():
+            self._waiting[0].called.set()
+
+    async def _lead(self, ticket: _Ticket[Ask, Reply], *, impatient: bool) -> None:
+        """Run the wave, unless somebody else does or it is no longer complete."""
+        if not impatient:
+            await self._quiet()
+        if ticket.done:
+            return
+        ticket.called = anyio.Event()
+        if self._busy or not (impatient or self._complete()):
+            return
+        wave = sorted(self._waiting, key=lambda t: self._order(t.request))
+        self._waiting.clear()
+        self._busy = True
+        try:
+            # answered as a whole even if the leader is cancelled: the others wait for it
+            with anyio.CancelScope(shield=True):
+                await self._answer(wave)
+        finally:
+            self._busy = False
+            self._elect()
+
+    async def _quiet(self) -> None:
+        rounds, news = 0, self._news
+        while rounds < _QUIET_ROUNDS:
+            await checkpoint()
+            rounds, news = (rounds + 1, news) if news == self._news else (0, self._news)
+
+    async def _answer(self, wave: Sequence[_Ticket[Ask, Reply]]) -> None:
+        try:
+            for start in range(0, len(wave), self._max_batch):
+                part = wave[start : start + self._max_batch]
+                for ticket, reply in zip(part, await self._run([t.request for t in part]), strict=True):
+                    ticket.settle(reply, None)
+        except BaseException as error:
+            for ticket in wave:
+                if not ticket.done:
+                    ticket.settle(None, error)
+            raise
+
+
+class _Ticket(Generic[Ask, Reply]):
+    """One request in the queue; ``called`` is set when it is answered or is to lead a wave."""
+
+    def __init__(self, request: Ask) -> None:
+        self.request = request
+        self.called = anyio.Event()
+        self.done = False
+        self._reply: Reply | None = None
+        self._error: BaseException | None = None
+
+    def settle(self, reply: Reply | None, error: BaseException | None) -> None:
+        self._reply, self._error, self.done = reply, error, True
+        self.called.set()
+
+    def result(self) -> Reply:
+        if self._error is not None:
+            raise self._error
+        return self._reply  # type: ignore[return-value]
