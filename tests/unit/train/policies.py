@@ -17,7 +17,6 @@ from cuarl.policy.special import special_ids
 from cuarl.policy.tiny.architecture import Shape, build_model, image_processor_config
 from cuarl.policy.vision import batch_attention
 from cuarl.train.batch import Batch
-from cuarl.trajectory import Group
 from cuarl.types import Screenshot
 
 from .episodes import group, sampled, trajectory
@@ -59,35 +58,34 @@ def screens(n, seed=0):
     return made
 
 
-@torch.no_grad()
 def played(policy, rewards_G, *, seed=0, turns=2, with_pictures=True, version=0):
     """A batch of groups with the given rewards: random answers of varied length, with this policy's own logprobs."""
     rng = random.Random(seed)
     pictures = screens(4, seed) if with_pictures else []
-    words = range(len(SPECIAL), len(SPECIAL) + WORDS)
-    eos = policy.special.end_of_turn
-    groups: list[Group] = []
-    for g, rewards in enumerate(rewards_G):
-        episodes = []
-        for i, reward in enumerate(rewards):
-            rows = []
-            for _ in range(rng.randint(1, turns)):
-                shown = (rng.choice(pictures),) if pictures else ()
-                image = [policy.special.image] * (2 * len(shown))
-                prompt = (*rng.choices(words, k=rng.randint(2, 5)), *image, *rng.choices(words, k=2))
-                rows.append(Row(prompt, shown, (*rng.choices(words, k=rng.randint(1, 4)), eos)))
-            inputs = policy.collate(rows)
-            logprobs = Scorer(policy).eval()(inputs, 1.0).logprobs
-            answers = [
-                sampled(
-                    r.answer_ids, r.prompt_ids, images=tuple(s.ref for s in r.screenshots), policy_version=version,
-                    logprobs=tuple(logprobs[k, : len(r.answer_ids)].tolist()),
-                )
-                for k, r in enumerate(rows)
-            ]  # fmt: skip
-            episodes.append(trajectory(reward, *answers, episode=f"g{g}/{i}", group=f"g{g}"))
-        groups.append(group(*episodes, group_id=f"g{g}"))
+    rows_E = [[_row(policy, rng, pictures) for _ in range(rng.randint(1, turns))] for rs in rewards_G for _ in rs]
+    with torch.no_grad():
+        logprobs = Scorer(policy).eval()(policy.collate([r for rows in rows_E for r in rows])).logprobs
+    known = iter(logprobs)
+    answers_E = iter([[_answer(row, next(known), version) for row in rows] for rows in rows_E])
+    groups = [
+        group(*(trajectory(r, *next(answers_E), episode=f"g{g}/{i}") for i, r in enumerate(rs)), group_id=f"g{g}")
+        for g, rs in enumerate(rewards_G)
+    ]
     return Batch(tuple(groups), {s.digest: s for s in pictures})
+
+
+def _row(policy, rng, pictures):
+    words = range(len(SPECIAL), len(SPECIAL) + WORDS)
+    shown = (rng.choice(pictures),) if pictures else ()
+    image = [policy.special.image] * (2 * len(shown))
+    prompt = (*rng.choices(words, k=rng.randint(2, 5)), *image, *rng.choices(words, k=2))
+    return Row(prompt, shown, (*rng.choices(words, k=rng.randint(1, 4)), policy.special.end_of_turn))
+
+
+def _answer(row, logprobs, version):
+    images = tuple(s.ref for s in row.screenshots)
+    known = tuple(logprobs[: len(row.answer_ids)].tolist())
+    return sampled(row.answer_ids, row.prompt_ids, images=images, logprobs=known, policy_version=version)
 
 
 def weights(policy):
