@@ -1,0 +1,95 @@
+import base64
+import logging
+
+import pytest
+
+from cuarl import safe_text
+from cuarl.safe_text import MAX_LINE_BYTES, SafeFormatter, loggable, masked, printable
+
+CANARY = "sk-canary-7f3a91b2c4"
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch):
+    monkeypatch.setattr(safe_text, "_secrets", set())
+
+
+def test_known_secrets_keep_at_most_their_last_two_characters():
+    safe_text.remember([CANARY, "shorty"])
+    assert masked(f"Bearer {CANARY}, {CANARY}") == "Bearer ***c4, ***c4"
+    assert masked("pin shorty") == "pin ***"
+
+
+def test_secrets_are_found_as_urls_spell_them():
+    safe_text.remember(["p/ss w:rd@1"])
+    assert "p%2Fss%20w%3Ard%401" not in masked("postgresql://h/?password=p%2Fss%20w%3Ard%401")
+
+
+def test_a_secret_inside_a_longer_one_leaves_no_rest():
+    safe_text.remember(["canary", "canary-and-more"])
+    assert masked("x canary-and-more y") == "x ***re y"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "hidden"),
+    [
+        ("OPENAI_API_KEY", CANARY, True),
+        ("HF_TOKEN", CANARY, True),
+        ("aws_secret_access_key", CANARY, True),
+        ("POSTGRES_PASSWORD", CANARY, True),
+        ("SOME_URL", f"https://me:{CANARY}@host/x", True),
+        ("USE_CLS_TOKEN", "cls_token_value", False),
+        ("NUM_MEMORY_TOKENS", "1234567", False),
+        ("MONKEY", "123456789", False),
+        ("POSTGRES_PASSWORD", "postgres", False),
+        ("API_KEY", "true", False),
+    ],
+)
+def test_environment_is_read_by_the_names_of_credentials(name, value, hidden):
+    safe_text.remember_environment({name: value})
+    secret = CANARY if CANARY in value else value
+    assert (secret not in masked(f"say {secret} twice {secret}")) == hidden
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "https", "redis+tls"])
+def test_passwords_in_urls_are_masked_without_being_known(scheme):
+    assert masked(f"at {scheme}://me:{CANARY}@host:5/x, ok") == f"at {scheme}://me:***c4@host:5/x, ok"
+    assert masked("https://host:8000/a@b") == "https://host:8000/a@b"
+
+
+def test_pictures_appear_as_size_and_digest():
+    data = base64.b64encode(bytes(range(256)) * 9).decode()
+    for text in (f'{{"url": "data:image/png;base64,{data}"}}', f"raw {data} end"):
+        short = loggable(text)
+        assert "bytes, sha256" in short
+        assert len(short) < 100
+    assert "2304 bytes" in loggable(f"data:image/png;base64,{data}")
+
+
+def test_lines_are_bounded_in_bytes_and_say_what_is_missing():
+    text = loggable("short\n" + "é€ " * 4000)
+    first, second = text.split("\n")
+    assert first == "short"
+    assert len(second.encode()) <= MAX_LINE_BYTES
+    assert second.endswith("bytes more)")
+    assert loggable("x" * MAX_LINE_BYTES).startswith("<base64")
+    assert loggable("- " * (MAX_LINE_BYTES // 2)) == "- " * (MAX_LINE_BYTES // 2)
+
+
+def test_control_characters_cannot_steer_a_terminal():
+    assert printable("a\x1b[31mred\x07\nnext\ttab\u202eevil") == "a\\x1b[31mred\\x07 next tab\\u202eevil"
+    assert printable("Wi‑Fi – é 中 🙂") == "Wi‑Fi – é 中 🙂"
+
+
+def test_tracebacks_pass_the_formatter_masked():
+    safe_text.remember([CANARY])
+    try:
+        raise ValueError(f"refused key {CANARY}")
+    except ValueError:
+        record = logging.LogRecord("x", logging.ERROR, __file__, 1, "with %s", (CANARY,), True)
+        import sys
+
+        record.exc_info = sys.exc_info()
+    text = SafeFormatter().format(record)
+    assert "Traceback" in text and "with ***c4" in text
+    assert CANARY not in text
