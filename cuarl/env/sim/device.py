@@ -1,0 +1,270 @@
+"""``step(world, action) -> world``: what a finger does to the device. Pure; ``Rejected`` says why nothing can happen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cuarl.env.sim import rules
+from cuarl.env.sim.chrome import STATUS_HEIGHT
+from cuarl.env.sim.kit import effects as e
+from cuarl.env.sim.kit import widgets as w
+from cuarl.env.sim.kit.paint import slider_track
+from cuarl.env.sim.kit.scene import Placed, Region, Scene
+from cuarl.env.sim.layers import power
+from cuarl.env.sim.reduce import apply
+from cuarl.env.sim.system import SYSTEM
+from cuarl.env.sim.view import outside, view
+from cuarl.env.sim.world import World
+from cuarl.types import Action, Button, Click, Drag, Key, LongPress, OpenApp, Scroll, Swipe, TypeText
+
+__all__ = ["Rejected", "step"]
+
+ACTIONS = frozenset(
+    {"click", "long_press", "swipe", "drag", "scroll", "type", "key", "button", "open_app", "wait", "answer", "finish"}
+)
+"""Kinds of actions that a phone carries out."""
+
+
+class Rejected(Exception):
+    """The action is impossible here; the message says why. The world stays as it is."""
+
+
+def step(world: World, action: Action) -> World:
+    """Carry an action out. Raises ``Rejected``."""
+    run = HANDLERS.get(type(action))
+    if world.ui.toast:
+        world = world.with_ui(toast="")
+    return run(world, action) if run else world
+
+
+def _click(world: World, action: Click) -> World:
+    if action.button != "left":
+        raise Rejected(f"a touch screen has no {action.button} button")
+    return tap(world, action.x, action.y)
+
+
+def tap(world: World, x: int, y: int) -> World:
+    """Touch a pixel."""
+    scene = view(world)
+    _inside(scene, x, y)
+    hit = hit_test(scene, x, y)
+    if hit is None:
+        return apply(world, outside(world)) if _in_dim(scene, x, y) else world
+    if isinstance(hit.widget, w.Slider):
+        return slide(world, hit, x)
+    control = hit.widget
+    return apply(world, control.on_tap) if isinstance(control, w.Control) and control.enabled else world
+
+
+def hit_test(scene: Scene, x: int, y: int) -> Placed | None:
+    """The topmost control at a pixel that can be reached."""
+    for item in reversed(scene.items[scene.modal_from :]):
+        x0, y0, x1, y1 = item.visible
+        if x0 <= x < x1 and y0 <= y < y1 and isinstance(item.widget, w.Control):
+            return item
+    return None
+
+
+def _in_dim(scene: Scene, x: int, y: int) -> bool:
+    """Whether a pixel lies on the dimmed part beside a layer."""
+    if not scene.modal_from:
+        return False
+    for item in scene.items[scene.modal_from :]:
+        x0, y0, x1, y1 = item.visible
+        if isinstance(item.widget, w.Bar) and x0 <= x < x1 and y0 <= y < y1:
+            return False
+    return True
+
+
+def slide(world: World, hit: Placed, x: int) -> World:
+    """Set a slider to the value under ``x``."""
+    slider = hit.widget
+    if not isinstance(slider, w.Slider) or not slider.enabled:
+        return world
+    scale = world.profile.scale
+    left, right = slider_track((hit.box[2] - hit.box[0]) / scale, bool(slider.icon))
+    share = ((x - hit.box[0]) / scale - left) / (right - left)
+    value = slider.low + round(min(1.0, max(0.0, share)) * (slider.high - slider.low))
+    return rules.put(world, slider.path, value)
+
+
+def _long_press(world: World, action: LongPress) -> World:
+    scene = view(world)
+    _inside(scene, action.x, action.y)
+    hit = hit_test(scene, action.x, action.y)
+    if hit is None or not isinstance(hit.widget, w.Control):
+        return world
+    return apply(world, hit.widget.on_long) if hit.widget.on_long else world
+
+
+def _drag(world: World, action: Drag) -> World:
+    (x, y), (x2, y2) = action.path[0], action.path[-1]
+    return swipe(world, x, y, x2, y2)
+
+
+def _swipe(world: World, action: Swipe) -> World:
+    return swipe(world, action.x, action.y, action.x2, action.y2)
+
+
+def swipe(world: World, x: int, y: int, x2: int, y2: int) -> World:
+    """Slide from one pixel to another: sliders, panels, home pages, scrolling; a short slide is a tap."""
+    scene, scale = view(world), world.profile.scale
+    _inside(scene, x, y)
+    dx, dy = (x2 - x) / scale, (y2 - y) / scale
+    if abs(dx) < 4 and abs(dy) < 4:
+        return tap(world, x, y)
+    hit = hit_test(scene, x, y)
+    if hit and isinstance(hit.widget, w.Slider) and abs(dx) >= abs(dy):
+        return slide(world, hit, min(max(x2, 0), scene.size[0] - 1))
+    panel = _panels(world, y / scale, dx, dy)
+    if panel is not None:
+        return panel
+    region = region_at(scene, x, y)
+    return scroll_by(world, region, -dy) if region and abs(dy) > abs(dx) else world
+
+
+def _panels(world: World, y: float, dx: float, dy: float) -> World | None:
+    """Swipes that the system takes for itself: shade, quick settings, drawer, home pages, closing them."""
+    ui, upright = world.ui, abs(dy) > abs(dx)
+    if ui.dialog or ui.overlay.startswith("folder:"):
+        return None
+    if upright and dy > 20 and y < STATUS_HEIGHT + 4:
+        return apply(world, e.Overlay("quick" if ui.overlay == "shade" else "shade"))
+    if ui.overlay == "shade" and upright and dy > 20 and not _scrolled(world):
+        return apply(world, e.Overlay("quick"))
+    if ui.overlay in ("shade", "quick") and upright and dy < -20 and not _reach(world):
+        return apply(world, e.Overlay(""))
+    if ui.overlay == "drawer" and upright and dy > 20 and not _scrolled(world):
+        return apply(world, e.Overlay(""))
+    if ui.app or ui.overlay:
+        return None
+    if upright:
+        return apply(world, e.Overlay("drawer" if dy < 0 else "shade")) if abs(dy) > 20 else world
+    page = ui.home_page + (1 if dx < 0 else -1)
+    return world.with_ui(home_page=min(max(page, 0), max(0, len(world.state.launcher.pages) - 1)))
+
+
+def _scrolled(world: World) -> int:
+    return world.ui.scroll.get(f"{world.ui.overlay}:", 0) or 0
+
+
+def _reach(world: World) -> int:
+    return max((r.reach - r.offset for r in view(world).regions), default=0)
+
+
+def region_at(scene: Scene, x: int, y: int) -> Region | None:
+    """The topmost scroll region at a pixel."""
+    for region in reversed(scene.regions):
+        x0, y0, x1, y1 = region.box
+        if x0 <= x < x1 and y0 <= y < y1:
+            return region
+    return None
+
+
+def scroll_by(world: World, region: Region, units: float) -> World:
+    """Scroll a region; positive reveals what is further down."""
+    offset = min(max(0, region.offset + round(units)), region.reach)
+    if offset == region.offset:
+        return world
+    return world.with_ui(scroll=world.ui.scroll.put(region.id, offset))
+
+
+def _scroll(world: World, action: Scroll) -> World:
+    scene, scale = view(world), world.profile.scale
+    x = scene.size[0] // 2 if action.x is None else action.x
+    y = scene.size[1] // 2 if action.y is None else action.y
+    _inside(scene, x, y)
+    units = action.amount * 40 if action.unit == "notch" else action.amount / scale
+    if action.direction in ("left", "right"):
+        shift = units if action.direction == "left" else -units
+        return _panels(world, y / scale, shift, 0.0) or world
+    dy = units if action.direction == "up" else -units
+    panel = _panels(world, y / scale, 0.0, dy)
+    if panel is not None:
+        return panel
+    region = region_at(scene, x, y)
+    return scroll_by(world, region, -dy) if region else world
+
+
+def _type(world: World, action: TypeText) -> World:
+    path = world.ui.focus
+    if not path:
+        raise Rejected("no text field has the focus")
+    world = rules.put(world, path, str(world.get(path)) + action.text)
+    return submit(world) if action.submit else world
+
+
+def submit(world: World) -> World:
+    """What the Enter key does in the focused field; without an effect of its own it closes the keyboard."""
+    for item in view(world).items:
+        if isinstance(item.widget, w.Field) and item.widget.path == world.ui.focus:
+            closed = world.with_ui(focus="")
+            return apply(closed, item.widget.submit)
+    return world.with_ui(focus="")
+
+
+def _key(world: World, action: Key) -> World:
+    name = action.keys[-1].lower()
+    match name:
+        case "return" | "enter" | "kp_enter":
+            return submit(world) if world.ui.focus else world
+        case "backspace" if world.ui.focus:
+            return apply(world, e.Do("keys.erase"))
+        case "escape" | "back":
+            return apply(world, e.Back())
+        case "home":
+            return apply(world, e.Home())
+        case _:
+            raise Rejected(f"this phone has no key {'+'.join(action.keys)!r}")
+
+
+def _button(world: World, action: Button) -> World:
+    match action.name:
+        case "back":
+            return apply(world, e.Back())
+        case "home":
+            return apply(world, e.Home())
+        case "recents":
+            return apply(world, e.Overlay("" if world.ui.overlay == "recents" else "recents"))
+        case "enter":
+            return submit(world) if world.ui.focus else world
+        case "volume_up" | "volume_down":
+            delta = 10 if action.name == "volume_up" else -10
+            return rules.put(world, "sound.media", min(100, max(0, world.state.sound.media + delta)))
+        case "menu":
+            return _menu(world)
+        case _:
+            return apply(world, e.Do("system.power"))
+
+
+def _menu(world: World) -> World:
+    for item in view(world).items:
+        if isinstance(item.widget, w.IconButton) and item.widget.label == "More options":
+            return apply(world, item.widget.on_tap)
+    return world
+
+
+def _open_app(world: World, action: OpenApp) -> World:
+    wanted = action.name.strip().lower()
+    for app in world.state.apps:
+        if app.installed and app.icon and wanted in (app.name.lower(), app.package):
+            return apply(world, e.Launch(app.key))
+    raise Rejected(f"no installed app is called {action.name!r}")
+
+
+def _inside(scene: Scene, x: int, y: int) -> None:
+    width, height = scene.size
+    if not (0 <= x < width and 0 <= y < height):
+        raise Rejected(f"({x}, {y}) is outside of the screen of {width} by {height} pixels")
+
+
+@SYSTEM.action("power")
+def _power(world: World) -> World:
+    return apply(world, e.Show(power(world)))
+
+
+HANDLERS: dict[type, Callable[[World, Any], World]] = {
+    Click: _click, LongPress: _long_press, Swipe: _swipe, Drag: _drag, Scroll: _scroll, TypeText: _type, Key: _key,
+    Button: _button, OpenApp: _open_app,
+}  # fmt: skip

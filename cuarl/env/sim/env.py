@@ -1,0 +1,165 @@
+"""``SimEnv``: the simulated phone behind the environment seam."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from cuarl.env.base import Capabilities
+from cuarl.env.sim import device, launcher, tree
+from cuarl.env.sim.kit.effects import Dialog, Dismiss, Launch, Open, Option, Overlay
+from cuarl.env.sim.kit.render import render
+from cuarl.env.sim.look import POPUPS, Look
+from cuarl.env.sim.reduce import apply
+from cuarl.env.sim.state import DERIVED, VOLATILE, DeviceState
+from cuarl.env.sim.view import view
+from cuarl.env.sim.world import PROFILES, Profile, World
+from cuarl.errors import ConfigError, EnvError, TaskError
+from cuarl.tasks.task import TaskInstance
+from cuarl.types import Action, Observation, Screenshot, StepResult
+
+
+class SimEnv:
+    """A simulated phone for one episode.
+
+    ``profile`` names the screen (``small``, ``phone``, ``tall``); ``clutter`` is the share of episodes that start with a
+    pop-up in the way.
+    """
+
+    def __init__(self, profile: str = "small", *, clutter: float = 0.1) -> None:
+        if profile not in PROFILES:
+            raise ConfigError(f"unknown profile {profile!r}", hint=f"use one of {', '.join(PROFILES)}")
+        self.profile: Profile = PROFILES[profile]
+        self.clutter = clutter
+        self.world: World | None = None
+        self._task: TaskInstance | None = None
+        self._shown: tuple[World, Observation] | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the phone can do."""
+        return Capabilities(device.ACTIONS, state=True, exact_reset=True, oracle=True, kind="phone")
+
+    @property
+    def volatile(self) -> tuple[str, ...]:
+        """Globs of state paths whose change is nobody's fault, with those that the device changed by itself."""
+        return (*VOLATILE, *DERIVED, *(self.world.ui.derived if self.world else ()))
+
+    async def reset(self, task: TaskInstance, seed: int) -> Observation:
+        """Set the phone up: the look of ``seed``, the task's preset. Raises TaskError for a preset that can't be."""
+        if self.world is not None:
+            raise EnvError("this environment was reset already; an environment serves one episode")
+        self._task = task
+        self.world = prepare(task, Look.drawn(seed, self.clutter), self.profile)
+        return self._observe(self.world)
+
+    async def step(self, action: Action) -> StepResult:
+        """Carry out one action."""
+        before = self._running()
+        info: dict[str, Any] = {"settle_ms": 0.0, "settled": True}
+        try:
+            self.world = device.step(before, action)
+        except device.Rejected as reason:
+            info["rejected"] = str(reason)
+        old = self._observe(before)
+        new = self._observe(self._running())
+        info["changed"] = new is not old and new.screenshot.image.tobytes() != old.screenshot.image.tobytes()
+        return StepResult(new, info=info)
+
+    async def state(self) -> Mapping[str, Any]:
+        """The device state, with ``ui`` for navigation tasks."""
+        world = self._running()
+        mapping: dict[str, Any] = tree.as_mapping(world.state)
+        return {**mapping, "ui": ui_mapping(world)}
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+    def _running(self) -> World:
+        if self.world is None:
+            raise EnvError("the environment was not reset", hint="call reset(task, seed) first")
+        return self.world
+
+    def _observe(self, world: World) -> Observation:
+        if self._shown is None or self._shown[0] is not world:
+            text = {"app": world.ui.app, "page": world.ui.page}
+            self._shown = world, Observation(Screenshot(render(view(world))), text)
+        return self._shown[1]
+
+
+def prepare(task: TaskInstance, look: Look, profile: Profile) -> World:
+    """The world in which an episode of ``task`` starts."""
+    state = replace(DeviceState(), launcher=replace(DeviceState().launcher, pages=()))
+    world = World(state, look=look, profile=profile)
+    world = world.put("display.dark_theme", look.dark).put("battery.level", look.battery)
+    world = world.put("notifications.items", look.notifications)
+    start: dict[str, Any] = {}
+    for path, value in task.preset.items():
+        if path.startswith("ui."):
+            start[path] = value
+        else:
+            world = replace(world, state=_preset(world.state, path, value, task))
+    if not world.state.launcher.pages:
+        pages = launcher.first_layout(world.state, look.seed, launcher.rows_that_fit(profile.height))
+        world = world.put("launcher.pages", pages)
+    for path, value in start.items():
+        world = _start(world, path, value, task)
+    return _with_popup(world)
+
+
+def _preset(state: DeviceState, path: str, value: Any, task: TaskInstance) -> DeviceState:
+    try:
+        return tree.put_plain(state, path, value)
+    except KeyError as error:
+        raise TaskError(f"preset {path!r}: there is no {error.args[0]!r}", where=f"task {task.task_id}") from error
+    except TypeError as error:
+        raise TaskError(f"preset {path!r}: {error}", where=f"task {task.task_id}") from error
+
+
+def _start(world: World, path: str, value: Any, task: TaskInstance) -> World:
+    match path:
+        case "ui.page":
+            return apply(apply(world, Launch(str(value).partition("/")[0])), Open(str(value)))
+        case "ui.app":
+            return apply(world, Launch(str(value)))
+        case "ui.overlay":
+            return apply(world, Overlay(str(value)))
+        case _ if path.startswith("ui.form."):
+            return world.put(path, value)
+    raise TaskError(
+        f"preset {path!r} can't be set",
+        where=f"task {task.task_id}",
+        hint="use ui.app, ui.page, ui.overlay or ui.form.NAME",
+    )
+
+
+def _with_popup(world: World) -> World:
+    if world.look.popup < 0:
+        return world
+    title, text, button = POPUPS[world.look.popup]
+    return world.with_ui(dialog=Dialog(title, text, buttons=(Option(button, Dismiss()),), kind="popup"))
+
+
+def ui_mapping(world: World) -> dict[str, Any]:
+    """What navigation tasks may ask of the user interface."""
+    ui = world.ui
+    app = world.app(ui.app) if ui.app else None
+    covered = ui.overlay in ("drawer", "recents")
+    return {
+        "current_app": app.package if app and not covered else "launcher",
+        "current_activity": ui.page if not covered else ui.overlay,
+        "page": ui.page,
+        "is_home_screen": not ui.app and not ui.overlay,
+        "is_recents": ui.overlay == "recents",
+        "home_page": ui.home_page,
+        "shade_open": ui.overlay == "shade",
+        "quick_settings_open": ui.overlay == "quick",
+        "drawer_open": ui.overlay == "drawer",
+        "folder_open": ui.overlay.partition(":")[2],
+        "keyboard_open": bool(ui.focus),
+        "focus": ui.focus,
+        "dialog": ui.dialog.title if ui.dialog else "",
+        "recents": list(ui.recents),
+        "form": dict(ui.form.items),
+    }

@@ -1,0 +1,405 @@
+"""How each widget is drawn, in units on a canvas of its own. Which painter draws which widget is a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cuarl.env.sim.kit import widgets as w
+from cuarl.env.sim.kit.canvas import Canvas
+from cuarl.env.sim.kit.icons import APP_GLYPHS
+from cuarl.env.sim.kit.pictures import draw_picture
+from cuarl.env.sim.kit.scene import BODY, SMALL, TITLE, line_height, row_text
+from cuarl.env.sim.kit.style import Colour, font_px, text_width, tone, wrap
+
+Painter = Callable[[Canvas, Any], None]
+
+
+def paint_row(c: Canvas, row: w.Row) -> None:
+    """A list row: icon, title over subtitle, and a control at the right end."""
+    p, middle = c.style.palette, c.height / 2
+    left, title, below = row_text(row, c.style, c.width)
+    if row.tint:
+        draw_app_icon(c, row.tint, 21, middle, 22)
+    elif row.icon:
+        c.icon(row.icon, 21, middle, 15, p.muted if row.enabled else p.faint)
+    high, low = line_height(c.style, TITLE), line_height(c.style, SMALL)
+    y = middle - (len(title) * high + len(below) * low) / 2
+    ink = p.faint if not row.enabled else p.accent if row.accent else p.text
+    for line in title:
+        c.text(left, y + high / 2, line, TITLE, ink, bold=c.style.bold or row.bold)
+        y += high
+    for line in below:
+        c.text(left, y + low / 2, line, SMALL, p.muted if row.enabled else p.faint)
+        y += low
+    _trailing(c, row)
+
+
+def _trailing(c: Canvas, row: w.Row) -> None:
+    p, middle, right = c.style.palette, c.height / 2, c.width
+    if row.trailing == "switch":
+        draw_switch(c, right - 22, middle, bool(row.checked), row.enabled)
+    elif row.trailing == "split":
+        c.rect(right - 42, middle - 9, 0.8, 18, p.faint)
+    elif row.trailing == "radio":
+        draw_radio(c, right - 16, middle, bool(row.checked))
+    elif row.trailing == "check":
+        draw_check(c, right - 16, middle, bool(row.checked))
+    elif row.trailing == "chevron":
+        c.icon("chevron", right - 13, middle, 9, p.muted)
+    if row.value:
+        end = right - (24 if row.trailing == "chevron" else 10)
+        c.text(end, middle, row.value, SMALL, p.muted, align="right")
+
+
+def draw_switch(c: Canvas, cx: float, cy: float, on: bool, enabled: bool = True) -> None:
+    """A switch, 26 by 15 units."""
+    p = c.style.palette
+    if on:
+        c.rounded(cx - 13, cy - 7.5, 26, 15, 7.5, p.accent if enabled else p.faint)
+        c.circle(cx + 5.5, cy, 5.5, p.on_accent if enabled else p.page)
+    else:
+        c.rounded(cx - 13, cy - 7.5, 26, 15, 7.5, p.raised)
+        c.outline(cx - 13, cy - 7.5, 26, 15, 7.5, p.muted if enabled else p.faint, 1.3)
+        c.circle(cx - 5.5, cy, 3.8, p.muted if enabled else p.faint)
+
+
+def draw_radio(c: Canvas, cx: float, cy: float, on: bool) -> None:
+    """A radio button."""
+    p = c.style.palette
+    c.ring(cx, cy, 6.5, p.accent if on else p.muted, 1.5)
+    if on:
+        c.circle(cx, cy, 3.4, p.accent)
+
+
+def draw_check(c: Canvas, cx: float, cy: float, on: bool) -> None:
+    """A check box."""
+    p = c.style.palette
+    if on:
+        c.rounded(cx - 6, cy - 6, 12, 12, 2, p.accent)
+        c.icon("check", cx, cy, 9, p.on_accent)
+    else:
+        c.outline(cx - 6, cy - 6, 12, 12, 2, p.muted, 1.5)
+
+
+def draw_app_icon(c: Canvas, app: str, cx: float, cy: float, size: float) -> None:
+    """A launcher icon: a coloured shape with the app's glyph."""
+    s, p = c.style, c.style.palette
+    glyph, hue = APP_GLYPHS.get(app, ("apps", 0.5))
+    hue = (hue + s.icon_hue / 12) % 1.0
+    strong = tone(hue, 0.72, 0.80) if app != "settings" else tone(hue, 0.16, 0.46)
+    fill, ink = {0: (strong, (255, 255, 255)), 1: ((250, 250, 252), strong), 2: (p.tonal, p.on_tonal)}[s.icon_set]
+    half = size / 2
+    if s.icon_shape == 3:
+        c.circle(cx, cy, half, fill)
+        c.rounded(cx, cy, half, half, half / 4, fill)
+    else:
+        c.rounded(cx - half, cy - half, size, size, {0: half, 1: size * 0.36, 2: size * 0.20}[s.icon_shape], fill)
+    c.icon(glyph, cx, cy, size * 0.60, ink)
+
+
+def paint_switch(c: Canvas, widget: w.Switch) -> None:
+    """A bare switch."""
+    draw_switch(c, c.width - 22, c.height / 2, widget.checked, widget.enabled)
+
+
+def paint_header(c: Canvas, widget: w.Header) -> None:
+    """A section title in the accent colour."""
+    c.text(12, c.height - 9, widget.text, SMALL, c.style.palette.accent, bold=True, width=c.width - 24)
+
+
+def paint_paragraph(c: Canvas, widget: w.Paragraph) -> None:
+    """Wrapped text."""
+    p, high = c.style.palette, line_height(c.style, widget.size)
+    lines = wrap(widget.text, font_px(c.style, widget.size), (c.width - 24) * c.style.scale)
+    x = {"left": 12.0, "centre": c.width / 2, "right": c.width - 12}[widget.align]
+    for i, line in enumerate(lines):
+        c.text(x, 4 + (i + 0.5) * high, line, widget.size, p.muted if widget.muted else p.text, align=widget.align)
+
+
+def paint_display(c: Canvas, widget: w.Display) -> None:
+    """One large line."""
+    x = {"left": 12.0, "centre": c.width / 2, "right": c.width - 12}[widget.align]
+    ink = c.style.palette.text
+    c.text(x, c.height / 2, widget.text, widget.size, ink, align=widget.align)
+
+
+def paint_bubble(c: Canvas, widget: w.Bubble) -> None:
+    """A chat message: mine on the right in the accent colour."""
+    p, high = c.style.palette, line_height(c.style, BODY)
+    lines = wrap(widget.label, font_px(c.style, BODY), (c.width - 70) * c.style.scale)
+    longest = max(c_width(c, line, BODY) for line in lines)
+    width, height = longest + 18, len(lines) * high + 8
+    left = c.width - 10 - width if widget.mine else 10.0
+    c.rounded(left, 3, width, height, 9, p.tonal if widget.mine else p.raised)
+    for i, line in enumerate(lines):
+        c.text(left + 9, 7 + (i + 0.5) * high, line, BODY, p.on_tonal if widget.mine else p.text)
+
+
+def c_width(c: Canvas, text: str, size: float) -> float:
+    """Width of a line, units."""
+    return text_width(text, font_px(c.style, size)) / c.style.scale
+
+
+def slider_track(width: float, icon: bool) -> tuple[float, float]:
+    """Left and right end of a slider's track, units from the widget's left edge."""
+    return (34.0 if icon else 16.0), width - 16.0
+
+
+def paint_slider(c: Canvas, widget: w.Slider) -> None:
+    """Label above, track with a handle below."""
+    p = c.style.palette
+    left, right = slider_track(c.width, bool(widget.icon))
+    share = (widget.value - widget.low) / (widget.high - widget.low)
+    x, y = left + share * (right - left), c.height - 14
+    if widget.icon:
+        c.icon(widget.icon, 18, y, 14, p.muted)
+    if widget.label:
+        c.text(12, 9, widget.label, SMALL + 1, p.text, width=c.width - 24)
+    c.rounded(left, y - 2.5, right - left, 5, 2.5, p.faint)
+    if x - left > 1:
+        c.rounded(left, y - 2.5, x - left, 5, 2.5, p.accent)
+    c.circle(x, y, 7, p.accent)
+
+
+def paint_button(c: Canvas, widget: w.Button) -> None:
+    """A pill with text, an icon, or both."""
+    p = c.style.palette
+    x, y, width, height = 1.0, 3.0, c.width - 2, c.height - 6
+    if widget.look == "round":
+        width = height = min(width, height)
+        x = (c.width - width) / 2
+    fill: Colour | None = {"filled": p.accent, "tonal": p.tonal, "round": p.tonal}.get(widget.look)
+    ink = {"filled": p.on_accent, "tonal": p.on_tonal, "round": p.on_tonal}.get(widget.look, p.accent)
+    if widget.danger:
+        ink = p.danger if widget.look != "filled" else p.on_accent
+    if not widget.enabled:
+        fill, ink = (p.raised if fill else None), p.faint
+    if fill:
+        c.rounded(x, y, width, height, height / 2, fill)
+    elif widget.look == "outlined":
+        c.outline(x, y, width, height, height / 2, p.faint, 1.2)
+    middle = c.height / 2
+    if widget.icon and widget.look == "round":
+        c.icon(widget.icon, c.width / 2, middle, 14, ink)
+    elif widget.icon:
+        c.icon(widget.icon, x + 13, middle, 12, ink)
+        c.text(x + 22, middle, widget.label, BODY, ink, width=width - 26)
+    else:
+        size = 14.0 if widget.look == "round" else BODY + 0.5
+        c.text(
+            c.width / 2, middle, widget.label, size, ink, align="centre", width=width - 4, bold=widget.look != "round"
+        )
+
+
+def paint_icon_button(c: Canvas, widget: w.IconButton) -> None:
+    """A bare icon."""
+    p = c.style.palette
+    ink = p.faint if not widget.enabled else p.accent if widget.active else p.text
+    c.icon(widget.icon, c.width / 2, c.height / 2, 14, ink)
+
+
+def paint_fab(c: Canvas, widget: w.Fab) -> None:
+    """The floating action button."""
+    p = c.style.palette
+    c.rounded(0.5, 1.5, c.width - 1, c.height - 1, 10, p.faint)
+    c.rounded(0, 0, c.width, c.height - 1.5, 10, p.accent)
+    c.icon(widget.icon, c.width / 2, c.height / 2, 15, p.on_accent)
+
+
+def paint_field(c: Canvas, widget: w.Field) -> None:
+    """A text field with its hint, text and cursor."""
+    p, middle = c.style.palette, c.height / 2
+    text = "*" * len(widget.text) if widget.hidden else widget.text
+    if widget.search:
+        c.rounded(8, 4, c.width - 16, c.height - 8, (c.height - 8) / 2, p.raised)
+        c.icon("search", 22, middle, 12, p.muted)
+        left = 34.0
+    else:
+        c.outline(
+            8, 4, c.width - 16, c.height - 8, 5, p.accent if widget.focused else p.muted, 1.6 if widget.focused else 1
+        )
+        left = 15.0
+    room = (c.width - left - 16) * c.style.scale
+    px = font_px(c.style, TITLE)
+    while text and c_width(c, text, TITLE) * c.style.scale > room:
+        text = text[1:]
+    if text:
+        c.text(left, middle, text, TITLE, p.text)
+    else:
+        c.text(left + (3 if widget.focused else 0), middle, widget.label, TITLE, p.muted, width=room / c.style.scale)
+    if widget.focused:
+        c.rect(
+            left + c_width(c, text, TITLE) + 1,
+            middle - px / c.style.scale * 0.6,
+            1.2,
+            px / c.style.scale * 1.2,
+            p.accent,
+        )
+
+
+def paint_tab(c: Canvas, widget: w.Tab) -> None:
+    """A tab: underlined text, or an icon over text."""
+    p = c.style.palette
+    ink = p.accent if widget.selected else p.muted
+    if widget.icon:
+        if widget.selected:
+            c.rounded(c.width / 2 - 15, 2, 30, 15, 7.5, p.tonal)
+        c.icon(widget.icon, c.width / 2, 9.5, 12, p.on_tonal if widget.selected else p.muted)
+        c.text(c.width / 2, c.height - 7, widget.label, 9, ink, align="centre", width=c.width)
+        return
+    c.text(c.width / 2, c.height / 2, widget.label, BODY, ink, align="centre", width=c.width - 2, bold=widget.selected)
+    if widget.selected:
+        c.rounded(c.width / 2 - 16, c.height - 3, 32, 2.4, 1.2, p.accent)
+
+
+def paint_chip(c: Canvas, widget: w.Chip) -> None:
+    """A small rounded box."""
+    p = c.style.palette
+    if widget.selected:
+        c.rounded(1, 2, c.width - 2, c.height - 4, 6, p.tonal)
+    else:
+        c.outline(1, 2, c.width - 2, c.height - 4, 6, p.faint, 1.1)
+    ink = p.on_tonal if widget.selected else p.text
+    c.text(c.width / 2, c.height / 2, widget.label, SMALL, ink, align="centre", width=c.width - 6)
+
+
+def paint_app(c: Canvas, widget: w.AppIcon) -> None:
+    """A launcher icon with its name."""
+    p = c.style.palette
+    size = 30.0 if widget.named else 28.0
+    cy = 17.0 if widget.named else c.height / 2
+    draw_app_icon(c, widget.app, c.width / 2, cy, size)
+    if widget.badge:
+        c.circle(c.width / 2 + size / 2 - 3, cy - size / 2 + 3, 4, (226, 58, 50))
+    if widget.named:
+        caption(c, widget.label, p.text if not widget.on_wallpaper else (255, 255, 255), widget.on_wallpaper)
+
+
+def caption(c: Canvas, text: str, ink: Colour, shadow: bool) -> None:
+    """The name below an icon; over a wallpaper with a shadow, so that it reads on any."""
+    y = c.height - 8
+    if shadow:
+        step = 1 / c.style.scale
+        for dx, dy in ((step, step), (-step, step), (step, -step), (-step, -step), (0, step)):
+            c.text(c.width / 2 + dx, y + dy, text, SMALL, (20, 20, 24), align="centre", width=c.width)
+    c.text(c.width / 2, y, text, SMALL, ink, align="centre", width=c.width)
+
+
+def paint_folder(c: Canvas, widget: w.FolderIcon) -> None:
+    """A launcher folder."""
+    p = c.style.palette
+    c.rounded(c.width / 2 - 15, 2, 30, 30, 10, p.raised)
+    for i, app in enumerate(widget.apps[:4]):
+        draw_app_icon(c, app, c.width / 2 - 6 + 12 * (i % 2), 11 + 12 * (i // 2), 10)
+    caption(c, widget.label, (255, 255, 255), True)
+
+
+def paint_tile(c: Canvas, widget: w.Tile) -> None:
+    """A quick-settings tile."""
+    p = c.style.palette
+    c.rounded(0, 0, c.width, c.height, 11, p.accent if widget.checked else p.faint)
+    ink = p.on_accent if widget.checked else p.text
+    c.icon(widget.icon, 14, c.height / 2, 13, ink)
+    room = c.width - 26
+    if widget.subtitle:
+        c.text(24, c.height / 2 - 5.5, widget.label, SMALL, ink, width=room, bold=True)
+        c.text(24, c.height / 2 + 6, widget.subtitle, 9, ink, width=room)
+    else:
+        c.text(24, c.height / 2, widget.label, SMALL, ink, width=room, bold=True)
+
+
+def paint_picture(c: Canvas, widget: w.Picture) -> None:
+    """A drawn picture."""
+    image = draw_picture(widget.subject, c.image.size)
+    c.image.paste(image, (0, 0))
+    if widget.badge:
+        c.rounded(3, c.height - 15, c_width(c, widget.badge, 9) + 8, 12, 4, (0, 0, 0))
+        c.text(7, c.height - 9, widget.badge, 9, (255, 255, 255))
+    if widget.selected:
+        c.outline(0, 0, c.width, c.height, 2, c.style.palette.accent, 3)
+
+
+def paint_card(c: Canvas, widget: w.Card) -> None:
+    """A raised box."""
+    p, left = c.style.palette, 20.0
+    c.rounded(8, 2, c.width - 16, c.height - 4, 9, p.raised)
+    if widget.tint:
+        draw_app_icon(c, widget.tint, 26, c.height / 2, 22)
+        left = 44.0
+    elif widget.icon:
+        c.icon(widget.icon, 25, c.height / 2, 15, p.accent)
+        left = 44.0
+    lines = (
+        wrap(widget.text, font_px(c.style, SMALL), (c.width - left - 14) * c.style.scale, False, 3)
+        if widget.text
+        else ()
+    )
+    high, low = line_height(c.style, BODY), line_height(c.style, SMALL)
+    y = c.height / 2 - (high + len(lines) * low) / 2
+    c.text(left, y + high / 2, widget.label, BODY, p.text, bold=True, width=c.width - left - 14)
+    for i, line in enumerate(lines):
+        c.text(left, y + high + (i + 0.5) * low, line, SMALL, p.muted)
+
+
+def paint_key(c: Canvas, widget: w.Key) -> None:
+    """A key of the keyboard."""
+    p = c.style.palette
+    special = len(widget.char) > 1 and widget.char != "space"
+    c.rounded(0.6, 1, c.width - 1.2, c.height - 2, 4, p.tonal if widget.active or special else p.page)
+    ink = p.on_tonal if widget.active or special else p.text
+    if widget.icon:
+        c.icon(widget.icon, c.width / 2, c.height / 2, 12, ink)
+    else:
+        c.text(c.width / 2, c.height / 2, widget.label, TITLE if len(widget.label) == 1 else SMALL, ink, align="centre")
+
+
+def paint_day(c: Canvas, widget: w.Day) -> None:
+    """A day of a month."""
+    p = c.style.palette
+    if widget.selected:
+        c.circle(c.width / 2, c.height / 2, 10, p.accent)
+    elif widget.today:
+        c.ring(c.width / 2, c.height / 2, 10, p.accent)
+    c.text(c.width / 2, c.height / 2, widget.label, SMALL, p.on_accent if widget.selected else p.text, align="centre")
+    if widget.marked:
+        c.circle(c.width / 2, c.height - 2.5, 1.8, p.on_accent if widget.selected else p.accent)
+
+
+def paint_divider(c: Canvas, widget: w.Divider) -> None:
+    """A hairline."""
+    c.rect(12, c.height / 2, c.width - 24, 0.8, c.style.palette.faint)
+
+
+def paint_title(c: Canvas, widget: w.Title) -> None:
+    """The app bar's title."""
+    c.text(4, c.height / 2, widget.text, 14, c.style.palette.text, bold=True, width=c.width - 4)
+
+
+def paint_bar(c: Canvas, widget: w.Bar) -> None:
+    """A filled area; a sheet has round upper corners."""
+    colour = c.style.palette.by_name[widget.fill.split("-")[0]]
+    if widget.fill.startswith("sheet"):
+        c.rounded(0, 0, c.width, c.height + (14 if widget.fill == "sheet" else 0), 12, colour)
+    else:
+        c.rect(0, 0, c.width, c.height, colour)
+
+
+def paint_nothing(c: Canvas, widget: w.Widget) -> None:
+    """Space draws nothing."""
+
+
+PAINTERS: dict[type[w.Widget], Painter] = {
+    w.Row: paint_row, w.Switch: paint_switch, w.Header: paint_header, w.Paragraph: paint_paragraph,
+    w.Display: paint_display, w.Bubble: paint_bubble, w.Slider: paint_slider, w.Button: paint_button,
+    w.IconButton: paint_icon_button, w.Fab: paint_fab, w.Field: paint_field, w.Tab: paint_tab, w.Chip: paint_chip,
+    w.AppIcon: paint_app, w.FolderIcon: paint_folder, w.Tile: paint_tile, w.Picture: paint_picture,
+    w.Card: paint_card, w.Key: paint_key, w.Day: paint_day, w.Divider: paint_divider, w.Title: paint_title,
+    w.Bar: paint_bar, w.Space: paint_nothing,
+}  # fmt: skip
+"""Painter by widget class; other modules may add their own widgets' painters."""
+
+SEE_THROUGH: frozenset[type[w.Widget]] = frozenset(
+    {w.AppIcon, w.FolderIcon, w.Fab, w.Switch, w.IconButton, w.Title, w.Tab, w.Tile, w.Key, w.Space, w.Day}
+)
+"""Widgets drawn on a transparent ground, because what lies behind them varies."""

@@ -1,0 +1,177 @@
+"""From widgets to boxes: what is on the screen, where, and which part of it can be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cuarl.env.sim.kit import widgets as w
+from cuarl.env.sim.kit.style import Style, font_px, wrap
+
+Box = tuple[int, int, int, int]
+"""Left, top, right, bottom in pixels; right and bottom are exclusive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A widget and the box it fills; only the part inside ``clip`` is visible."""
+
+    widget: w.Widget
+    box: Box
+    clip: Box
+    region: str = ""
+    """Id of the scroll region that it moves with."""
+    ground: str = "page"
+    """Colour that it is drawn on; empty where that varies."""
+
+    @property
+    def visible(self) -> Box:
+        """The part of the box that can be seen (may be empty)."""
+        (x0, y0, x1, y1), (cx0, cy0, cx1, cy1) = self.box, self.clip
+        return max(x0, cx0), max(y0, cy0), min(x1, cx1), min(y1, cy1)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """An area whose content scrolls. ``offset`` and ``reach`` (its largest value) are in units."""
+
+    id: str
+    box: Box
+    offset: int
+    reach: int
+    sideways: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One screen: items in painting order over a background."""
+
+    size: tuple[int, int]
+    style: Style
+    background: str
+    """``page`` or ``wallpaper:NAME``."""
+    items: tuple[Placed, ...]
+    regions: tuple[Region, ...] = ()
+    modal_from: int = 0
+    """Items before this index lie under a layer and can't be reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A widget at a place in units, before it is cut to a region."""
+
+    widget: w.Widget
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+TITLE, BODY, SMALL = 12.0, 10.5, 10.0
+"""Font sizes in units."""
+
+
+def line_height(style: Style, size: float) -> float:
+    """Height of a line of text, units."""
+    return font_px(style, size) * 1.22 / style.scale
+
+
+def row_text(row: w.Row, style: Style, width: float) -> tuple[float, tuple[str, ...], tuple[str, ...]]:
+    """Left edge (units) and lines of a row's title and subtitle."""
+    left = 40.0 if row.icon or row.tint else 12.0
+    right = {"switch": 38.0, "split": 44.0, "radio": 26.0, "check": 26.0, "chevron": 22.0}.get(row.trailing, 10.0)
+    if row.value:
+        right += 6 + 6 * min(10, len(row.value))
+    room = (width - left - right) * style.scale
+    title = wrap(row.label, font_px(style, TITLE), room, style.bold or row.bold, 2)
+    below = wrap(row.subtitle, font_px(style, SMALL), room, False, 2) if row.subtitle else ()
+    return left, title, below
+
+
+def height_of(widget: w.Widget, style: Style, width: float) -> float:
+    """Height in units that a widget takes at a width."""
+    match widget:
+        case w.Row():
+            _, title, below = row_text(widget, style, width)
+            text = len(title) * line_height(style, TITLE) + len(below) * line_height(style, SMALL)
+            return max(30.0, text + 14.0) + style.row_pad
+        case w.Header():
+            return 24.0
+        case w.Paragraph():
+            room = (width - 24) * style.scale
+            lines = wrap(widget.text, font_px(style, widget.size), room)
+            return len(lines) * line_height(style, widget.size) + 8
+        case w.Bubble():
+            room = (width - 70) * style.scale
+            return len(wrap(widget.label, font_px(style, BODY), room)) * line_height(style, BODY) + 14
+        case w.Slider():
+            return 42.0
+        case w.Card():
+            room = (width - (58 if widget.icon or widget.tint else 34)) * style.scale
+            text = len(wrap(widget.text, font_px(style, SMALL), room, False, 3)) if widget.text else 0
+            return 26 + text * line_height(style, SMALL) + 6
+        case w.Space() | w.Display() | w.Picture():
+            return widget.height
+        case w.Grid():
+            return -(-len(widget.children) // widget.columns) * (widget.height + widget.gap)
+        case w.HBox():
+            return widget.height or max((height_of(c, style, width) for c in widget.children), default=0.0)
+        case _:
+            return FIXED.get(type(widget), 30.0)
+
+
+FIXED: dict[type[w.Widget], float] = {
+    w.Button: 30.0, w.Field: 38.0, w.Tab: 30.0, w.Chip: 24.0, w.AppIcon: 50.0, w.FolderIcon: 50.0, w.Tile: 36.0,
+    w.Divider: 5.0, w.Title: 30.0, w.Day: 22.0, w.IconButton: 30.0, w.Key: 24.0,
+}  # fmt: skip
+"""Heights in units of the widgets that have one height."""
+
+
+def stack(widgets: Sequence[w.Widget], style: Style, x: float, y: float, width: float) -> list[Spot]:
+    """Place widgets under one another; containers dissolve into their children."""
+    spots: list[Spot] = []
+    for widget in widgets:
+        height = height_of(widget, style, width)
+        spots.extend(spread(widget, style, x, y, width, height))
+        y += height
+    return spots
+
+
+def spread(widget: w.Widget, style: Style, x: float, y: float, width: float, height: float) -> Iterator[Spot]:
+    """A widget's spots: itself, its children, or itself and the switch on it."""
+    if isinstance(widget, w.HBox):
+        weights = widget.weights or (1.0,) * len(widget.children)
+        room = width - 2 * widget.pad - widget.gap * (len(weights) - 1)
+        left = x + widget.pad
+        for child, weight in zip(widget.children, weights, strict=True):
+            share = room * weight / sum(weights)
+            yield from spread(child, style, left, y, share, height)
+            left += share + widget.gap
+    elif isinstance(widget, w.Grid):
+        cell = (width - 2 * widget.pad - widget.gap * (widget.columns - 1)) / widget.columns
+        for i, child in enumerate(widget.children):
+            row, column = divmod(i, widget.columns)
+            left, top = x + widget.pad + column * (cell + widget.gap), y + row * (widget.height + widget.gap)
+            yield from spread(child, style, left, top, cell, widget.height)
+    else:
+        yield Spot(widget, x, y, width, height)
+        if isinstance(widget, w.Row) and widget.switch is not None:
+            yield Spot(widget.switch, x + width - 40, y, 40, height)
+
+
+def total_height(spots: Sequence[Spot], y: float) -> float:
+    """How far the spots reach below ``y``, units."""
+    return max((s.y + s.height for s in spots), default=y) - y
+
+
+def place(
+    spots: Sequence[Spot], style: Style, clip: Box, shift: float = 0.0, region: str = "", ground: str = "page"
+) -> list[Placed]:
+    """Round spots to pixels, moved up by ``shift`` units, leaving out what lies wholly outside ``clip``."""
+    px, placed = style.px, []
+    for s in spots:
+        top = s.y - shift
+        box = px(s.x), px(top), px(s.x + s.width), px(top + s.height)
+        if box[1] < clip[3] and box[3] > clip[1] and box[0] < clip[2] and box[2] > clip[0]:
+            placed.append(Placed(s.widget, box, clip, region, ground))
+    return placed

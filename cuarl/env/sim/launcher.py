@@ -1,0 +1,95 @@
+"""The launcher: home pages, dock, app drawer, folders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cuarl.env.sim.chrome import NAV_HEIGHT, STATUS_HEIGHT
+from cuarl.env.sim.kit import widgets as w
+from cuarl.env.sim.kit.canvas import Canvas
+from cuarl.env.sim.kit.effects import Effect, Focus, Launch, Overlay
+from cuarl.env.sim.kit.paint import PAINTERS
+from cuarl.env.sim.kit.scene import Spot, spread, stack
+from cuarl.env.sim.look import permutation
+from cuarl.env.sim.records import App, HomePage
+from cuarl.env.sim.state import DeviceState
+from cuarl.env.sim.world import WIDTH, World
+
+COLUMNS = 4
+CELL_HEIGHT = 54.0
+DOCK_HEIGHT = 44.0
+QUERY = "ui.form.drawer.query"
+
+
+def first_layout(state: DeviceState, seed: int, rows: int) -> tuple[HomePage, ...]:
+    """Spread the icons of installed apps over home pages in this device's order; the last page may hold fewer."""
+    keys = [a.key for a in state.apps if a.icon and a.installed and a.key not in state.launcher.dock]
+    keys = [keys[i] for i in permutation(seed, "home", len(keys))]
+    size = COLUMNS * rows
+    return tuple(HomePage(tuple(keys[i : i + size])) for i in range(0, len(keys), size))
+
+
+def home(world: World) -> list[Spot]:
+    """The shown home page with its dock."""
+    state, height = world.state, world.profile.height
+    pages = state.launcher.pages
+    spots: list[Spot] = []
+    if pages:
+        page = pages[min(world.ui.home_page, len(pages) - 1)]
+        cells: list[w.Widget] = [w.FolderIcon(f.name, Overlay(f"folder:{f.name}"), apps=f.apps) for f in page.folders]
+        cells += [icon(world, app) for key in page.apps if (app := world.app(key)) and app.installed]
+        grid = w.Grid(tuple(cells), COLUMNS, CELL_HEIGHT)
+        spots += spread(grid, world.style, 0, STATUS_HEIGHT + 10, WIDTH, 0)
+    dock_y = height - NAV_HEIGHT - DOCK_HEIGHT - 4
+    spots.append(Spot(Dots(len(pages), world.ui.home_page), 0, dock_y - 12, WIDTH, 10))
+    dock = tuple(icon(world, app, named=False) for key in state.launcher.dock if (app := world.app(key)))
+    spots += spread(w.HBox(dock, pad=6), world.style, 0, dock_y, WIDTH, DOCK_HEIGHT)
+    return spots
+
+
+def drawer(world: World) -> tuple[list[Spot], list[Spot]]:
+    """The app drawer: its search field, and the icons below it (these scroll)."""
+    style, query = world.style, str(world.get(QUERY))
+    field = w.Field("Search apps", Focus(QUERY), path=QUERY, text=query, focused=world.ui.focus == QUERY, search=True)
+    top = stack((field,), style, 0, STATUS_HEIGHT + 4, WIDTH)
+    apps = sorted((a for a in world.state.apps if a.icon and a.installed), key=lambda a: a.name)
+    shown = [a for a in apps if query.lower() in a.name.lower()]
+    cells = tuple(icon(world, a, on_wallpaper=False) for a in shown)
+    y = top[0].y + top[0].height + 4
+    return top, list(spread(w.Grid(cells, COLUMNS, CELL_HEIGHT), style, 0, y, WIDTH, 0))
+
+
+def folder(world: World, name: str) -> tuple[str, ...]:
+    """Keys of the apps in a folder of the launcher."""
+    folders = (f for page in world.state.launcher.pages for f in page.folders)
+    return next((f.apps for f in folders if f.name == name), ())
+
+
+def icon(world: World, app: App, *, named: bool = True, on_wallpaper: bool = True) -> w.AppIcon:
+    """An app's icon; it has a dot while the app has a notification."""
+    badge = world.state.notifications.badges and any(n.app == app.key for n in world.state.notifications.items)
+    effect: Effect = Launch(app.key)
+    return w.AppIcon(app.name, effect, app=app.key, badge=badge, named=named, on_wallpaper=on_wallpaper)
+
+
+def rows_that_fit(height: float) -> int:
+    """Rows of icons on a home page of a screen ``height`` units high; the upper part is kept free, as people do."""
+    return max(2, int((height - STATUS_HEIGHT - NAV_HEIGHT - DOCK_HEIGHT - 30) // (CELL_HEIGHT + 2)) - 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Dots(w.Widget):
+    """Which home page is shown."""
+
+    count: int = 1
+    at: int = 0
+
+
+def paint_dots(c: Canvas, dots: Dots) -> None:
+    """Draw the page dots."""
+    for i in range(dots.count):
+        x = c.width / 2 + (i - (dots.count - 1) / 2) * 9
+        c.circle(x, c.height / 2, 2.6 if i == dots.at else 1.8, (255, 255, 255) if i == dots.at else (200, 200, 206))
+
+
+PAINTERS[Dots] = paint_dots

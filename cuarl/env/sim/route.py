@@ -1,0 +1,215 @@
+"""Finding one's way: the first step of a shortest way from what is shown to a page, an app, a layer or a setting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cuarl.env.sim import launcher
+from cuarl.env.sim.apps import home_of
+from cuarl.env.sim.elements import Element, elements
+from cuarl.env.sim.graph import FAR, PageGraph, page_graph
+from cuarl.env.sim.kit import widgets as w
+from cuarl.env.sim.kit.effects import dialog_of, opens, writes
+from cuarl.env.sim.kit.scene import Region, Spot
+from cuarl.env.sim.view import body_spots, view
+from cuarl.env.sim.world import World
+from cuarl.types import Button, Scroll, Swipe
+
+Step = Element | Scroll | Swipe | Button
+Wanted = Callable[[Spot], bool]
+
+
+def leads_to(world: World, target: str) -> Step | None:
+    """What to use next on the way to ``target``: a visible element, or a scroll, swipe or button.
+
+    ``target`` is a page id (``settings/wifi``), ``app/KEY``, ``layer/NAME`` (``drawer``, ``recents``, ``shade``,
+    ``quick``) or a state path (``network.nfc``), for which the element that changes it is the end of the way. None if
+    one is there already, or if there is no way.
+    """
+    if world.ui.dialog:
+        return _through_dialog(world, target)
+    if target.startswith("layer/"):
+        return _to_layer(world, target.partition("/")[2])
+    if target.startswith("app/"):
+        return _to_app(world, target.partition("/")[2])
+    if "/" in target:
+        return None if world.ui.page == target and not world.ui.overlay else _to_page(world, target)
+    return _to_path(world, target)
+
+
+def _through_dialog(world: World, target: str) -> Step | None:
+    for element in elements(world):
+        if element.writes == target or (element.opens and element.opens == target):
+            return element
+    box = world.ui.dialog
+    if box and box.kind == "popup":
+        return next((e for e in elements(world) if e.role == "button" and e.label == box.buttons[-1].label), None)
+    return Button(name="back")
+
+
+def _to_layer(world: World, name: str) -> Step | None:
+    ui = world.ui
+    if ui.overlay == name:
+        return None
+    width, height = world.profile.width_px, world.profile.height_px
+    if name == "recents":
+        return next((e for e in elements(world) if e.label == "Recents"), Button(name="recents"))
+    if name in ("shade", "quick"):
+        if ui.overlay and not (name == "quick" and ui.overlay == "shade"):
+            return Button(name="back")
+        return Swipe(x=width // 2, y=2, x2=width // 2, y2=height // 2)
+    if ui.app or ui.overlay:
+        return _home_key(world)
+    return _drawer_swipe(world)
+
+
+def _drawer_swipe(world: World) -> Swipe:
+    width, height = world.profile.width_px, world.profile.height_px
+    return Swipe(x=width // 2, y=height * 6 // 10, x2=width // 2, y2=height * 2 // 10)
+
+
+def _home_key(world: World) -> Step:
+    return next((e for e in elements(world) if e.label == "Home" and e.role == "button"), Button(name="home"))
+
+
+def _to_app(world: World, key: str) -> Step | None:
+    ui = world.ui
+    if ui.app == key and not ui.overlay:
+        return None
+    visible = next((e for e in elements(world) if e.opens == f"app/{key}"), None)
+    if visible:
+        return visible
+    if ui.overlay == "drawer":
+        return _scroll_to(world, "drawer:", launcher.drawer(world)[1], lambda s: _is_icon(s, key))
+    if ui.app or ui.overlay:
+        return _home_key(world)
+    return _on_other_page(world, key) or _drawer_swipe(world)
+
+
+def _is_icon(spot: Spot, key: str) -> bool:
+    return isinstance(spot.widget, w.AppIcon) and spot.widget.app == key
+
+
+def _on_other_page(world: World, key: str) -> Step | None:
+    width, height = world.profile.width_px, world.profile.height_px
+    for i, page in enumerate(world.state.launcher.pages):
+        for folder in page.folders:
+            if key in folder.apps and i == world.ui.home_page:
+                return next((e for e in elements(world) if e.opens == f"layer/folder:{folder.name}"), None)
+        if key in page.apps and i != world.ui.home_page:
+            left, right = width // 5, width * 4 // 5
+            x, x2 = (right, left) if i > world.ui.home_page else (left, right)
+            return Swipe(x=x, y=height // 2, x2=x2, y2=height // 2)
+    return None
+
+
+def _to_page(world: World, page: str) -> Step | None:
+    return _along(world, page_graph(world), (page,))
+
+
+def _to_path(world: World, path: str) -> Step | None:
+    if not (world.ui.app and world.ui.overlay in ("drawer", "recents")):
+        for element in elements(world):
+            if changes(element, path):
+                return element
+    graph = page_graph(world)
+    pages = graph.pages_for(path)
+    if world.ui.page in pages and not world.ui.overlay:
+        found = _scroll_on_page(world, lambda s: _writes(s, path))
+        if found:
+            return found
+    return _along(world, graph, tuple(p for p in pages if p != world.ui.page)) if pages else None
+
+
+def changes(element: Element, path: str) -> bool:
+    """Whether using an element changes ``path``, at once or in the dialog that it opens."""
+    if element.role in ("slider", "field"):
+        return element.writes == path
+    if any(p == path for p, _ in writes(element.effect)):
+        return True
+    box = dialog_of(element.effect)
+    options = (*box.options, *box.buttons) if box else ()
+    return any(p == path for option in options for p, _ in writes(option.effect))
+
+
+def _writes(spot: Spot, path: str) -> bool:
+    widget = spot.widget
+    if isinstance(widget, w.Slider | w.Field):
+        return widget.path == path
+    if not isinstance(widget, w.Control):
+        return False
+    box = dialog_of(widget.on_tap)
+    options = (*box.options, *box.buttons) if box else ()
+    found = [*writes(widget.on_tap), *(x for o in options for x in writes(o.effect))]
+    return any(p == path for p, _ in found)
+
+
+def _along(world: World, graph: PageGraph, goals: tuple[str, ...]) -> Step | None:
+    """One step towards the nearest of some pages."""
+    ui = world.ui
+    if ui.overlay:
+        return Button(name="back") if ui.overlay != "drawer" else _to_app(world, goals[0].partition("/")[0])
+    cost, plan, goal = min((_plan(world, graph, g) for g in goals), key=lambda p: p[0])
+    if cost >= FAR:
+        return None
+    if plan == "back":
+        return next((e for e in elements(world) if e.label == "Navigate up"), Button(name="back"))
+    if plan == "leave":
+        return _to_app(world, goal.partition("/")[0])
+    return _forward(world, graph, goal)
+
+
+def _plan(world: World, graph: PageGraph, goal: str) -> tuple[int, str, str]:
+    """Cost, kind (``forward``, ``back``, ``leave``) and goal of the cheapest way to a page."""
+    ui, app = world.ui, goal.partition("/")[0]
+    stack = ui.stacks.get(app) or (home_of(app),)
+    resumed, _ = _best_in_stack(graph, stack, goal)
+    if ui.app != app:
+        return resumed + 2, "leave", goal
+    cost, backs = _best_in_stack(graph, stack, goal)
+    return cost, "back" if backs else "forward", goal
+
+
+def _best_in_stack(graph: PageGraph, stack: tuple[str, ...], goal: str) -> tuple[int, int]:
+    """Cheapest cost to a page from an app's open pages, and how often to go back first."""
+    costs = [(j + graph.distance(page, goal), j) for j, page in enumerate(reversed(stack))]
+    return min(costs)
+
+
+def _forward(world: World, graph: PageGraph, goal: str) -> Step | None:
+    """The element on this page that opens the next one."""
+    here = graph.distance(world.ui.page, goal)
+    nexts = [p for p in graph.edges.get(world.ui.page, ()) if graph.distance(p, goal) == here - 1]
+    for element in elements(world):
+        if element.opens in nexts:
+            return element
+    return _scroll_on_page(world, lambda s: _opens(s, nexts))
+
+
+def _opens(spot: Spot, pages: list[str]) -> bool:
+    return isinstance(spot.widget, w.Control) and opens(spot.widget.on_tap) in pages
+
+
+def _scroll_on_page(world: World, wanted: Wanted) -> Step | None:
+    return _scroll_to(world, f"page:{world.ui.page}", body_spots(world), wanted)
+
+
+def _scroll_to(world: World, region_id: str, spots: list[Spot], wanted: Wanted) -> Step | None:
+    """A scroll that brings the first spot that is wanted towards the middle of its region."""
+    region = next((r for r in view(world).regions if r.id == region_id), None)
+    spot = next((s for s in spots if wanted(s)), None)
+    if region is None or spot is None:
+        return None
+    scale = world.profile.scale
+    top = spots[0].y
+    middle = spot.y - top + spot.height / 2
+    seen = (region.box[3] - region.box[1]) / scale
+    shift = min(max(0.0, middle - seen / 2), region.reach) - region.offset
+    return scroll(region, shift, scale) if abs(shift) >= 1 else None
+
+
+def scroll(region: Region, units: float, scale: float) -> Scroll:
+    """A scroll action inside a region."""
+    x, y = (region.box[0] + region.box[2]) // 2, (region.box[1] + region.box[3]) // 2
+    amount = max(1, round(abs(units) * scale))
+    return Scroll(x=x, y=y, direction="down" if units > 0 else "up", amount=amount)

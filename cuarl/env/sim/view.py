@@ -1,0 +1,188 @@
+"""``view(world) -> Scene``: everything that is on the screen, in painting order."""
+
+from __future__ import annotations
+
+from cuarl.env.sim import launcher, layers
+from cuarl.env.sim.apps import build
+from cuarl.env.sim.chrome import NAV_HEIGHT, STATUS_HEIGHT, nav_bar, status_bar
+from cuarl.env.sim.kit import widgets as w
+from cuarl.env.sim.kit.effects import Back, Dialog, Dismiss, Effect, Overlay, Show
+from cuarl.env.sim.kit.scene import Box, Placed, Region, Scene, Spot, height_of, place, stack, total_height
+from cuarl.env.sim.kit.style import Style
+from cuarl.env.sim.memory import remember
+from cuarl.env.sim.registry import Screen
+from cuarl.env.sim.world import WIDTH, World
+
+APP_BAR = 32.0
+FAB = 38.0
+
+
+class Composer:
+    """Collects the items of a scene."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.style, self.height = world, world.style, world.profile.height
+        self.size = world.profile.width_px, world.profile.height_px
+        self.items: list[Placed] = []
+        self.regions: list[Region] = []
+        self.background = "page"
+        self.modal_from = 0
+        self.white = False
+
+    def box(self, x: float, y: float, width: float, height: float) -> Box:
+        """Units to a pixel box."""
+        px = self.style.px
+        return px(x), px(y), px(x + width), px(y + height)
+
+    def add(self, spots: list[Spot], ground: str = "page") -> None:
+        """Place spots that don't scroll."""
+        self.items += place(spots, self.style, (0, 0, *self.size), ground=ground)
+
+    def scroller(
+        self, name: str, spots: list[Spot], top: float, bottom: float, ground: str, *, end: bool = False
+    ) -> None:
+        """Place spots that scroll between ``top`` and ``bottom``."""
+        reach = max(0, round(total_height(spots, top) - (bottom - top)))
+        offset = min(self.world.ui.scroll.get(name, reach if end else 0), reach)
+        clip = self.box(0, top, WIDTH, bottom - top)
+        self.regions.append(Region(name, clip, offset, reach))
+        self.items += place(spots, self.style, clip, offset, name, ground)
+
+    def layer(self) -> None:
+        """Dim what is there and make it unreachable."""
+        self.items.append(Placed(w.Bar("scrim"), (0, 0, *self.size), (0, 0, *self.size)))
+        self.modal_from = len(self.items)
+        self.regions.clear()
+
+    def scene(self) -> Scene:
+        """The result."""
+        return Scene(self.size, self.style, self.background, tuple(self.items), tuple(self.regions), self.modal_from)
+
+
+@remember(64)
+def view(world: World) -> Scene:
+    """Lay the screen out."""
+    c, ui = Composer(world), world.ui
+    bottom = c.height - NAV_HEIGHT - (layers.KEYBOARD_HEIGHT if ui.focus else 0)
+    if ui.overlay == "drawer":
+        _drawer(c, bottom)
+    elif ui.overlay == "recents":
+        _wallpaper(c)
+        c.items.append(Placed(w.Bar("scrim"), (0, 0, *c.size), (0, 0, *c.size)))
+        c.scroller("recents:", layers.recents(world), STATUS_HEIGHT, c.height - NAV_HEIGHT, "")
+    elif ui.app:
+        _page(c, ui.page, bottom)
+    else:
+        _wallpaper(c)
+        c.add(launcher.home(world), "")
+    c.add([status_bar(world, white=c.white)], "")
+    if ui.overlay in ("shade", "quick"):
+        _pulled_down(c)
+    elif ui.overlay.startswith("folder:"):
+        _folder(c, ui.overlay.partition(":")[2])
+    if ui.dialog:
+        _dialog(c, ui.dialog, bottom)
+    if ui.focus:
+        c.add(layers.keyboard(world), "")
+    if ui.toast:
+        c.add([Spot(layers.Snack(ui.toast), 16, bottom - 32, WIDTH - 32, 24)], "")
+    c.add(list(nav_bar(world, white=c.white)), "")
+    return c.scene()
+
+
+def _wallpaper(c: Composer) -> None:
+    c.background, c.white = f"wallpaper:{c.world.wallpaper}", True
+
+
+def _drawer(c: Composer, bottom: float) -> None:
+    top, cells = launcher.drawer(c.world)
+    c.scroller("drawer:", cells, cells[0].y if cells else STATUS_HEIGHT + 46, bottom, "page")
+    c.items += place(top, c.style, (0, 0, *c.size))
+
+
+def _page(c: Composer, page: str, bottom: float) -> None:
+    screen = build(c.world, page)
+    if screen.background != "page":
+        c.background, c.white = screen.background, True
+    y = STATUS_HEIGHT
+    fixed: list[Spot] = []
+    if screen.bar:
+        fixed += app_bar(screen, len(c.world.ui.stacks.get(c.world.ui.app, ())) > 1, c.style)
+        y += APP_BAR
+    top = stack(screen.top, c.style, 0, y, WIDTH)
+    y += total_height(top, y)
+    foot_height = sum(height_of(widget, c.style, WIDTH) for widget in screen.bottom)
+    foot = stack(screen.bottom, c.style, 0, bottom - foot_height, WIDTH)
+    ground = "page" if screen.background == "page" else ""
+    body = stack(screen.body, c.style, 0, y, WIDTH)
+    c.scroller(f"page:{page}", body, y, bottom - foot_height, ground, end=screen.footing)
+    c.add([*fixed, *top, *foot], ground)
+    if screen.fab:
+        spot = Spot(screen.fab, WIDTH - FAB - 10, bottom - foot_height - FAB - 10, FAB, FAB)
+        c.add([spot], "")
+
+
+def body_spots(world: World) -> list[Spot]:
+    """The shown page's scrolling content, unscrolled."""
+    screen = build(world, world.ui.page)
+    y = STATUS_HEIGHT + (APP_BAR if screen.bar else 0)
+    y += total_height(stack(screen.top, world.style, 0, y, WIDTH), y)
+    return stack(screen.body, world.style, 0, y, WIDTH)
+
+
+def app_bar(screen: Screen, back: bool, style: Style) -> list[Spot]:
+    """Back arrow, title, actions, overflow menu."""
+    y, left, right = STATUS_HEIGHT, 10.0, float(WIDTH - 2)
+    spots: list[Spot] = []
+    actions = list(screen.actions)
+    if screen.menu:
+        actions.append(w.IconButton("More options", Show(Dialog(options=screen.menu, kind="menu")), icon="dots"))
+    for action in reversed(actions):
+        right -= 26
+        spots.append(Spot(action, right, y, 26, APP_BAR))
+    if back:
+        spots.append(Spot(w.IconButton("Navigate up", Back(), icon="back"), 2, y, 30, APP_BAR))
+        left = 32.0
+    return [Spot(w.Title(screen.title), left, y, right - left, APP_BAR), *spots]
+
+
+def _pulled_down(c: Composer) -> None:
+    world = c.world
+    spots = layers.shade(world) if world.ui.overlay == "shade" else layers.quick(world)
+    c.layer()
+    height = min(total_height(spots, STATUS_HEIGHT) + 8, c.height - NAV_HEIGHT - STATUS_HEIGHT - 20)
+    c.add([Spot(w.Bar("bar"), 0, 0, WIDTH, STATUS_HEIGHT + height)])
+    c.scroller(f"{world.ui.overlay}:", spots, STATUS_HEIGHT, STATUS_HEIGHT + height, "bar")
+    c.add([status_bar(world, white=False)], "")
+
+
+def _folder(c: Composer, name: str) -> None:
+    world = c.world
+    apps = [a for key in launcher.folder(world, name) if (a := world.app(key))]
+    c.layer()
+    rows = max(1, -(-len(apps) // 3))
+    height, y = 34 + rows * 56.0, c.height / 2 - 70
+    cells = tuple(launcher.icon(world, a, on_wallpaper=False) for a in apps)
+    body = stack(
+        (w.Paragraph(name, 13, muted=False, align="centre"), w.Grid(cells, 3, 54)), c.style, 16, y + 6, WIDTH - 32
+    )
+    c.add([Spot(w.Bar("sheet-box"), 16, y, WIDTH - 32, height), *body], "")
+
+
+def _dialog(c: Composer, dialog: Dialog, bottom: float) -> None:
+    box, spots = layers.dialog(c.world, dialog, bottom)
+    c.layer()
+    c.items += place([box], c.style, (0, 0, *c.size))
+    clip_top, clip_bottom = box.y, box.y + box.height
+    reach = max(0, round(total_height(spots, box.y) - box.height))
+    offset = min(c.world.ui.scroll.get("dialog:", 0), reach)
+    clip = c.box(box.x, clip_top, box.width, clip_bottom - clip_top)
+    c.regions.append(Region("dialog:", clip, offset, reach))
+    c.items += place(spots, c.style, clip, offset, "dialog:", "")
+
+
+def outside(world: World) -> Effect | None:
+    """What a tap beside the open layer does."""
+    if world.ui.dialog:
+        return Dismiss() if world.ui.dialog.kind != "popup" else None
+    return Overlay("") if world.ui.overlay not in ("", "drawer", "recents") else None

@@ -1,0 +1,55 @@
+import pytest
+
+from cuarl.env.sim import device
+from cuarl.env.sim.elements import Element
+from cuarl.env.sim.env import prepare
+from cuarl.env.sim.graph import page_graph
+from cuarl.env.sim.look import Look
+from cuarl.env.sim.route import leads_to
+from cuarl.env.sim.world import PROFILES
+from cuarl.tasks.task import TaskInstance
+from cuarl.types import Click
+
+
+def device_of(seed=0, **preset):
+    return prepare(TaskInstance(task_id="t", goal="g", preset=preset), Look.drawn(seed), PROFILES["small"])
+
+
+def follow(world, target, limit=25):
+    """Take every step of the way; the labels and kinds of what was used."""
+    used = []
+    for _ in range(limit):
+        step = leads_to(world, target)
+        if step is None:
+            return world, used
+        used.append(step.label if isinstance(step, Element) else step.kind)
+        action = Click(x=step.centre[0], y=step.centre[1]) if isinstance(step, Element) else step
+        world = device.step(world, action)
+        if isinstance(step, Element) and step.writes == target:
+            return world, used
+    raise AssertionError(f"no end: {used}")
+
+
+def test_every_page_of_the_map_is_reached_from_home():
+    world = device_of(3, **{"network.bluetooth.enabled": True, "system.developer_options": True})
+    pages = page_graph(world).edges
+    assert len(pages) >= 60
+    for page in pages:
+        assert follow(world, page)[0].ui.page == page
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("path", ["network.nfc", "sound.touch_sounds", "apps.music.notifications", "system.use_24h"])
+def test_way_to_a_switch_ends_with_the_switch_flipped(seed, path):
+    world = device_of(seed)
+    end, _ = follow(world, path)
+    assert end.get(path) is not world.get(path)
+
+
+def test_way_goes_back_when_that_is_shorter_than_starting_over():
+    world = device_of(0, **{"ui.page": "settings/nfc"})
+    assert follow(world, "settings/display")[1][0] == "Navigate up"
+
+
+def test_there_is_no_way_to_what_does_not_exist():
+    assert leads_to(device_of(), "nosuch.path") is None
