@@ -38,7 +38,7 @@ def put(tree: Node, path: str, value: Any) -> Node:
 def as_mapping(node: Any) -> Any:
     """The tree as nested mappings, lists and scalars; a tuple of keyed items becomes a mapping by key."""
     if hasattr(node, "__dataclass_fields__"):
-        return {f: as_mapping(getattr(node, f)) for f in field_names(type(node))}
+        return {name: as_mapping(getattr(node, name)) for name in node.__dataclass_fields__}
     if isinstance(node, tuple):
         if node and hasattr(node[0], "key"):
             return {item.key: as_mapping(item) for item in node}
@@ -90,7 +90,8 @@ def put_plain(tree: Node, path: str, value: Any) -> Node:
     head, _, last = path.rpartition(".")
     parent = get(tree, head) if head else tree
     if hasattr(parent, "__dataclass_fields__"):
-        hint = field_types(type(parent)).get(last)
+        cls: Any = type(parent)
+        hint = field_types(cls).get(last)
         if hint is None:
             raise KeyError(last)
         return put(tree, path, convert(hint, value))
