@@ -1,0 +1,185 @@
+"""Checkpoints: a plain adapter folder that any tool can load, and beside it what training needs to go on.
+
+::
+
+    checkpoints/
+      step-000100/            adapter_model.safetensors, adapter_config.json, README.md, tokenizer and image processor,
+                              cuarl.json; a whole model instead of an adapter after full fine-tuning
+      trainer/step-000100/    state.pt: moments of the optimiser and what else the learner remembers
+      latest -> step-000100   the newest checkpoint whose step is over: where a resumed run starts
+
+A checkpoint is written in two phases. ``save`` writes both folders under temporary names, makes them durable and
+renames them. ``commit`` moves ``latest``, after the step's evaluation and metrics are out, so that a run killed in between
+does them again instead of missing them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import set_peft_model_state_dict
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+import cuarl
+from cuarl.errors import CheckpointError
+from cuarl.run.atomic import point, write_text
+from cuarl.train.card import About, model_card
+from cuarl.train.learner import Learner
+
+_STEP = re.compile(r"step-(\d{6,})")
+_UNFINISHED = ".unfinished-"
+_IO_ERRORS = (OSError, RuntimeError, SafetensorError)
+"""What Python, torch and safetensors raise for a disk that is full or a file that is damaged."""
+
+
+def step_name(step: int) -> str:
+    """Name of a checkpoint's folder: ``step-000100``."""
+    return f"step-{step:06d}"
+
+
+class Checkpoints:
+    """The checkpoints of one run. Only the main process writes; all processes may call."""
+
+    def __init__(self, root: Path, learner: Learner, about: About, *, save_total_limit: int | None = None) -> None:
+        self.root = root
+        self._learner = learner
+        self._about = about
+        self._limit = save_total_limit
+
+    def folder(self, step: int) -> Path:
+        """Where the checkpoint of ``step`` lies."""
+        return self.root / step_name(step)
+
+    def save(self, step: int) -> Path:
+        """Write the checkpoint of ``step``, complete and durable, but not yet the one to resume from.
+
+        Raises CheckpointError if it can't be written; what was there before stays as it was.
+        """
+        folder = self.folder(step)
+        if not self._learner.accelerator.is_main_process:
+            return folder
+        try:
+            self._sweep()
+            _write_whole(self.root / "trainer" / step_name(step), self._write_state)
+            _write_whole(folder, lambda unfinished: self._write_model(unfinished, step))
+        except _IO_ERRORS as error:
+            raise CheckpointError(
+                f"the checkpoint of step {step} can't be written: {_reason(error)}",
+                where=str(folder), hint=f"df -h {self.root}",
+            ) from error  # fmt: skip
+        return folder
+
+    def commit(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Make ``step`` the checkpoint to resume from, note its evaluation in the card, delete those beyond the limit."""
+        if not self._learner.accelerator.is_main_process:
+            return
+        adapter = self._learner.policy.has_adapter
+        write_text(self.folder(step) / "README.md", model_card(self._about, step, adapter=adapter, metrics=metrics))
+        point(self.root / "latest", step_name(step))
+        _sync(self.root)
+        if self._limit is not None:
+            for old in saved_steps(self.root)[: -self._limit]:
+                shutil.rmtree(self.folder(old))
+                shutil.rmtree(self.root / "trainer" / step_name(old), ignore_errors=True)
+
+    def restore(self) -> int:
+        """Put the newest committed checkpoint into the learner and return its step; 0 if there is none.
+
+        Raises CheckpointError if it can't be read or does not fit the policy.
+        """
+        step = latest_step(self.root)
+        if step is None:
+            return 0
+        folder, state = self.folder(step), self.root / "trainer" / step_name(step) / "state.pt"
+        try:
+            _load_weights(self._learner.policy, folder)
+            saved = torch.load(state, map_location=self._learner.policy.device, weights_only=True)
+            self._learner.restore(saved, step)
+        except (*_IO_ERRORS, KeyError, ValueError) as error:
+            raise CheckpointError(
+                f"the checkpoint can't be restored: {_reason(error)}",
+                where=str(folder), hint=f"ls -l {folder} {state.parent}",
+            ) from error  # fmt: skip
+        return step
+
+    def _write_model(self, folder: Path, step: int) -> None:
+        policy = self._learner.policy
+        options = {"save_embedding_layers": False} if policy.has_adapter else {}
+        policy.model.save_pretrained(str(folder), **options)
+        policy.tokenizer.save_pretrained(str(folder))
+        policy.images.processor.save_pretrained(str(folder))
+        (folder / "README.md").write_text(model_card(self._about, step, adapter=policy.has_adapter, metrics={}))
+        facts = self._about.model_dump() | {"step": step, "cuarl_version": cuarl.__version__}
+        (folder / "cuarl.json").write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n")
+
+    def _write_state(self, folder: Path) -> None:
+        torch.save(self._learner.state(), folder / "state.pt")
+
+    def _sweep(self) -> None:
+        """Delete what a killed process left unfinished."""
+        for parent in (self.root, self.root / "trainer"):
+            parent.mkdir(parents=True, exist_ok=True)
+            for left in parent.glob(f"{_UNFINISHED}*"):
+                shutil.rmtree(left)
+
+
+def saved_steps(root: Path) -> list[int]:
+    """Steps of the complete checkpoints in ``root``, oldest first."""
+    found = (_STEP.fullmatch(p.name) for p in root.iterdir()) if root.is_dir() else ()
+    return sorted(int(m[1]) for m in found if m)
+
+
+def latest_step(root: Path) -> int | None:
+    """Step of the newest committed checkpoint in ``root``; None if there is none."""
+    link = root / "latest"
+    match = _STEP.fullmatch(link.readlink().name) if link.is_symlink() else None
+    return int(match[1]) if match else None
+
+
+def _load_weights(policy: Any, folder: Path) -> None:
+    if not policy.has_adapter:
+        saved = type(policy.base).from_pretrained(str(folder), dtype=policy.dtype)
+        policy.base.load_state_dict(saved.state_dict())
+        return
+    weights = load_file(folder / "adapter_model.safetensors", device=str(policy.device))
+    result = set_peft_model_state_dict(policy.model, weights)
+    missing = [k for k in result.missing_keys if ".lora_" in k]
+    if missing or result.unexpected_keys:
+        raise ValueError(f"{len(missing)} adapter weights are missing, {len(result.unexpected_keys)} are unknown")
+
+
+def _write_whole(target: Path, write: Callable[[Path], None]) -> None:
+    """Let ``write`` fill a folder, make it durable, and give it its name; replaces an older one."""
+    unfinished = target.with_name(_UNFINISHED + target.name)
+    try:
+        unfinished.mkdir()
+        write(unfinished)
+        for path in (*unfinished.rglob("*"), unfinished):
+            _sync(path)
+        if target.exists():
+            shutil.rmtree(target)
+        unfinished.rename(target)
+        _sync(target.parent)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,143 @@
+import copy
+import json
+import resource
+
+import pytest
+import torch
+from peft import PeftModel
+
+from cuarl.errors import CheckpointError
+from cuarl.train.card import About
+from cuarl.train.checkpoint import Checkpoints, latest_step, saved_steps
+from cuarl.train.learner import Learner, LearnerConfig
+from cuarl.train.schedule import OptimConfig
+
+from .policies import played, tiny_policy
+
+ABOUT = About(run="mine", base_model="org/model", base_revision="abc123", tasks="settings", config_digest="d1")
+
+
+def started(root, *, full=False, limit=None, rate=1e-2, **options):
+    policy = tiny_policy(full=full, **options)
+    learner = Learner(policy, LearnerConfig(optim=OptimConfig(learning_rate=rate)))
+    return learner, Checkpoints(root, learner, ABOUT, save_total_limit=limit)
+
+
+def train(learner, first, last):
+    """Steps whose batches depend on the step and on the policy, as in a real run."""
+    history = []
+    for step in range(first, last + 1):
+        learner.begin_step(step)
+        batch = played(learner.policy, [(1, 0, 0), (0, 1)], seed=step, version=step - 1)
+        history.append(learner.update(batch, step))
+    return history
+
+
+def saved(checkpoints, step, metrics=None):
+    folder = checkpoints.save(step)
+    checkpoints.commit(step, metrics or {})
+    return {p.name: p.read_bytes() for p in folder.iterdir()}
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["adapter", "full fine-tuning"])
+def test_an_interrupted_run_equals_an_uninterrupted_one_byte_for_byte(tmp_path, full):
+    learner, checkpoints = started(tmp_path / "whole", full=full)
+    whole = train(learner, 1, 4)
+    expected = saved(checkpoints, 4)
+
+    learner, checkpoints = started(tmp_path / "cut", full=full)
+    cut = train(learner, 1, 2)
+    saved(checkpoints, 2)
+    learner, checkpoints = started(tmp_path / "cut", full=full)
+    assert checkpoints.restore() == 2
+    assert learner.policy.version == 2
+    cut += train(learner, 3, 4)
+    assert saved(checkpoints, 4) == expected
+    assert cut == whole
+
+
+def test_the_folder_is_a_plain_adapter_that_gives_the_same_logits(tmp_path):
+    learner, checkpoints = started(tmp_path)
+    train(learner, 1, 1)
+    saved(checkpoints, 1)
+    ids = torch.tensor([[7, 8, 9, 10]])
+    with torch.no_grad():
+        ours = learner.policy.model(input_ids=ids).logits
+        untrained = tiny_policy()
+        base = copy.deepcopy(untrained.model).unload()
+        theirs = PeftModel.from_pretrained(base, str(tmp_path / "step-000001"))(input_ids=ids).logits
+        plain = untrained.model(input_ids=ids).logits
+    assert torch.equal(ours, theirs)
+    assert not torch.equal(ours, plain)
+
+
+def test_the_folder_holds_companions_a_card_and_where_it_comes_from(tmp_path):
+    _, checkpoints = started(tmp_path)
+    files = saved(checkpoints, 1, {"eval/settings/success_rate": 0.9, "reward/mean": 0.1})
+    assert {"adapter_model.safetensors", "adapter_config.json", "tokenizer.json", "preprocessor_config.json"} <= set(
+        files
+    )
+    facts = json.loads(files["cuarl.json"])
+    assert (facts["run"], facts["step"], facts["base_revision"]) == ("mine", 1, "abc123")
+    card = files["README.md"].decode()
+    assert "base_model: org/model" in card
+    assert "| `eval/settings/success_rate` | 0.9 |" in card
+    assert "reward/mean" not in card
+    assert not any(p.name.endswith(".pt") for p in (tmp_path / "step-000001").iterdir())
+
+
+def test_a_checkpoint_is_resumed_from_only_once_its_step_is_committed(tmp_path):
+    _, checkpoints = started(tmp_path)
+    assert (checkpoints.restore(), latest_step(tmp_path)) == (0, None)
+    saved(checkpoints, 1)
+    checkpoints.save(2)
+    assert (saved_steps(tmp_path), latest_step(tmp_path)) == ([1, 2], 1)
+    assert checkpoints.restore() == 1
+
+
+def test_only_the_newest_checkpoints_are_kept(tmp_path):
+    _, checkpoints = started(tmp_path, limit=2)
+    for step in (1, 2, 3):
+        saved(checkpoints, step)
+    assert saved_steps(tmp_path) == [2, 3]
+    assert sorted(p.name for p in (tmp_path / "trainer").iterdir()) == ["step-000002", "step-000003"]
+
+
+@pytest.mark.parametrize("size_bytes", [10, 3_000, 30_000], ids=["state", "weights", "tokenizer"])
+def test_a_failed_write_leaves_the_earlier_checkpoint_and_no_rubbish(tmp_path, size_bytes):
+    _, checkpoints = started(tmp_path)
+    saved(checkpoints, 1)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))  # any larger file fails as on a full disk
+    try:
+        with pytest.raises(CheckpointError, match="step 2 can't be written"):
+            checkpoints.save(2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (saved_steps(tmp_path), checkpoints.restore()) == ([1], 1)
+    assert not list(tmp_path.rglob(".unfinished*"))
+
+
+def test_leftovers_of_a_killed_process_are_swept_away(tmp_path):
+    _, checkpoints = started(tmp_path)
+    (tmp_path / ".unfinished-step-000001").mkdir()
+    (tmp_path / ".unfinished-step-000001" / "half").write_text("")
+    saved(checkpoints, 1)
+    assert not list(tmp_path.glob(".unfinished*"))
+
+
+def test_a_checkpoint_of_another_shape_is_refused(tmp_path):
+    saved(started(tmp_path, targets="attention")[1], 1)
+    learner, checkpoints = started(tmp_path)
+    with pytest.raises(CheckpointError, match="adapter weights are missing"):
+        checkpoints.restore()
+    assert learner.policy.version == 0
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path):
+    _, checkpoints = started(tmp_path)
+    saved(checkpoints, 1)
+    (tmp_path / "step-000001" / "adapter_model.safetensors").write_bytes(b"x")
+    with pytest.raises(CheckpointError, match="can't be restored") as error:
+        checkpoints.restore()
+    assert error.value.where == str(tmp_path / "step-000001")
