@@ -72,10 +72,12 @@ def merge(located: Iterable[Located]) -> tuple[list[Task], int]:
     first: dict[str, Located] = {}
     repeated = 0
     for one in located:
-        other = first.setdefault(one.task.id, one)
-        if other is not one:
+        other = first.get(one.task.id)
+        if other is None:
+            first[one.task.id] = one
+        else:
             repeated += 1
-            if other.task.digest != one.task.digest:
+            if other is not one and other.task.digest != one.task.digest:
                 raise TaskError(
                     f'two different tasks have the id "{one.task.id}"',
                     where=f"{other.where} and {one.where}",

@@ -112,35 +112,40 @@ def leaves(change: Change) -> list[str]:
 
 
 def _list_changes(before: list[Any], after: list[Any], path: str) -> Iterator[Change]:
-    """Equal items cancel out; of the rest, those that share most of their fields are one altered item."""
+    """Equal items cancel out; of the rest, pairs are one altered item, and the others came or went."""
     if same(before, after):
         return
-    came = list(enumerate(after))
-    went: list[tuple[int, Any]] = []
+    came = dict(enumerate(after))
+    went: dict[int, Any] = {}
     for i, item in enumerate(before):
-        twin = next((n for n, (_, other) in enumerate(came) if same(item, other)), None)
+        twin = next((j for j, other in came.items() if same(item, other)), None)
         if twin is None:
-            went.append((i, item))
+            went[i] = item
         else:
             del came[twin]
     if not came and not went:
         yield Change(path, before, after)  # the order alone
-    for i, old in went:
-        match = max(((_likeness(old, new, i == j), n) for n, (j, new) in enumerate(came)), default=(0.0, -1))
-        if match[0] > 0.5:
-            j, new = came.pop(match[1])
-            yield Change(f"{path}.{j}", old, new, path)
-        else:
+    for i, old in went.items():
+        j = _altered_into(i, old, came, in_place=len(before) == len(after))
+        if j is None:
             yield Change(_item(path, i, old), old, MISSING, path)
-    for j, new in came:
+        else:
+            yield Change(f"{path}.{j}", old, came.pop(j), path)
+    for j, new in came.items():
         yield Change(_item(path, j, new), MISSING, new, path)
 
 
-def _likeness(a: Any, b: Any, same_place: bool) -> float:
-    """Share of fields in which two records agree (plus a little if they stand at the same position)."""
-    if not isinstance(a, Mapping) or not isinstance(b, Mapping) or a.keys() != b.keys() or not a:
-        return 0.0
-    return sum(same(a[k], b[k]) for k in a) / len(a) + (0.01 if same_place else 0.0)
+def _altered_into(i: int, old: Any, came: Mapping[int, Any], in_place: bool) -> int | None:
+    """Position of the record that ``old`` became: one that shares most fields, else the one that stands in its place."""
+    shares = {
+        j: sum(same(old[k], new[k]) for k in old) / len(old)
+        for j, new in came.items()
+        if isinstance(old, Mapping) and isinstance(new, Mapping) and old and old.keys() == new.keys()
+    }
+    best = max(shares, key=lambda j: (shares[j], j == i), default=None)
+    if best is not None and shares[best] > 0.5:
+        return best
+    return i if in_place and i in shares else None
 
 
 def _item(path: str, position: int, item: Any) -> str:

@@ -129,11 +129,16 @@ def require_checks(tasks: Iterable[Task]) -> None:
     """Raise TaskError if nobody could tell whether one of the tasks is done: then there is nothing to learn from."""
     unscorable = [task.id for task in tasks if not task.scorable]
     if unscorable:
-        shown = ", ".join(unscorable[:3]) + (" …" if len(unscorable) > 3 else "")
         raise TaskError(
-            f"{len(unscorable)} tasks have no checks, so they can't be scored: {shown}",
-            hint=f"give each of them checks   # cuarl tasks show {unscorable[0]}; docs/tasks.md",
+            f"tasks without checks can't be scored: {some(unscorable)}",
+            hint=f"give each of them checks (docs/tasks.md)   # cuarl tasks show {unscorable[0]}",
         )
+
+
+def some(names: Sequence[str], most: int = 3) -> str:
+    """The first few names, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _steps(filters: Filters) -> Iterator[tuple[str, Callable[[Task], bool]]]:
@@ -163,7 +168,7 @@ def _is_in(value: str, wanted: Sequence[str]) -> bool:
 
 def _check_names(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
     for name in names:
-        if not _is_in(name, known):
+        if name.strip().casefold() not in known:
             near = did_you_mean(name.strip(), known)
             raise TaskError(f'unknown {kind} "{name}"{near}', hint=f"choose from {', '.join(known)}")
 

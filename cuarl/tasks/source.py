@@ -17,7 +17,7 @@ from cuarl.errors import TaskError
 from cuarl.tasks.files import READERS, Located, load_file, merge
 from cuarl.tasks.library import ALL, Library
 from cuarl.tasks.recipe import load_source, parse_sources
-from cuarl.tasks.select import Count, Filters, apply, require_some
+from cuarl.tasks.select import Count, Filters, apply, require_some, some
 from cuarl.tasks.suites import SUITE_FILE, Role, load_suite
 from cuarl.tasks.task import Task
 
@@ -140,12 +140,12 @@ def _notes(
     roles = {one.task.id: library.role_of(one) for one in located if one.task.id in ids}
     strangers = [task_id for task_id, role in roles.items() if library.role and role not in (None, library.role)]
     if repeated:
-        notes.append(f"{repeated} tasks were selected more than once and count once")
+        notes.append(f"selected more than once, counted once: {repeated}")
     if strangers:
-        notes.append(f"{len(strangers)} tasks come from suites that are not for {library.role}, e.g. {strangers[0]}")
+        notes.append(f"from suites that are not for {library.role}: {some(strangers)}")
     if filters and filters.limit and len(kept) < filters.limit:
-        notes.append(f"only {len(kept)} tasks are there for a limit of {filters.limit}")
+        notes.append(f"fewer tasks than the limit of {filters.limit}: {len(kept)}")
     unscorable = [task.id for task in kept if not task.scorable]
     if unscorable:
-        notes.append(f"{len(unscorable)} tasks have no checks and can't be scored, e.g. {unscorable[0]}")
+        notes.append(f"without checks, so they can't be scored: {some(unscorable)}")
     return notes
