@@ -12,6 +12,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 from urllib.parse import quote, unquote
 
 MAX_LINE_BYTES = 4096
@@ -60,6 +61,15 @@ def masked(text: str) -> str:
     for secret in sorted(_secrets, key=len, reverse=True):
         text = text.replace(secret, _stars(secret))
     return text
+
+
+def masked_data(data: Any) -> Any:
+    """The same for plain data: every string at any depth, keys included."""
+    if isinstance(data, str):
+        return masked(data)
+    if isinstance(data, Mapping):
+        return {masked_data(key): masked_data(value) for key, value in data.items()}
+    return [masked_data(item) for item in data] if isinstance(data, list | tuple) else data
 
 
 def loggable(text: str) -> str:

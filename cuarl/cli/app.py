@@ -36,6 +36,7 @@ class Commands(LazyGroup):
     """The commands, in the order in which data flows through them."""
 
     entries = {  # noqa: RUF012 (declared a ClassVar by the base)
+        "monitor": Entry("cuarl.cli.monitor", "Watch runs."),
         "config": Entry("cuarl.cli.config", "Show configurations, their fields and the shipped presets."),
     }
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from cuarl.cli.state import STATE
 from cuarl.errors import ConfigError
-from cuarl.safe_text import loggable, masked, printable
+from cuarl.safe_text import loggable, masked, masked_data, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -75,7 +75,7 @@ def print_json(value: Any, *, line: bool = False) -> None:
 
     # serialised twice: values that serialise to text may hold secrets, and the mask must not break the JSON
     data = from_json(to_json(value, inf_nan_mode="null"))
-    print(to_json(_masked(data), indent=None if line else 2).decode(), flush=line)
+    print(to_json(masked_data(data), indent=None if line else 2).decode(), flush=line)
 
 
 def note(text: str) -> None:
@@ -98,14 +98,6 @@ def confirm(what: str, *, yes: bool) -> None:
     print(f"{what}. Go on? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise ConfigError("not confirmed; nothing was changed", hint="add --yes")
-
-
-def _masked(data: Any) -> Any:
-    if isinstance(data, str):
-        return masked(data)
-    if isinstance(data, dict):
-        return {_masked(key): _masked(value) for key, value in data.items()}
-    return [_masked(item) for item in data] if isinstance(data, list) else data
 
 
 def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Collection[str]) -> None:

@@ -8,7 +8,6 @@ import secrets
 import shutil
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -144,12 +143,10 @@ class Run:
 
     @property
     def status(self) -> Status:
-        """How it stands: a run that says it is running, but that nobody holds, was killed."""
+        """How it stands: a run that says it is running, but whose process is gone, was killed."""
         manifest = read_manifest(self.path)
-        if manifest.status == "running" and not self._lock.is_locked:
-            with suppress(Timeout), self._lock.acquire(timeout=0):
-                return "killed"
-        return manifest.status
+        last = manifest.attempts[-1] if manifest.attempts else None
+        return "killed" if manifest.status == "running" and last and _is_gone(last) else manifest.status
 
     def update(self, **fields: object) -> None:
         """Change fields of the manifest, on disk at once."""
@@ -254,6 +251,19 @@ def _write_difference(path: Path, manifest: Manifest) -> None:
     patch = facts.difference() if manifest.code.dirty else None
     if patch:
         write_text(path / "source.diff", masked(patch) + "\n")
+
+
+def _is_gone(attempt: Attempt) -> bool:
+    """Whether the process is known to be gone: it was one of this machine, and is not there any more."""
+    if attempt.host != socket.gethostname():
+        return False
+    try:
+        os.kill(attempt.pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:  # it is there, and somebody else's
+        return False
+    return False
 
 
 def _closed(attempt: Attempt) -> Attempt:

@@ -1,6 +1,7 @@
 import json
 import logging
 import re
+import subprocess
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -152,8 +153,12 @@ def test_a_run_in_use_is_refused_by_process_and_host(create):
 def test_a_run_that_stopped_without_a_word_was_killed(create):
     run = create("a")
     run.__enter__()
+    assert Run(run.path).status == "running"
     run._lock.release()  # as the operating system does for a killed process
     run._stop_log()
+    process = subprocess.Popen(["true"])
+    process.wait()
+    run.update(attempts=[run.manifest.attempts[0].model_copy(update={"pid": process.pid})])
     assert Run(run.path).status == "killed"
     with Run(run.path) as again:
         assert [attempt.status for attempt in again.manifest.attempts] == ["killed", "running"]

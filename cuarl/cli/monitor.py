@@ -1,0 +1,93 @@
+"""``cuarl monitor``: watch runs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cuarl.cli.output import console, has_colour, note, print_json
+from cuarl.cli.state import load_settings
+from cuarl.errors import ConfigError
+from cuarl.monitor.lines import HEADLINE, event_line, metrics_line
+from cuarl.monitor.metric_names import METRICS, documented
+from cuarl.monitor.tail import Entry, parse_since, tail
+from cuarl.run import Run, find_run
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def monitor() -> None:
+    """Watch runs."""
+
+
+@app.command(
+    "tail",
+    epilog="""\b
+Examples:
+  cuarl monitor tail
+  cuarl monitor tail settings --since 10m
+  cuarl monitor tail latest --metric 'eval/*' --metric reward/mean
+  cuarl monitor tail --json --no-follow > metrics.jsonl""",
+)
+def tail_run(
+    run: Annotated[str, typer.Argument(help="Name, unique beginning of a name, path, or latest.")] = "latest",
+    since: Annotated[
+        str | None, typer.Option(help="Begin 30s, 10m, 2h or 1d ago, at a step number, or at an ISO time.")
+    ] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option(help="Show these metrics (globs; repeatable) rather than the headline.")
+    ] = None,
+    follow: Annotated[bool, typer.Option(help="Go on until the run ends.")] = True,
+    runs_dir: Annotated[Path | None, typer.Option(help="Folder of the runs.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+) -> None:
+    """Print what a run says, by default the newest, until it ends. Reads only, and works on finished runs."""
+    begin = parse_since(since, time.time())
+    patterns = [_known(pattern) for pattern in metric or []]
+    followed = Run(find_run(load_settings(runs_dir=runs_dir).runs_dir, run))
+    note(f"{followed.name} ({followed.status})")
+    for entry in tail(followed, follow=follow):
+        if begin.admits(entry):
+            _show(entry, patterns, as_json=as_json)
+    note(f"{followed.name} is {followed.status}")
+
+
+def _show(entry: Entry, patterns: list[str], *, as_json: bool) -> None:
+    if as_json:
+        kept = {key for key in entry.values if not patterns or any(fnmatchcase(key, p) for p in patterns)}
+        if not patterns or (kept and entry.event is None):
+            record = entry.record if not patterns else _only(entry.record, kept)
+            print_json(record, line=True)
+        return
+    if entry.event is None:
+        line = metrics_line(entry.step or 0, entry.values, patterns or HEADLINE)
+    else:
+        line = "" if patterns else event_line(entry.event, {**_step(entry), **entry.values})
+    if line and has_colour(sys.stdout):
+        console().print(line, style="dim" if entry.event else None)
+    elif line:
+        print(line, flush=True)
+
+
+def _step(entry: Entry) -> dict[str, int]:
+    return {} if entry.step is None else {"step": entry.step}
+
+
+def _only(record: dict[str, object], kept: set[str]) -> dict[str, object]:
+    return {key: value for key, value in record.items() if key in kept or key in ("step", "time", "event")}
+
+
+def _known(pattern: str) -> str:
+    """A pattern that could match something; a mistyped name would otherwise wait for ever."""
+    from cuarl.config.load import did_you_mean
+
+    plain = not set(pattern) & set("*?[")
+    if plain and documented(pattern) is None:
+        raise ConfigError(f'unknown metric "{pattern}"{did_you_mean(pattern, METRICS)}', where="--metric")
+    return pattern

@@ -1,0 +1,94 @@
+"""Metrics and events as JSON lines: append-only, flushed, whole lines only, and mended after a crash."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from cuarl.run.atomic import write_text
+from cuarl.safe_text import masked_data
+
+
+class JsonLinesSink:
+    """Writes ``metrics.jsonl`` and ``events.jsonl`` of a run. A ``types.Sink``.
+
+    A metrics line is ``{"step": 3, "time": 1767323045.1, "reward/mean": 0.4, …}``; a value that is not finite is null. An
+    event line is ``{"event": "checkpoint", "time": …, …}``. ``resume_step`` moves metrics of later steps, which will be
+    written again, to ``metrics.superseded.jsonl``, so that no curve doubles back.
+    """
+
+    def __init__(
+        self,
+        metrics_path: Path,
+        events_path: Path,
+        *,
+        resume_step: int | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        for path in (metrics_path, events_path):
+            _drop_torn_line(path)
+        if resume_step is not None:
+            _supersede(metrics_path, resume_step)
+        self._metrics = metrics_path.open("ab")
+        self._events = events_path.open("ab")
+        self._clock = clock
+
+    def metrics(self, step: int, values: Mapping[str, float]) -> None:
+        """Write the metrics of one step or evaluation on one line."""
+        self._metrics.write(_line({"step": step, "time": self._clock(), **values}))
+        self._metrics.flush()
+
+    def event(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Write that something happened on one line, secrets masked."""
+        self._events.write(_line({"event": kind, "time": self._clock(), **data}))
+        self._events.flush()
+
+    def close(self) -> None:
+        """Close the files; safe to call twice."""
+        self._metrics.close()
+        self._events.close()
+
+
+def parse_lines(lines: Iterable[bytes]) -> list[dict[str, Any]]:
+    """The objects on the lines that hold one; anything else, such as a line torn by a crash, is left out."""
+    found = []
+    for line in lines:
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            found.append(value)
+    return found
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    return to_json(masked_data(from_json(to_json(record, inf_nan_mode="null")))) + b"\n"
+
+
+def _drop_torn_line(path: Path) -> None:
+    """Cut off a last line without an end: the process was killed while it wrote it."""
+    if not path.exists():
+        return
+    data = path.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    if len(whole) < len(data):
+        with path.open("rb+") as file:
+            file.truncate(len(whole))
+
+
+def _supersede(path: Path, resume_step: int) -> None:
+    if not path.exists():
+        return
+    records = parse_lines(path.read_bytes().splitlines())
+    later = [record for record in records if record.get("step", 0) > resume_step]
+    if later:
+        with path.with_name("metrics.superseded.jsonl").open("ab") as aside:
+            aside.writelines(map(_line, later))
+        kept = [record for record in records if record.get("step", 0) <= resume_step]
+        write_text(path, b"".join(map(_line, kept)).decode())
