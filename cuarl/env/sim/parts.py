@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cuarl.env.sim.kit import widgets as w
-from cuarl.env.sim.kit.effects import Dialog, Dismiss, Effect, Focus, Open, Option, Put, Show, Toggle
+from cuarl.env.sim.kit.effects import Dialog, Dismiss, Effect, Focus, Open, Option, Put, Seq, Show, Toggle
 from cuarl.env.sim.registry import Context
 
 
@@ -54,10 +54,15 @@ def slider(ctx: Context, label: str, path: str, low: int = 0, high: int = 100, i
     return w.Slider(label, path=path, value=int(ctx.get(path)), low=low, high=high, icon=icon)
 
 
-def text_field(ctx: Context, label: str, path: str, *, submit: Effect | None = None, search: bool = False) -> w.Field:
-    """A text field for the text at ``path``."""
+def text_field(
+    ctx: Context, label: str, path: str, *, submit: Effect | None = None, search: bool = False, lines: int = 1
+) -> w.Field:
+    """A text field for the text at ``path``, with a cross that empties it."""
     text, focused = str(ctx.get(path)), ctx.ui.focus == path
-    return w.Field(label, Focus(path), path=path, text=text, focused=focused, search=search, submit=submit)
+    empty = Seq((Put(path, ""), Focus(path)))
+    return w.Field(
+        label, Focus(path), path=path, text=text, focused=focused, search=search, submit=submit, lines=lines, clear=empty,
+    )  # fmt: skip
 
 
 def confirmation(title: str, text: str, effect: Effect, button: str = "OK") -> Dialog:

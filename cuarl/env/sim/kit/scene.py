@@ -67,7 +67,7 @@ class Spot:
     height: float
 
 
-TITLE, BODY, SMALL = 12.0, 10.5, 10.0
+TITLE, BODY, SMALL, HINT = 12.0, 10.5, 10.0, 8.5
 """Font sizes in units."""
 
 
@@ -104,6 +104,8 @@ def height_of(widget: w.Widget, style: Style, width: float) -> float:
         case w.Bubble():
             room = (width - 70) * style.scale
             return len(wrap(widget.label, font_px(style, BODY), room)) * line_height(style, BODY) + 14
+        case w.Field():
+            return 38.0 + (widget.lines - 1) * line_height(style, TITLE)
         case w.Slider():
             return 42.0
         case w.Card():
@@ -121,7 +123,7 @@ def height_of(widget: w.Widget, style: Style, width: float) -> float:
 
 
 FIXED: dict[type[w.Widget], float] = {
-    w.Button: 30.0, w.Field: 38.0, w.Tab: 30.0, w.Chip: 24.0, w.AppIcon: 50.0, w.FolderIcon: 50.0, w.Tile: 36.0,
+    w.Button: 30.0, w.Tab: 30.0, w.Chip: 24.0, w.AppIcon: 50.0, w.FolderIcon: 50.0, w.Tile: 36.0,
     w.Divider: 5.0, w.Title: 30.0, w.Day: 22.0, w.IconButton: 30.0, w.Key: 24.0,
 }  # fmt: skip
 """Heights in units of the widgets that have one height."""
@@ -138,7 +140,7 @@ def stack(widgets: Sequence[w.Widget], style: Style, x: float, y: float, width: 
 
 
 def spread(widget: w.Widget, style: Style, x: float, y: float, width: float, height: float) -> Iterator[Spot]:
-    """A widget's spots: itself, its children, or itself and the switch on it."""
+    """A widget's spots: itself, its children, or itself and the switch or cross on it."""
     if isinstance(widget, w.HBox):
         weights = widget.weights or (1.0,) * len(widget.children)
         room = width - 2 * widget.pad - widget.gap * (len(weights) - 1)
@@ -157,6 +159,9 @@ def spread(widget: w.Widget, style: Style, x: float, y: float, width: float, hei
         yield Spot(widget, x, y, width, height)
         if isinstance(widget, w.Row) and widget.switch is not None:
             yield Spot(widget.switch, x + width - 40, y, 40, height)
+        elif isinstance(widget, w.Field) and widget.crossed:
+            cross = w.IconButton(f"Clear {widget.label.lower()}", widget.clear, icon="close")
+            yield Spot(cross, x + width - widget.MARGIN - widget.CROSS, y + 4, widget.CROSS, 30)
 
 
 def total_height(spots: Sequence[Spot], y: float) -> float:

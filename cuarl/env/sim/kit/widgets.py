@@ -119,6 +119,8 @@ class IconButton(Control):
     role: ClassVar[str] = "button"
     icon: str = "dots"
     active: bool = False
+    white: bool = False
+    """Over a picture or a dimmed screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,10 @@ class Fab(Control):
 class Field(Control):
     """A text field bound to a path. ``submit`` runs on Enter."""
 
+    MARGIN: ClassVar[float] = 8.0
+    CROSS: ClassVar[float] = 22.0
+    """Width of the cross of a field with ``clear``."""
+
     role: ClassVar[str] = "field"
     path: str = ""
     text: str = ""
@@ -140,6 +146,15 @@ class Field(Control):
     hidden: bool = False
     search: bool = False
     submit: Effect | None = None
+    lines: int = 1
+    """How many lines it shows; a longer text shows its end."""
+    clear: Effect | None = None
+    """What the cross at its right end does, which is there while the field has text."""
+
+    @property
+    def crossed(self) -> bool:
+        """Whether the cross is shown."""
+        return self.clear is not None and self.text != ""
 
 
 @dataclass(frozen=True, slots=True)
