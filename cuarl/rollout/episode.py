@@ -29,6 +29,7 @@ from cuarl.rollout.reward import score
 from cuarl.rollout.seeds import turn_seed
 from cuarl.rollout.setup import Episode, Setup
 from cuarl.rollout.spec import EpisodeSpec
+from cuarl.safe_text import loggable
 from cuarl.trajectory import Trajectory, Verdict
 from cuarl.types import Answer, Failure, Finish, ImageRef, StepResult, StopReason, Wait
 
@@ -269,8 +270,8 @@ class _Run:
         """Make ``error`` the episode's failure, named after what caused it. The deadline stays the stop reason."""
         self._keep_undone("the call failed")
         self._failure = Failure(
-            boundary=error.boundary, kind=type(error.__cause__ or error).__name__, message=str(error),
-            traceback="".join(traceback.format_exception(error)),
+            boundary=error.boundary, kind=type(error.__cause__ or error).__name__, message=loggable(str(error)),
+            traceback=loggable("".join(traceback.format_exception(error))),
         )  # fmt: skip
         if self.stop is not StopReason.DEADLINE:
             self.stop = StopReason.FAILED

@@ -12,6 +12,7 @@ from cuarl.agent.base import Agent
 from cuarl.env.base import Env
 from cuarl.rollout.reward import RewardFunction, simple
 from cuarl.rollout.spec import EpisodeSpec, Limits
+from cuarl.tasks.check import verdict
 from cuarl.tasks.task import TaskInstance
 from cuarl.trajectory import Trajectory, Verdict
 from cuarl.types import Screenshot
@@ -44,7 +45,7 @@ class Setup:
 
     make_env: MakeEnv
     make_agent: MakeAgent
-    judge: Judge
+    judge: Judge = verdict
     reward: RewardFunction = simple
     limits: Limits = field(default_factory=Limits)
     attend: Callable[[], AbstractContextManager[object]] = nullcontext

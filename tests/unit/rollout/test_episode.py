@@ -223,6 +223,15 @@ async def test_error_in_a_step_is_a_failure_of_the_environment_that_keeps_the_tu
     assert env.closed == 1
 
 
+async def test_secret_in_an_error_is_not_recorded():
+    async def leak():
+        raise OSError("can't reach http://user:hunter2-and-more@box/")
+
+    t = await play(CounterEnv(at={0: leak}), Listed(UP))
+    assert "hunter2" not in t.model_dump_json()
+    assert "can't reach" in t.failure.message
+
+
 class BrokenAgent(Listed):
     def __init__(self, error):
         super().__init__(UP)
