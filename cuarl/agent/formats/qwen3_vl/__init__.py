@@ -1,0 +1,1 @@
+"""Qwen3-VL: calls of ``mobile_use`` and ``computer_use``."""

@@ -1,0 +1,220 @@
+"""The vocabularies: which words a device knows, and how they and our actions are turned into each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, cast
+
+from cuarl.agent.formats.base import DeviceKind, Size
+from cuarl.agent.formats.points import to_relative
+from cuarl.agent.formats.qwen3_vl.arguments import Arguments
+from cuarl.agent.formats.qwen3_vl.call import CallError
+from cuarl.errors import AgentError
+from cuarl.types import (
+    Action,
+    Answer,
+    Button,
+    Click,
+    Drag,
+    Finish,
+    Key,
+    LongPress,
+    Move,
+    OpenApp,
+    Scroll,
+    Swipe,
+    TypeText,
+    Wait,
+)
+
+_MOUSE: dict[str, tuple[Literal["left", "right", "middle"], Literal[1, 2, 3]]] = {
+    "left_click": ("left", 1), "double_click": ("left", 2), "triple_click": ("left", 3),
+    "right_click": ("right", 1), "middle_click": ("middle", 1),
+}  # fmt: skip
+BUTTONS = {"Back": "back", "Home": "home", "Menu": "menu", "Enter": "enter", "Recents": "recents"}
+_BUTTON_KEYS = ("power", "volume_up", "volume_down")
+"""Buttons that the phone's vocabulary presses with ``key``."""
+
+
+def read_action(
+    arguments: Mapping[str, Any], kind: DeviceKind, screen: Size, *, strict: bool, warnings: list[str]
+) -> Action:
+    """The action that ``arguments`` call for. Raises ``CallError``."""
+    word = arguments.get("action")
+    if not isinstance(word, str):
+        code: Literal["missing_argument", "bad_argument"] = (
+            "bad_argument" if "action" in arguments else "missing_argument"
+        )
+        raise CallError(code, "the call does not say which action")
+    read = _WORDS[kind].get(word)
+    if read is None:
+        elsewhere = any(word in words for words in _WORDS.values())
+        raise CallError("unsupported_on_device" if elsewhere else "unsupported_action", f"no action {word!r} here")
+    given = Arguments(arguments, screen, strict=strict, warnings=warnings)
+    action = read(given, word)
+    given.finish()
+    return action
+
+
+def _click(a: Arguments, word: str) -> Action:
+    button, count = _MOUSE.get(word, ("left", 1))
+    x, y = a.point("coordinate")
+    return Click(x=x, y=y, button=button, count=count)
+
+
+def _long_press(a: Arguments, word: str) -> Action:
+    x, y = a.point("coordinate")
+    return LongPress(x=x, y=y, **a.duration_ms())
+
+
+def _swipe(a: Arguments, word: str) -> Action:
+    (x, y), (x2, y2) = a.point("coordinate"), a.point("coordinate2")
+    return Swipe(x=x, y=y, x2=x2, y2=y2, **a.duration_ms())
+
+
+def _drag(a: Arguments, word: str) -> Action:
+    path = a.path("path") if a.has("path") else (a.point("coordinate"), a.point("coordinate2"))
+    return Drag(path=path, **a.duration_ms())
+
+
+def _move(a: Arguments, word: str) -> Action:
+    x, y = a.point("coordinate")
+    return Move(x=x, y=y)
+
+
+def _scroll(a: Arguments, word: str) -> Action:
+    """The family counts upwards: positive pixels show what is further up (or, sideways, further right)."""
+    pixels = a.pixels("pixels")
+    ahead, behind = ("up", "down") if word == "scroll" else ("right", "left")
+    direction = cast("Literal['up', 'down', 'left', 'right']", ahead if pixels > 0 else behind)
+    x, y = a.point("coordinate") if a.has("coordinate") else (None, None)
+    return Scroll(x=x, y=y, direction=direction, amount=abs(pixels))
+
+
+def _type(a: Arguments, word: str) -> Action:
+    text = a.text("text")
+    return TypeText(text=text.removesuffix("\n"), submit=text.endswith("\n"))
+
+
+def _key(a: Arguments, word: str) -> Action:
+    keys = a.keys()
+    return Key(keys=keys)
+
+
+def _phone_key(a: Arguments, word: str) -> Action:
+    keys = a.keys()
+    return Button(name=cast(Any, keys[0])) if len(keys) == 1 and keys[0] in _BUTTON_KEYS else Key(keys=keys)
+
+
+def _button(a: Arguments, word: str) -> Action:
+    return Button(name=cast(Any, BUTTONS[a.choice("button", tuple(BUTTONS))]))
+
+
+def _open(a: Arguments, word: str) -> Action:
+    return OpenApp(name=a.text("text"))
+
+
+def _answer(a: Arguments, word: str) -> Action:
+    return Answer(text=a.text("text"))
+
+
+def _wait(a: Arguments, word: str) -> Action:
+    return Wait(seconds=a.seconds("time", most=60.0))
+
+
+def _terminate(a: Arguments, word: str) -> Action:
+    status = a.choice("status", ("success", "failure"))
+    return Finish(success=status == "success", message=a.text("text") if a.has("text") else "")
+
+
+_Read = Callable[[Arguments, str], Action]
+_BOTH: dict[str, _Read] = {"type": _type, "answer": _answer, "wait": _wait, "terminate": _terminate}
+_WORDS: dict[DeviceKind, dict[str, _Read]] = {
+    "phone": {
+        "click": _click, "long_press": _long_press, "swipe": _swipe, "system_button": _button, "open": _open,
+        "key": _phone_key, **_BOTH,
+    },
+    "desktop": {
+        **dict.fromkeys(_MOUSE, _click), "mouse_move": _move, "left_click_drag": _drag, "scroll": _scroll,
+        "hscroll": _scroll, "key": _key, **_BOTH,
+    },
+}  # fmt: skip
+WORDS: dict[DeviceKind, tuple[str, ...]] = {kind: tuple(words) for kind, words in _WORDS.items()}
+
+
+def write_action(action: Action, kind: DeviceKind, screen: Size) -> dict[str, Any]:
+    """The arguments of a call for ``action``. Raises ``AgentError`` if the vocabulary has no word for it."""
+    written = _write_shared(action) or (
+        _write_phone(action, screen) if kind == "phone" else _write_desktop(action, screen)
+    )
+    if written is None:
+        raise AgentError(f"the {kind} vocabulary has no word for {action!r}")
+    return written
+
+
+def _write_shared(action: Action) -> dict[str, Any] | None:
+    match action:
+        case TypeText(text=text, submit=submit):
+            if text.endswith("\n") and not submit:
+                raise AgentError("a final line break can't be typed without Enter: it means Enter")
+            return {"action": "type", "text": text + "\n" * submit}
+        case Answer(text=text):
+            return {"action": "answer", "text": text}
+        case Wait(seconds=seconds):
+            return {"action": "wait", "time": _number(seconds)}
+        case Key(keys=keys):
+            return {"action": "key", "keys": list(keys)}
+        case Finish(success=success, message=message):
+            status = {"action": "terminate", "status": "success" if success else "failure"}
+            return status | ({"text": message} if message else {})
+    return None
+
+
+def _write_phone(action: Action, screen: Size) -> dict[str, Any] | None:
+    match action:
+        case Click(x=x, y=y, button="left", count=1):
+            return {"action": "click", "coordinate": _point(x, y, screen)}
+        case LongPress(x=x, y=y):
+            return {"action": "long_press", "coordinate": _point(x, y, screen)} | _time(action)
+        case Swipe(x=x, y=y, x2=x2, y2=y2):
+            ends = {"coordinate": _point(x, y, screen), "coordinate2": _point(x2, y2, screen)}
+            return {"action": "swipe"} | ends | _time(action)
+        case Button(name=name):
+            if name in _BUTTON_KEYS:
+                return {"action": "key", "keys": [name]}
+            return {"action": "system_button", "button": name.capitalize()}
+        case OpenApp(name=name):
+            return {"action": "open", "text": name}
+    return None
+
+
+def _write_desktop(action: Action, screen: Size) -> dict[str, Any] | None:
+    match action:
+        case Click(x=x, y=y, button=button, count=count):
+            word = next((w for w, pressed in _MOUSE.items() if pressed == (button, count)), None)
+            return {"action": word, "coordinate": _point(x, y, screen)} if word else None
+        case Move(x=x, y=y):
+            return {"action": "mouse_move", "coordinate": _point(x, y, screen)}
+        case Drag(path=path):
+            points = [_point(x, y, screen) for x, y in path]
+            two = {"coordinate": points[0], "coordinate2": points[1]}
+            return {"action": "left_click_drag"} | (two if len(points) == 2 else {"path": points}) | _time(action)
+        case Scroll(x=x, y=y, direction=direction, amount=amount, unit="px"):
+            word = "scroll" if direction in ("up", "down") else "hscroll"
+            where = {"coordinate": _point(x, y, screen)} if x is not None and y is not None else {}
+            return {"action": word} | where | {"pixels": amount if direction in ("up", "right") else -amount}
+    return None
+
+
+def _point(x: int, y: int, screen: Size) -> list[int]:
+    return list(to_relative(x, y, screen))
+
+
+def _time(action: LongPress | Swipe | Drag) -> dict[str, Any]:
+    """``time`` in seconds, where it is not the usual one."""
+    usual = type(action).model_fields["duration_ms"].default
+    return {} if action.duration_ms == usual else {"time": _number(action.duration_ms / 1000)}
+
+
+def _number(value: float) -> int | float:
+    return int(value) if value == int(value) else value

@@ -1,0 +1,166 @@
+"""Agents without a model: for baselines, proofs that tasks can be solved, demonstrations and replays."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+from cuarl.agent.base import Agent, Decision
+from cuarl.agent.formats import Format, Size
+from cuarl.agent.model import past_answers
+from cuarl.agent.prompt import Window, build_messages
+from cuarl.env.base import Env, OracleEnv
+from cuarl.errors import AgentError
+from cuarl.policy.sampler import Message
+from cuarl.tasks.task import TaskInstance
+from cuarl.trajectory import Sampled, Trajectory, Turn
+from cuarl.types import (
+    Action,
+    Answer,
+    Button,
+    Click,
+    Drag,
+    Finish,
+    Key,
+    LongPress,
+    Move,
+    Observation,
+    OpenApp,
+    Screenshot,
+    Scroll,
+    Swipe,
+    TypeText,
+    Wait,
+)
+
+
+class OracleAgent:
+    """Does what the environment knows to be right; needs one that tells."""
+
+    name = "oracle"
+
+    def __init__(self, env: Env) -> None:
+        if not isinstance(env, OracleEnv) or not env.capabilities.oracle:
+            raise AgentError("this environment does not know how its tasks are solved", hint="--agent do-nothing")
+        self._env = env
+
+    async def act(self, task: TaskInstance, observation: Observation, history: Sequence[Turn], seed: int) -> Decision:
+        """The next action of a solution."""
+        return Decision(action=self._env.oracle_action())
+
+
+class DoNothingAgent:
+    """Gives up at once, claiming no success: whatever it scores is not earned."""
+
+    name = "do-nothing"
+
+    async def act(self, task: TaskInstance, observation: Observation, history: Sequence[Turn], seed: int) -> Decision:
+        """Finish."""
+        return Decision(action=Finish(success=False))
+
+
+class RandomAgent:
+    """Any action that the environment can carry out, at any point, typing words of the goal. Never finishes."""
+
+    name = "random"
+
+    def __init__(self, actions: frozenset[str]) -> None:
+        self._kinds = tuple(k for k in _DRAWS if k in actions)
+        if not self._kinds:
+            raise AgentError(
+                f"no action to draw from: the environment can do {', '.join(sorted(actions)) or 'nothing'}"
+            )
+
+    async def act(self, task: TaskInstance, observation: Observation, history: Sequence[Turn], seed: int) -> Decision:
+        """Draw by ``seed`` alone: first a kind of action, each as likely, then its details."""
+        rng = random.Random(seed)
+        screen = observation.screenshot
+        draw = _DRAWS[rng.choice(self._kinds)]
+        return Decision(action=draw(rng, (rng.randrange(screen.width), rng.randrange(screen.height)), screen, task))
+
+
+_Draw = Callable[[random.Random, tuple[int, int], Screenshot, TaskInstance], Action]
+
+
+def _swipe(rng: random.Random, at: tuple[int, int], screen: Screenshot, task: TaskInstance) -> Action:
+    return Swipe(x=at[0], y=at[1], x2=rng.randrange(screen.width), y2=rng.randrange(screen.height))
+
+
+def _drag(rng: random.Random, at: tuple[int, int], screen: Screenshot, task: TaskInstance) -> Action:
+    return Drag(path=(at, (rng.randrange(screen.width), rng.randrange(screen.height))))
+
+
+def _scroll(rng: random.Random, at: tuple[int, int], screen: Screenshot, task: TaskInstance) -> Action:
+    return Scroll(x=at[0], y=at[1], direction=rng.choice(("up", "down", "left", "right")))
+
+
+def _button(rng: random.Random, at: tuple[int, int], screen: Screenshot, task: TaskInstance) -> Action:
+    return Button(name=rng.choice(("back", "home", "recents")))
+
+
+def _word(rng: random.Random, task: TaskInstance) -> str:
+    return rng.choice(task.goal.split() or ["a"])
+
+
+_DRAWS: dict[str, _Draw] = {
+    "click": lambda rng, at, screen, task: Click(x=at[0], y=at[1]),
+    "long_press": lambda rng, at, screen, task: LongPress(x=at[0], y=at[1]),
+    "move": lambda rng, at, screen, task: Move(x=at[0], y=at[1]),
+    "swipe": _swipe,
+    "drag": _drag,
+    "scroll": _scroll,
+    "type": lambda rng, at, screen, task: TypeText(text=_word(rng, task), submit=rng.random() < 0.5),
+    "key": lambda rng, at, screen, task: Key(keys=(rng.choice(("Return", "Escape", "Tab", "BackSpace")),)),
+    "button": _button,
+    "open_app": lambda rng, at, screen, task: OpenApp(name=_word(rng, task)),
+    "wait": lambda rng, at, screen, task: Wait(),
+    "answer": lambda rng, at, screen, task: Answer(text=_word(rng, task)),
+}
+
+
+class ReplayAgent:
+    """Repeats the actions of a stored episode, malformed turns included; then finishes as it did."""
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        self.name = f"replay:{trajectory.episode_id}"
+        self._turns = trajectory.turns
+
+    async def act(self, task: TaskInstance, observation: Observation, history: Sequence[Turn], seed: int) -> Decision:
+        """The action of the turn with the same number."""
+        if len(history) >= len(self._turns):
+            return Decision(action=Finish(success=False, message="the recording is over"))
+        turn = self._turns[len(history)]
+        return Decision(action=turn.action, parse_error=turn.parse_error, warnings=turn.warnings)
+
+
+Write = Callable[[tuple[Message, ...], str], Sampled]
+"""Makes a record of a prompt and a given answer, tokenised as if sampled (``PolicyModel.written``)."""
+
+
+class DemonstratingAgent:
+    """Says what ``teacher`` does in a model's own words, so that its episodes can be learnt from.
+
+    Its records carry token ids and no logprobs: nothing was sampled.
+    """
+
+    def __init__(self, teacher: Agent, format: Format, write: Write, *, window: Window | None = None) -> None:
+        self.name = f"{teacher.name}:{format.name}"
+        self._teacher, self._format, self._write = teacher, format, write
+        self._window = window or Window()
+        self._screens: list[Screenshot] = []
+
+    async def act(self, task: TaskInstance, observation: Observation, history: Sequence[Turn], seed: int) -> Decision:
+        """The teacher's action, and the answer that calls for it. Raises ``AgentError`` if the format can't say it."""
+        screen = observation.screenshot
+        self._screens.append(screen)
+        decision = await self._teacher.act(task, observation, history, seed)
+        if decision.action is None:
+            return decision
+        size = Size(screen.width, screen.height)
+        text = self._format.render(decision.action, size)
+        messages = build_messages(
+            task.goal, self._screens, past_answers(history), system=self._format.system_prompt, window=self._window
+        )
+        # what is recorded is what the words mean, so that replays and checks agree with what is learnt
+        said = self._format.parse(text, size)
+        return Decision(action=said.action, warnings=said.warnings, sampled=self._write(messages, text))
