@@ -1,0 +1,131 @@
+"""Evaluates an agent on a selection of tasks, on instances that no training ever sees.
+
+The seed of an instance comes from the run seed, the task and a running number, never from what else is evaluated: two
+evaluations with the same run seed meet the same instances, which is what makes them comparable pair by pair.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, NonNegativeInt, ValidationError
+
+from cuarl.errors import ConfigError
+from cuarl.evaluate.summary import Outcome, Summary, breakdown, summarise
+from cuarl.rollout.failures import FailureWindow
+from cuarl.rollout.pool import Progress, Save, collect
+from cuarl.rollout.seeds import digest, environment_seed, sampling_seed
+from cuarl.rollout.setup import Episode, Setup
+from cuarl.rollout.spec import EpisodeSpec
+from cuarl.tasks.task import Task
+from cuarl.types import Record
+
+RESULTS = "results.json"
+
+_METRICS = (
+    "success_rate", "ci_low", "ci_high", "n", "false_completion_rate", "side_effect_rate", "steps_mean",
+)  # fmt: skip
+
+
+class Evaluation(Record):
+    """One evaluation, whole: what was evaluated, on what, and how it went."""
+
+    schema_version: int = 1
+    label: str
+    """Name of what it was evaluated on, e.g. the suite."""
+    agent: str = ""
+    policy: str = ""
+    policy_version: int = 0
+    step: NonNegativeInt = 0
+    seed: int = 0
+    """Run seed that the instances were drawn with."""
+    limited: str = ""
+    """Why this is not the whole selection; empty if it is."""
+    overall: Summary
+    by_category: Mapping[str, Summary] = Field(default_factory=dict)
+    by_difficulty: Mapping[str, Summary] = Field(default_factory=dict)
+    outcomes: tuple[Outcome, ...] = ()
+    started_at: float = 0.0
+    """Unix time, seconds."""
+    wall_s: float = 0.0
+    settings: Mapping[str, Any] = Field(default_factory=dict)
+    """What else may matter to whoever repeats it: environment, temperature, limits."""
+
+    def metrics(self) -> dict[str, float]:
+        """By documented name (``eval/<label>/success_rate`` …), without what could not be measured."""
+        values = self.overall.metrics()
+        return {f"eval/{self.label}/{name}": values[name] for name in _METRICS if name in values}
+
+
+def plan_evaluation(
+    tasks: Sequence[Task], *, episodes: int, attempts: int = 1, run_seed: int = 0, prefix: str,
+    run_id: str = "", step: int = 0,
+) -> tuple[EpisodeSpec, ...]:  # fmt: skip
+    """About ``episodes`` episodes, spread evenly: each task in turn gets one more instance, with ``attempts`` at each.
+
+    With fewer instances than tasks, the tasks are a sample drawn by ``run_seed``. ``prefix`` must be unique to this
+    evaluation within the store.
+    """
+    instances = max(1, -(-episodes // attempts))
+    if instances < len(tasks):
+        tasks = sorted(sorted(tasks, key=lambda t: digest("limit", run_seed, t.id))[:instances], key=tasks.index)
+    specs: list[EpisodeSpec] = []
+    for position in range(instances):
+        task, number = tasks[position % len(tasks)], position // len(tasks)
+        seed = environment_seed(run_seed, task.id, number, "eval")
+        instance = task.instantiate(seed)
+        specs += [
+            EpisodeSpec(
+                task=instance, seed=seed, sampling_seed=sampling_seed(run_seed, task.id, number, attempt),
+                group_id=f"{prefix}.{position}", attempt=attempt, run_id=run_id, step=step, purpose="eval",
+            )
+            for attempt in range(attempts)
+        ]  # fmt: skip
+    return tuple(specs)
+
+
+async def evaluate(
+    plan: Sequence[EpisodeSpec], setup: Setup, *, label: str, run_seed: int = 0, limited: str = "",
+    settings: Mapping[str, Any] | None = None, max_concurrent: int = 8, failures: FailureWindow | None = None,
+    save: Save | None = None, progress: Progress | None = None, on_cancel: Callable[[Episode], None] | None = None,
+) -> Evaluation:  # fmt: skip
+    """Run ``plan`` and sum it up. Raises what ``collect`` raises."""
+    started_at, start = setup.now(), time.monotonic()
+    groups = await collect(
+        plan, setup, max_concurrent=max_concurrent, failures=failures, save=save, progress=progress, on_cancel=on_cancel
+    )
+    trajectories = [t for g in groups for t in g.trajectories]
+    sampled = next((t for t in trajectories if t.policy), trajectories[0])
+    outcomes = tuple(Outcome.of(t) for t in trajectories)
+    return Evaluation(
+        label=label, agent=sampled.agent, policy=sampled.policy, policy_version=sampled.policy_version,
+        step=plan[0].step, seed=run_seed, limited=limited, overall=summarise(outcomes),
+        by_category=breakdown(outcomes, "category"), by_difficulty=breakdown(outcomes, "difficulty"),
+        outcomes=outcomes, started_at=started_at, wall_s=time.monotonic() - start, settings=settings or {},
+    )  # fmt: skip
+
+
+def folder_name(label: str, step: int) -> str:
+    """Name of an evaluation's folder below ``evals/``."""
+    return f"{label}-step-{step:06d}"
+
+
+def write_results(folder: Path, evaluation: Evaluation) -> Path:
+    """Write ``results.json`` into ``folder``, which is made, and return its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / RESULTS
+    temporary = path.with_name(f".{RESULTS}.tmp")
+    temporary.write_text(evaluation.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    return temporary.replace(path)
+
+
+def read_results(path: Path) -> Evaluation:
+    """Read a ``results.json``, or the one in a folder. Raises ConfigError if it is none."""
+    path = path / RESULTS if path.is_dir() else path
+    try:
+        return Evaluation.model_validate_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValidationError) as error:
+        raise ConfigError(f"no evaluation can be read here: {str(error).splitlines()[0]}", where=str(path)) from error
