@@ -107,7 +107,7 @@ class Learner:
         finally:
             self._scorer.eval()
         self.policy.updated(step)
-        return report.metrics()
+        return report.metrics() | self._memory()
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint needs besides the weights."""
@@ -182,6 +182,10 @@ class Learner:
                 return self._scorer(inputs, temperature).logprobs[inputs.answer_mask]
         finally:
             self._scorer.train()
+
+    def _memory(self) -> dict[str, float]:
+        device = self.policy.device
+        return {"perf/peak_gib": torch.cuda.max_memory_allocated(device) / 2**30} if device.type == "cuda" else {}
 
     def _spread(self, values: Sequence[float], rows: Sequence[TokenRow]) -> torch.Tensor:
         """One value a row to one value a trained token, (N,) float32."""
