@@ -9,7 +9,7 @@ from typing import Any
 from cuarl.env.base import Capabilities
 from cuarl.env.sim import device, launcher, tree
 from cuarl.env.sim.kit.effects import Dialog, Dismiss, Launch, Open, Option, Overlay
-from cuarl.env.sim.kit.render import render
+from cuarl.env.sim.kit.render import Frame, differ, draw
 from cuarl.env.sim.look import POPUPS, Look
 from cuarl.env.sim.reduce import apply
 from cuarl.env.sim.state import DERIVED, VOLATILE, DeviceState
@@ -17,7 +17,7 @@ from cuarl.env.sim.view import view
 from cuarl.env.sim.world import PROFILES, Profile, World
 from cuarl.errors import ConfigError, EnvError, TaskError
 from cuarl.tasks.task import TaskInstance
-from cuarl.types import Action, Observation, Screenshot, StepResult
+from cuarl.types import Action, Observation, StepResult
 
 
 class SimEnv:
@@ -34,7 +34,7 @@ class SimEnv:
         self.clutter = clutter
         self.world: World | None = None
         self._task: TaskInstance | None = None
-        self._shown: tuple[World, Observation] | None = None
+        self._shown: tuple[World, Frame] | None = None
 
     @property
     def capabilities(self) -> Capabilities:
@@ -62,10 +62,10 @@ class SimEnv:
             self.world = device.step(before, action)
         except device.Rejected as reason:
             info["rejected"] = str(reason)
-        old = self._observe(before)
-        new = self._observe(self._running())
-        info["changed"] = new is not old and new.screenshot.image.tobytes() != old.screenshot.image.tobytes()
-        return StepResult(new, info=info)
+        old = self._frame(before)
+        new = self._frame(self._running())
+        info["changed"] = differ(old, new)
+        return StepResult(self._observe(self._running()), info=info)
 
     async def state(self) -> Mapping[str, Any]:
         """The device state, with ``ui`` for navigation tasks."""
@@ -81,11 +81,15 @@ class SimEnv:
             raise EnvError("the environment was not reset", hint="call reset(task, seed) first")
         return self.world
 
-    def _observe(self, world: World) -> Observation:
+    def _frame(self, world: World) -> Frame:
         if self._shown is None or self._shown[0] is not world:
-            text = {"app": world.ui.app, "page": world.ui.page}
-            self._shown = world, Observation(Screenshot(render(view(world))), text)
+            last = self._shown[1] if self._shown else None
+            self._shown = world, draw(view(world), last)
         return self._shown[1]
+
+    def _observe(self, world: World) -> Observation:
+        text = {"app": world.ui.app, "page": world.ui.page}
+        return Observation(self._frame(world).screenshot, text)
 
 
 def prepare(task: TaskInstance, look: Look, profile: Profile) -> World:

@@ -16,7 +16,7 @@ from cuarl.env.sim.state import DeviceState
 from cuarl.env.sim.world import WIDTH, World
 
 COLUMNS = 4
-CELL_HEIGHT = 54.0
+CELL_HEIGHT = 56.0
 DOCK_HEIGHT = 44.0
 QUERY = "ui.form.drawer.query"
 
@@ -38,7 +38,7 @@ def home(world: World) -> list[Spot]:
         page = pages[min(world.ui.home_page, len(pages) - 1)]
         cells: list[w.Widget] = [w.FolderIcon(f.name, Overlay(f"folder:{f.name}"), apps=f.apps) for f in page.folders]
         cells += [icon(world, app) for key in page.apps if (app := world.app(key)) and app.installed]
-        grid = w.Grid(tuple(cells), COLUMNS, CELL_HEIGHT)
+        grid = w.Grid(tuple(cells), COLUMNS, CELL_HEIGHT, gap=0, pad=1)
         spots += spread(grid, world.style, 0, STATUS_HEIGHT + 10, WIDTH, 0)
     dock_y = height - NAV_HEIGHT - DOCK_HEIGHT - 4
     spots.append(Spot(Dots(len(pages), world.ui.home_page), 0, dock_y - 12, WIDTH, 10))
@@ -56,7 +56,7 @@ def drawer(world: World) -> tuple[list[Spot], list[Spot]]:
     shown = [a for a in apps if query.lower() in a.name.lower()]
     cells = tuple(icon(world, a, on_wallpaper=False) for a in shown)
     y = top[0].y + top[0].height + 4
-    return top, list(spread(w.Grid(cells, COLUMNS, CELL_HEIGHT), style, 0, y, WIDTH, 0))
+    return top, list(spread(w.Grid(cells, COLUMNS, CELL_HEIGHT, gap=0, pad=1), style, 0, y, WIDTH, 0))
 
 
 def folder(world: World, name: str) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ def icon(world: World, app: App, *, named: bool = True, on_wallpaper: bool = Tru
 
 def rows_that_fit(height: float) -> int:
     """Rows of icons on a home page of a screen ``height`` units high; the upper part is kept free, as people do."""
-    return max(2, int((height - STATUS_HEIGHT - NAV_HEIGHT - DOCK_HEIGHT - 30) // (CELL_HEIGHT + 2)) - 2)
+    return max(2, int((height - STATUS_HEIGHT - NAV_HEIGHT - DOCK_HEIGHT - 30) // CELL_HEIGHT) - 2)
 
 
 @dataclass(frozen=True, slots=True)

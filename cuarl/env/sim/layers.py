@@ -92,7 +92,7 @@ def recents(world: World) -> list[Spot]:
         app = world.app(key)
         if app:
             page = world.ui.stacks.get(key, ("",))[-1]
-            close = w.IconButton(f"Close {app.name}", Do("system.close_app", (key,)), icon="close")
+            close = w.IconButton(f"Close {app.name}", Do("system.close_app", (key,)), icon="close", white=True)
             card = Preview(app.name, Launch(key), app=key, title=build(world, page).title if page else "")
             body.append(w.HBox((card, close), (6, 1), height=58, gap=0, pad=8))
             body.append(w.Space(6))
@@ -115,9 +115,9 @@ def dialog(world: World, box: Dialog, bottom: float) -> tuple[Spot, list[Spot]]:
     """A dialog's box and what is in it, centred between the status bar and ``bottom``; a menu hangs at the top right."""
     style, menu = world.style, box.kind == "menu"
     left, width = (84.0, 104.0) if menu else (12.0, WIDTH - 24.0)
-    body: list[w.Widget] = []
+    body: list[w.Widget] = [w.Space(6)]
     if box.title:
-        body += [w.Space(8), w.Paragraph(box.title, 13, muted=False)]
+        body += [w.Space(2), w.Paragraph(box.title, 13, muted=False)]
     if box.text:
         body.append(w.Paragraph(box.text))
     for line in box.inputs:
@@ -132,7 +132,7 @@ def dialog(world: World, box: Dialog, bottom: float) -> tuple[Spot, list[Spot]]:
             w.Button(b.label, Seq((Dismiss(), b.effect)) if b.effect else Dismiss(), look="text") for b in box.buttons
         )
         body.append(w.HBox(buttons, pad=6))
-    body.append(w.Space(4))
+    body.append(w.Space(6))
     spots = stack(body, style, left, 0, width)
     height = total_height(spots, 0)
     top = STATUS_HEIGHT + 4 if menu else max(STATUS_HEIGHT + 4, (STATUS_HEIGHT + bottom - height) / 2)

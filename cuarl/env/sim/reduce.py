@@ -40,8 +40,8 @@ def _remove(world: World, effect: e.Remove) -> World:
 
 def _open(world: World, effect: e.Open) -> World:
     app = effect.page.partition("/")[0]
-    stack = world.ui.stacks.get(app, ())
-    if not stack or stack[-1] != effect.page:
+    stack = world.ui.stacks.get(app) or (home_of(app),)
+    if stack[-1] != effect.page:
         stack = (*stack, effect.page)
     return show_page(world, app, stack)
 

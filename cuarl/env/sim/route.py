@@ -149,25 +149,27 @@ def _along(world: World, graph: PageGraph, goals: tuple[str, ...]) -> Step | Non
     ui = world.ui
     if ui.overlay:
         return Button(name="back") if ui.overlay != "drawer" else _to_app(world, goals[0].partition("/")[0])
-    cost, plan, goal = min((_plan(world, graph, g) for g in goals), key=lambda p: p[0])
+    cost, kind, target = min((_plan(world, graph, g) for g in goals), key=lambda p: p[0])
     if cost >= FAR:
         return None
-    if plan == "back":
+    if kind == "back":
         return next((e for e in elements(world) if e.label == "Navigate up"), Button(name="back"))
-    if plan == "leave":
-        return _to_app(world, goal.partition("/")[0])
-    return _forward(world, graph, goal)
+    return _to_app(world, target) if kind == "leave" else _forward(world, graph, target)
 
 
 def _plan(world: World, graph: PageGraph, goal: str) -> tuple[int, str, str]:
-    """Cost, kind (``forward``, ``back``, ``leave``) and goal of the cheapest way to a page."""
-    ui, app = world.ui, goal.partition("/")[0]
-    stack = ui.stacks.get(app) or (home_of(app),)
-    resumed, _ = _best_in_stack(graph, stack, goal)
-    if ui.app != app:
-        return resumed + 2, "leave", goal
-    cost, backs = _best_in_stack(graph, stack, goal)
-    return cost, "back" if backs else "forward", goal
+    """Cost and kind of the cheapest way to a page, with the page (``forward``, ``back``) or app to ``leave`` for."""
+    ui, home = world.ui, goal.partition("/")[0]
+    ways: list[tuple[int, str, str]] = []
+    if ui.app:
+        cost, backs = _best_in_stack(graph, ui.stacks.get(ui.app), goal)
+        ways.append((cost, "back" if backs else "forward", goal))
+    keys = [home, *(a.key for a in world.state.apps if a.installed and a.icon and a.key != home)]
+    for key in keys:
+        stack = ui.stacks.get(key) or (home_of(key),)
+        if key != ui.app:
+            ways.append((_best_in_stack(graph, stack, goal)[0] + 2, "leave", key))
+    return min(ways, key=lambda way: way[0])
 
 
 def _best_in_stack(graph: PageGraph, stack: tuple[str, ...], goal: str) -> tuple[int, int]:

@@ -75,7 +75,7 @@ def view(world: World) -> Scene:
     else:
         _wallpaper(c)
         c.add(launcher.home(world), "")
-    c.add([status_bar(world, white=c.white)], "")
+    c.add([status_bar(world, white=c.white)], "" if c.white else "page")
     if ui.overlay in ("shade", "quick"):
         _pulled_down(c)
     elif ui.overlay.startswith("folder:"):
@@ -83,10 +83,10 @@ def view(world: World) -> Scene:
     if ui.dialog:
         _dialog(c, ui.dialog, bottom)
     if ui.focus:
-        c.add(layers.keyboard(world), "")
+        c.add(layers.keyboard(world), "keys")
     if ui.toast:
         c.add([Spot(layers.Snack(ui.toast), 16, bottom - 32, WIDTH - 32, 24)], "")
-    c.add(list(nav_bar(world, white=c.white)), "")
+    c.add(list(nav_bar(world, white=c.white)), "" if c.white or c.modal_from else "page")
     return c.scene()
 
 
@@ -153,7 +153,7 @@ def _pulled_down(c: Composer) -> None:
     height = min(total_height(spots, STATUS_HEIGHT) + 8, c.height - NAV_HEIGHT - STATUS_HEIGHT - 20)
     c.add([Spot(w.Bar("bar"), 0, 0, WIDTH, STATUS_HEIGHT + height)])
     c.scroller(f"{world.ui.overlay}:", spots, STATUS_HEIGHT, STATUS_HEIGHT + height, "bar")
-    c.add([status_bar(world, white=False)], "")
+    c.add([status_bar(world, white=False)], "bar")
 
 
 def _folder(c: Composer, name: str) -> None:
@@ -172,13 +172,13 @@ def _folder(c: Composer, name: str) -> None:
 def _dialog(c: Composer, dialog: Dialog, bottom: float) -> None:
     box, spots = layers.dialog(c.world, dialog, bottom)
     c.layer()
-    c.items += place([box], c.style, (0, 0, *c.size))
+    c.items += place([box], c.style, (0, 0, *c.size), ground="")
     clip_top, clip_bottom = box.y, box.y + box.height
     reach = max(0, round(total_height(spots, box.y) - box.height))
     offset = min(c.world.ui.scroll.get("dialog:", 0), reach)
     clip = c.box(box.x, clip_top, box.width, clip_bottom - clip_top)
     c.regions.append(Region("dialog:", clip, offset, reach))
-    c.items += place(spots, c.style, clip, offset, "dialog:", "")
+    c.items += place(spots, c.style, clip, offset, "dialog:", "raised")
 
 
 def outside(world: World) -> Effect | None:

@@ -92,6 +92,14 @@ class Canvas:
         top = y * self.style.scale + px * 0.36 - ascent
         self.paste(colour, mask, round(left), round(top))
 
+    def fitted(self, text: str, size: float, width: float, *, bold: bool = False) -> float:
+        """The largest font size, from ``size`` down to 80 % of it, in which ``text`` is at most ``width`` units wide."""
+        for step in range(5):
+            smaller = size * (1 - 0.05 * step)
+            if text_width(text, font_px(self.style, smaller), bold) <= width * self.style.scale:
+                return smaller
+        return size * 0.8
+
 
 @lru_cache(maxsize=2048)
 def rounded_mask(w: int, h: int, radius: int) -> Image.Image:

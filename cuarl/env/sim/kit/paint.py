@@ -9,7 +9,7 @@ from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.canvas import Canvas
 from cuarl.env.sim.kit.icons import APP_GLYPHS
 from cuarl.env.sim.kit.pictures import draw_picture
-from cuarl.env.sim.kit.scene import BODY, SMALL, TITLE, line_height, row_text
+from cuarl.env.sim.kit.scene import BODY, HINT, SMALL, TITLE, line_height, row_text
 from cuarl.env.sim.kit.style import Colour, font_px, text_width, tone, wrap
 
 Painter = Callable[[Canvas, Any], None]
@@ -196,7 +196,7 @@ def paint_icon_button(c: Canvas, widget: w.IconButton) -> None:
     """A bare icon."""
     p = c.style.palette
     ink = p.faint if not widget.enabled else p.accent if widget.active else p.text
-    c.icon(widget.icon, c.width / 2, c.height / 2, 14, ink)
+    c.icon(widget.icon, c.width / 2, c.height / 2, 14, (255, 255, 255) if widget.white else ink)
 
 
 def paint_fab(c: Canvas, widget: w.Fab) -> None:
@@ -208,34 +208,40 @@ def paint_fab(c: Canvas, widget: w.Fab) -> None:
 
 
 def paint_field(c: Canvas, widget: w.Field) -> None:
-    """A text field with its hint, text and cursor."""
-    p, middle = c.style.palette, c.height / 2
-    text = "*" * len(widget.text) if widget.hidden else widget.text
+    """A text field: its hint, or its text under the floating hint, and the cursor."""
+    p, left, margin = c.style.palette, 15.0, widget.MARGIN
     if widget.search:
-        c.rounded(8, 4, c.width - 16, c.height - 8, (c.height - 8) / 2, p.raised)
-        c.icon("search", 22, middle, 12, p.muted)
+        c.rounded(margin, 4, c.width - 2 * margin, c.height - 8, (c.height - 8) / 2, p.raised)
+        c.icon("search", 22, c.height / 2, 12, p.muted)
         left = 34.0
     else:
-        c.outline(
-            8, 4, c.width - 16, c.height - 8, 5, p.accent if widget.focused else p.muted, 1.6 if widget.focused else 1
-        )
-        left = 15.0
-    room = (c.width - left - 16) * c.style.scale
-    px = font_px(c.style, TITLE)
-    while text and c_width(c, text, TITLE) * c.style.scale > room:
-        text = text[1:]
-    if text:
-        c.text(left, middle, text, TITLE, p.text)
-    else:
-        c.text(left + (3 if widget.focused else 0), middle, widget.label, TITLE, p.muted, width=room / c.style.scale)
+        ink, thick = (p.accent, 1.6) if widget.focused else (p.muted, 1.0)
+        c.outline(margin, 4, c.width - 2 * margin, c.height - 8, 5, ink, thick)
+    room = c.width - left - (margin + widget.CROSS if widget.crossed else 16)
+    text = "*" * len(widget.text) if widget.hidden else widget.text
+    floating = bool(text) and not widget.search
+    if floating:
+        c.text(left, 10.5, widget.label, HINT, p.accent if widget.focused else p.muted, width=room)
+    elif not text:
+        hint_y = 19.0 if widget.lines > 1 else c.height / 2
+        c.text(left + (3 if widget.focused else 0), hint_y, widget.label, TITLE, p.muted, width=room)
+    lines, high = _tail(c, text, room, widget.lines), line_height(c.style, TITLE)
+    y = c.height / 2 if not floating and widget.lines == 1 else 23.0 if floating else 19.0
+    for i, line in enumerate(lines):
+        c.text(left, y + i * high, line, TITLE, p.text)
     if widget.focused:
-        c.rect(
-            left + c_width(c, text, TITLE) + 1,
-            middle - px / c.style.scale * 0.6,
-            1.2,
-            px / c.style.scale * 1.2,
-            p.accent,
-        )
+        y += (len(lines) - 1) * high
+        c.rect(left + c_width(c, lines[-1], TITLE) + 1, y - high / 2, 1.2, high, p.accent)
+
+
+def _tail(c: Canvas, text: str, room: float, lines: int) -> tuple[str, ...]:
+    """The last ``lines`` lines of a text; of a single line its end."""
+    px, width = font_px(c.style, TITLE), room * c.style.scale
+    if lines > 1:
+        return wrap(text, px, width, False, len(text) + 1)[-lines:]
+    while text and text_width(text, px) > width:
+        text = text[1:]
+    return (text,)
 
 
 def paint_tab(c: Canvas, widget: w.Tab) -> None:
@@ -278,12 +284,12 @@ def paint_app(c: Canvas, widget: w.AppIcon) -> None:
 
 def caption(c: Canvas, text: str, ink: Colour, shadow: bool) -> None:
     """The name below an icon; over a wallpaper with a shadow, so that it reads on any."""
-    y = c.height - 8
+    y, size = c.height - 8, c.fitted(text, SMALL, c.width)
     if shadow:
         step = 1 / c.style.scale
         for dx, dy in ((step, step), (-step, step), (step, -step), (-step, -step), (0, step)):
-            c.text(c.width / 2 + dx, y + dy, text, SMALL, (20, 20, 24), align="centre", width=c.width)
-    c.text(c.width / 2, y, text, SMALL, ink, align="centre", width=c.width)
+            c.text(c.width / 2 + dx, y + dy, text, size, (20, 20, 24), align="centre", width=c.width)
+    c.text(c.width / 2, y, text, size, ink, align="centre", width=c.width)
 
 
 def paint_folder(c: Canvas, widget: w.FolderIcon) -> None:
@@ -301,12 +307,13 @@ def paint_tile(c: Canvas, widget: w.Tile) -> None:
     c.rounded(0, 0, c.width, c.height, 11, p.accent if widget.checked else p.faint)
     ink = p.on_accent if widget.checked else p.text
     c.icon(widget.icon, 14, c.height / 2, 13, ink)
-    room = c.width - 26
+    words = wrap(widget.label, font_px(c.style, SMALL), (c.width - 27) * c.style.scale, True, 2)
+    lines = [(line, True) for line in (words if " " in widget.label else (widget.label,))]
     if widget.subtitle:
-        c.text(24, c.height / 2 - 5.5, widget.label, SMALL, ink, width=room, bold=True)
-        c.text(24, c.height / 2 + 6, widget.subtitle, 9, ink, width=room)
-    else:
-        c.text(24, c.height / 2, widget.label, SMALL, ink, width=room, bold=True)
+        lines = [lines[0], (widget.subtitle, False)]
+    for i, (line, bold) in enumerate(lines):
+        y = c.height / 2 + (i - (len(lines) - 1) / 2) * 12
+        c.text(24, y, line, c.fitted(line, SMALL, c.width - 26, bold=bold), ink, bold=bold, width=c.width - 26)
 
 
 def paint_picture(c: Canvas, widget: w.Picture) -> None:
@@ -398,8 +405,3 @@ PAINTERS: dict[type[w.Widget], Painter] = {
     w.Bar: paint_bar, w.Space: paint_nothing,
 }  # fmt: skip
 """Painter by widget class; other modules may add their own widgets' painters."""
-
-SEE_THROUGH: frozenset[type[w.Widget]] = frozenset(
-    {w.AppIcon, w.FolderIcon, w.Fab, w.Switch, w.IconButton, w.Title, w.Tab, w.Tile, w.Key, w.Space, w.Day}
-)
-"""Widgets drawn on a transparent ground, because what lies behind them varies."""

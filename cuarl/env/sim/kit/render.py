@@ -1,31 +1,154 @@
-"""From a scene to pixels: cached bitmaps of widgets pasted over a background."""
+"""From a scene to pixels, quickly: cached bitmaps of widgets, cached frames, and redrawing only what changed.
+
+A frame is known by its *layout*: which bitmap lies where. Bitmaps are shared, so comparing two layouts costs a few
+microseconds, and a screen that was shown before is not drawn again. Otherwise the last frame of the same device is
+copied and the bands of rows that differ are painted anew.
+"""
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from PIL import Image
 
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.canvas import Canvas
-from cuarl.env.sim.kit.paint import PAINTERS, SEE_THROUGH
+from cuarl.env.sim.kit.paint import PAINTERS
 from cuarl.env.sim.kit.pictures import draw_picture
-from cuarl.env.sim.kit.scene import Placed, Scene
+from cuarl.env.sim.kit.scene import Box, Placed, Scene
 from cuarl.env.sim.kit.style import Style
+from cuarl.types import Screenshot
 
 SCRIM = 0.55
 """How much of the light a scrim lets through."""
+TILE_BYTES = 64 << 20
+FRAME_BYTES = 96 << 20
+"""Bounds of the two caches of one process."""
+
+
+class Stamp(NamedTuple):
+    """One bitmap at one place: ``tile`` (None for a scrim) with its top left corner at ``x``, ``y``, cut to ``seen``."""
+
+    tile_id: int
+    x: int
+    y: int
+    seen: Box
+
+
+class Frame:
+    """A drawn scene. Its image is shared: do not change it."""
+
+    __slots__ = ("__dict__", "background", "image", "layout", "tiles")
+
+    def __init__(
+        self,
+        image: Image.Image,
+        background: Image.Image,
+        layout: tuple[Stamp, ...],
+        tiles: Sequence[Image.Image | None],
+    ) -> None:
+        self.image, self.background, self.layout = image, background, layout
+        self.tiles = tiles
+        """Held so that their ids stay theirs."""
+
+    @cached_property
+    def screenshot(self) -> Screenshot:
+        """The picture as observations carry it; its digest is computed at most once."""
+        return Screenshot(self.image)
 
 
 def render(scene: Scene) -> Image.Image:
-    """Draw a scene, mode RGB. The picture is fresh: the caller may keep or change it."""
-    image = background(scene.background, scene.style, scene.size).copy()
-    for item in scene.items:
-        if isinstance(item.widget, w.Bar) and item.widget.fill == "scrim":
-            image = image.point(_dimming())
-        else:
-            _put(image, item, scene.style)
+    """Draw a scene, mode RGB, as a picture of the caller's own."""
+    return draw(scene).image.copy()
+
+
+def draw(scene: Scene, last: Frame | None = None) -> Frame:
+    """Draw a scene; ``last`` is what the same device showed before, from which unchanged parts are taken."""
+    ground = background(scene.background, scene.style, scene.size)
+    tiles = [_tile(item, scene.style) for item in scene.items]
+    layout = tuple(
+        Stamp(id(tile), item.box[0], item.box[1], item.visible) for tile, item in zip(tiles, scene.items, strict=True)
+    )
+    known = _FRAMES.get((id(ground), layout))
+    if known is not None:
+        return known
+    if last is not None and last.background is ground and None not in tiles and None not in last.tiles:
+        image = _changed(last, ground, layout, tiles)
+    else:
+        image = _painted(ground, layout, tiles)
+    frame = Frame(image, ground, layout, tiles)
+    _FRAMES.put((id(ground), layout), frame, scene.size[0] * scene.size[1] * 4)
+    return frame
+
+
+def differ(a: Frame, b: Frame) -> bool:
+    """Whether two frames show different pixels."""
+    return a is not b and a.image.tobytes() != b.image.tobytes()
+
+
+def _painted(ground: Image.Image, layout: tuple[Stamp, ...], tiles: Sequence[Image.Image | None]) -> Image.Image:
+    """Paint everything; what lies under a scrim is kept, dimmed, for the next scene with the same base."""
+    start, image = 0, None
+    scrims = [i for i, tile in enumerate(tiles) if tile is None]
+    if scrims:
+        start = scrims[-1] + 1
+        base = _FRAMES.get((id(ground), layout[:start]))
+        if base is None:
+            below = _painted(ground, layout[: start - 1], tiles[: start - 1])
+            base = Frame(below.point(_dimming()), ground, layout[:start], tiles[:start])
+            _FRAMES.put((id(ground), layout[:start]), base, below.width * below.height * 4)
+        image = base.image.copy()
+    if image is None:
+        image = ground.copy()
+    for stamp, tile in zip(layout[start:], tiles[start:], strict=True):
+        _put(image, stamp, tile, stamp.seen)
     return image
+
+
+def _changed(
+    last: Frame, ground: Image.Image, layout: tuple[Stamp, ...], tiles: Sequence[Image.Image | None]
+) -> Image.Image:
+    """Copy the last frame and repaint the bands that differ; all of it if they cover most of the screen."""
+    width, height = ground.size
+    differing = [stamp.seen for stamp in set(last.layout).symmetric_difference(layout)]
+    bands = _merged([(box[1], box[3]) for box in differing if box[3] > box[1]])
+    if sum(b - a for a, b in bands) > height // 2:
+        return _painted(ground, layout, tiles)
+    image = last.image.copy()
+    for top, bottom in bands:
+        band = (0, top, width, bottom)
+        image.paste(ground.crop(band), (0, top))
+        for stamp, tile in zip(layout, tiles, strict=True):
+            x0, y0, x1, y1 = stamp.seen
+            if y0 < bottom and y1 > top:
+                _put(image, stamp, tile, (x0, max(y0, top), x1, min(y1, bottom)))
+    return image
+
+
+def _merged(bands: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for top, bottom in sorted(bands):
+        if merged and top <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], bottom)
+        else:
+            merged.append((top, bottom))
+    return merged
+
+
+def _put(image: Image.Image, stamp: Stamp, tile: Image.Image | None, seen: Box) -> None:
+    """Paste the part of a tile that lies in ``seen``."""
+    x0, y0, x1, y1 = seen
+    if tile is None or x1 <= x0 or y1 <= y0:
+        return
+    if (x1 - x0, y1 - y0) != tile.size:
+        tile = tile.crop((x0 - stamp.x, y0 - stamp.y, x1 - stamp.x, y1 - stamp.y))
+    if tile.mode == "RGBA":
+        image.paste(tile, (x0, y0), tile)
+    else:
+        image.paste(tile, (x0, y0))
 
 
 @lru_cache(maxsize=1)
@@ -35,30 +158,92 @@ def _dimming() -> list[int]:
 
 @lru_cache(maxsize=64)
 def background(name: str, style: Style, size: tuple[int, int]) -> Image.Image:
-    """The ground of a scene: the page colour, or a wallpaper."""
+    """The ground of a scene: the page colour, or a wallpaper. Shared: do not change it."""
     if name.startswith("wallpaper:"):
-        return draw_picture(name.partition(":")[2], size)
+        return Image.composite(draw_picture(name.partition(":")[2], size), Image.new("RGB", size), _edges(size))
     return Image.new("RGB", size, style.palette.by_name[name])
 
 
-@lru_cache(maxsize=20000)
-def bitmap(widget: w.Widget, style: Style, size: tuple[int, int], ground: str) -> Image.Image:
-    """A widget's pixels: RGB over the colour named ``ground``, or RGBA if that is empty."""
-    canvas = Canvas(style, size, style.palette.by_name[ground] if ground else None)
+def _edges(size: tuple[int, int]) -> Image.Image:
+    """How much of a wallpaper shows: less at the top and bottom, so that the white icons there can be read."""
+    height = size[1]
+    column = Image.new("L", (1, height))
+    for y in range(height):
+        near = min(y / height / 0.12, (height - y) / height / 0.30, 1.0)
+        column.putpixel((0, y), round(255 * (0.50 + 0.50 * near)))
+    return column.resize(size)
+
+
+def _tile(item: Placed, style: Style) -> Image.Image | None:
+    """A widget's pixels: RGB over the colour of its ground, or RGBA where that varies. None for a scrim."""
+    x0, y0, x1, y1 = item.box
+    widget = item.widget
+    shelf = _TILES.shelf(style)
+    key = (widget, x1 - x0, y1 - y0, item.ground)
+    if key in shelf:
+        return shelf[key]
+    if isinstance(widget, w.Bar) and widget.fill == "scrim":
+        shelf[key] = None
+        return None
+    canvas = Canvas(style, (max(1, x1 - x0), max(1, y1 - y0)), style.palette.by_name.get(item.ground))
     PAINTERS[type(widget)](canvas, widget)
+    shelf[key] = canvas.image
+    _TILES.grown(style, canvas.image.width * canvas.image.height * 4)
     return canvas.image
 
 
-def _put(image: Image.Image, item: Placed, style: Style) -> None:
-    x0, y0, x1, y1 = item.box
-    if x1 <= x0 or y1 <= y0:
-        return
-    clear = type(item.widget) in SEE_THROUGH or isinstance(item.widget, w.Bar) or item.ground == ""
-    tile = bitmap(item.widget, style, (x1 - x0, y1 - y0), "" if clear else item.ground)
-    vx0, vy0, vx1, vy1 = item.visible
-    if (vx0, vy0, vx1, vy1) != item.box:
-        tile = tile.crop((vx0 - x0, vy0 - y0, vx1 - x0, vy1 - y0))
-    if tile.mode == "RGBA":
-        image.paste(tile, (vx0, vy0), tile)
-    else:
-        image.paste(tile, (vx0, vy0))
+TileKey = tuple[w.Widget, int, int, str]
+
+
+class TileCache:
+    """Bitmaps by style. When there are too many, the styles that were longest unused go."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.size = limit, 0
+        self.shelves: OrderedDict[Style, dict[TileKey, Image.Image | None]] = OrderedDict()
+        self.sizes: dict[Style, int] = {}
+
+    def shelf(self, style: Style) -> dict[TileKey, Image.Image | None]:
+        """The bitmaps of one style."""
+        found = self.shelves.get(style)
+        if found is None:
+            found = self.shelves[style] = {}
+            self.sizes[style] = 0
+        return found
+
+    def grown(self, style: Style, size: int) -> None:
+        """Count a new bitmap of ``size`` bytes."""
+        self.sizes[style] += size
+        self.size += size
+        self.shelves.move_to_end(style)
+        while self.size > self.limit:
+            oldest, _ = self.shelves.popitem(last=False)
+            self.size -= self.sizes.pop(oldest)
+
+
+class FrameCache:
+    """The newest frames, up to a number of bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.size = limit, 0
+        self.frames: OrderedDict[tuple[int, tuple[Stamp, ...]], tuple[Frame, int]] = OrderedDict()
+
+    def get(self, key: tuple[int, tuple[Stamp, ...]]) -> Frame | None:
+        """The frame of a layout."""
+        found = self.frames.get(key)
+        if found is None:
+            return None
+        self.frames.move_to_end(key)
+        return found[0]
+
+    def put(self, key: tuple[int, tuple[Stamp, ...]], frame: Frame, size: int) -> None:
+        """Keep a frame of ``size`` bytes."""
+        self.frames[key] = frame, size
+        self.size += size
+        while self.size > self.limit and len(self.frames) > 1:
+            _, (_, gone) = self.frames.popitem(last=False)
+            self.size -= gone
+
+
+_TILES = TileCache(TILE_BYTES)
+_FRAMES = FrameCache(FRAME_BYTES)

@@ -175,6 +175,8 @@ def place(
     """Round spots to pixels, moved up by ``shift`` units, leaving out what lies wholly outside ``clip``."""
     px, placed = style.px, []
     for s in spots:
+        if isinstance(s.widget, w.Space):
+            continue
         top = s.y - shift
         box = px(s.x), px(top), px(s.x + s.width), px(top + s.height)
         if box[1] < clip[3] and box[3] > clip[1] and box[0] < clip[2] and box[2] > clip[0]:
