@@ -1,0 +1,39 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from cuarl.train.launch import launch_command
+
+ROOT = Path(__file__).parents[2]
+DRIVER = "tests.integration.train_driver"
+pytestmark = pytest.mark.integration
+
+
+def run(command):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=240)
+
+
+def test_two_processes_equal_one_on_the_same_batches_even_if_one_has_nothing_to_do(tmp_path):
+    run([sys.executable, "-m", DRIVER, str(tmp_path / "one")])
+    launcher = launch_command([], processes=2)[:-1]  # all but the name of the package
+    run([*launcher, DRIVER, str(tmp_path / "two")])
+    one = load_file(tmp_path / "one" / "rank0.safetensors")
+    two = load_file(tmp_path / "two" / "rank0.safetensors")
+    assert set(one) == set(two)
+    assert all(torch.allclose(one[name], two[name], atol=1e-6) for name in one)
+    assert any((one[name] != 0).any() for name in one if "lora_B" in name)
+    history = [json.loads((tmp_path / n).read_text()) for n in ("one/rank0.json", "two/rank0.json")]
+    for alone, shared in zip(*history, strict=True):
+        # how much padding there is depends on the cut, and nothing else does
+        padding = {"train/padding_frac": shared.get("train/padding_frac")}
+        assert shared == pytest.approx(alone | padding, abs=1e-5)
+    other = load_file(tmp_path / "two" / "rank1.safetensors")
+    assert all(torch.equal(two[name], other[name]) for name in two)
+    assert (tmp_path / "two" / "rank1.json").read_text() == (tmp_path / "two" / "rank0.json").read_text()

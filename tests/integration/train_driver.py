@@ -1,0 +1,53 @@
+"""Trains a tiny policy for two steps and writes weights and metrics: run alone, or by accelerate in several processes."""
+
+import json
+import sys
+import warnings
+from pathlib import Path
+
+from safetensors.torch import save_file
+
+from cuarl.train.batch import Batch, BatchConfig
+from cuarl.train.learner import Learner, LearnerConfig
+from cuarl.train.schedule import OptimConfig
+from tests.unit.train.policies import played, tiny_policy, weights
+
+warnings.filterwarnings("error")
+warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
+
+
+def cut_off(batch):
+    """The same batch with every answer of the last episode cut off, so that only one episode is trained."""
+    (group,) = batch.groups
+    last = group.trajectories[-1]
+    turns = tuple(t.model_copy(update={"sampled": t.sampled.model_copy(update={"stop": "length"})}) for t in last.turns)
+    episodes = (*group.trajectories[:-1], last.model_copy(update={"turns": turns}))
+    return Batch((group.model_copy(update={"trajectories": episodes}),), batch.pictures)
+
+
+def main(folder):
+    policy = tiny_policy()
+    config = LearnerConfig(
+        batch=BatchConfig(max_tokens=40, num_substeps=2, mask_truncated=True),
+        # a large epsilon, or AdamW turns rounding of tiny gradients into steps of either sign
+        optim=OptimConfig(learning_rate=1e-2, adam_eps=1e-3),
+    )
+    learner = Learner(policy, config)
+    history = []
+    for step in (1, 2, 3):
+        learner.begin_step(step)
+        if step == 1:
+            batch = played(policy, [(1, 0, 0, 1, 0), (0, 1, 0), (1, 0)], turns=3)
+        elif step == 2:
+            batch = cut_off(played(policy, [(1, 0)], turns=1))
+        else:
+            batch = played(policy, [(1, 0, 0), (1, 1)], with_pictures=False, seed=1)
+        history.append(learner.update(batch, step))
+    rank = learner.accelerator.process_index
+    folder.mkdir(exist_ok=True)
+    save_file(weights(policy), folder / f"rank{rank}.safetensors")
+    (folder / f"rank{rank}.json").write_text(json.dumps(history))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
