@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+PATCH, MERGE = 16, 2
+"""Pixels of a patch's side, and patches of a token's side: one image token covers 32 x 32 pixels."""
+
 
 def path() -> Path:
     """Folder with the weights, tokenizer, settings and card, loadable by ``from_pretrained``."""

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedTokenizerFast, Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
-PATCH, MERGE = 16, 2
-"""Pixels of a patch's side, and patches of a token's side: one image token covers 32 x 32 pixels."""
+from cuarl.policy.tiny import MERGE, PATCH
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,196 @@
+"""Pre-training of the shipped base: next-token loss on short dialogues about drawn screens.
+
+One sequence holds a screenshot and many rounds (a request, the call that answers it); only the calls are trained. Three
+things decide whether such a small model learns to look at all (measured; see the model card): many rounds a screenshot,
+vision positions that start large, and telltale colours that are faded out, sample by sample, over the first half. The
+last part of the run softens the policy: requests that can't be met on the screen are answered in varied ways, so that
+reinforcement learning finds something to choose from.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from cuarl.policy.decoder import Decoder
+from cuarl.policy.images import Grid
+from cuarl.policy.positions import multi_axis_positions
+from cuarl.policy.tiny import MERGE, PATCH
+from cuarl.policy.tiny.dialogues import Dialogues
+from cuarl.policy.vision import batch_attention
+
+Progress = Callable[[dict[str, float]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How long and how fast. One step is one batch of ``batch`` sequences."""
+
+    steps: int = 4000
+    batch: int = 256
+    learning_rate: float = 3e-4
+    warmup: int = 200
+    betas: tuple[float, float] = (0.9, 0.98)
+    weight_decay: float = 0.01
+    telltale_until: float = 0.2
+    """Share of the run in which every screen has telltale colours."""
+    faded_by: float = 0.45
+    """Share of the run after which none has; in between their share falls linearly."""
+    soft_from: float = 0.85
+    """Share of the run after which the soft mixture is trained."""
+    reuse: int = 2
+    """Batches drawn from each screen, with other rounds."""
+    workers: int = 8
+    seed: int = 0
+
+    def telltale(self, step: int) -> float:
+        """Probability that a screen of this step has telltale colours."""
+        done = step / self.steps
+        if done <= self.telltale_until:
+            return 1.0
+        return max(0.0, 1 - (done - self.telltale_until) / (self.faded_by - self.telltale_until))
+
+    def soft(self, step: int) -> bool:
+        """Whether this step belongs to the soft part."""
+        return step >= self.soft_from * self.steps
+
+    def rate(self, step: int) -> float:
+        """Learning rate: linear warm-up, then a cosine down to a twentieth."""
+        if step < self.warmup:
+            return self.learning_rate * (step + 1) / self.warmup
+        done = (step - self.warmup) / max(1, self.steps - self.warmup)
+        return self.learning_rate * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * done)))
+
+
+def patches_of(screens: torch.Tensor) -> torch.Tensor:
+    """Equal-sized screens (B, height, width, 3) uint8 to patches (B * patches, 1536) float32 in token order.
+
+    The same values as ``images.ImageProcessor.patches`` gives, computed on the device.
+    """
+    b, h, w, _ = screens.shape
+    side = PATCH * MERGE
+    x = screens.float() / 127.5 - 1
+    x = x.view(b, h // side, MERGE, PATCH, w // side, MERGE, PATCH, 3)
+    x = x.permute(0, 1, 4, 2, 5, 7, 3, 6).reshape(-1, 3, 1, PATCH * PATCH)
+    return x.expand(-1, 3, 2, -1).reshape(x.shape[0], -1)
+
+
+class Trainee(nn.Module):
+    """The model with a forward over equal-sized screens at one place in the prompt; returns the mean loss."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+        self.image_id: int = model.config.image_token_id
+        batch_attention(model.model.visual)
+        self._decoder = Decoder(model.model.language_model, model.lm_head)
+
+    def hidden(self, screens: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+        """(B, T, D) states for screens (B, h, w, 3) uint8 and ids (B, T) int64."""
+        b, h, w, _ = screens.shape
+        grid = Grid(h // PATCH, w // PATCH, MERGE)
+        thw = torch.tensor([[1, grid.rows, grid.cols]] * b, device=ids.device)
+        seen = self.model.model.visual(patches_of(screens), grid_thw=thw)
+        is_image = ids == self.image_id
+        one = multi_axis_positions(is_image[:1].cpu(), torch.ones_like(ids[:1], dtype=torch.bool).cpu(), [grid])
+        positions = one.axes.to(ids.device).expand(3, b, -1)
+        index = is_image.flatten().nonzero()[:, 0]
+        embedded = self._decoder.embed(ids)
+        flat = embedded.reshape(-1, embedded.shape[-1])
+        flat = flat.index_copy(0, index, seen.pooler_output.to(flat.dtype))
+        deep = torch.stack(list(seen.deepstack_features))
+        return self._decoder.run(flat.view_as(embedded), positions, None, image_index=index, deep=deep)
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """(…, D) to (…, vocabulary) float32."""
+        return self._decoder.logits(hidden)
+
+    def forward(self, screens: torch.Tensor, ids: torch.Tensor, trained: torch.Tensor) -> torch.Tensor:
+        """Mean cross-entropy in nats over the trained tokens."""
+        hidden = self.hidden(screens, ids)[:, :-1][trained[:, 1:]]
+        return nn.functional.cross_entropy(self.logits(hidden), ids[:, 1:][trained[:, 1:]])
+
+
+Maker = Callable[[int, int, float, bool, int], Dialogues]
+"""(seed, screens, telltale share, soft, sets of rounds) -> a batch; runs in worker processes, so it must pickle."""
+
+
+def batches(plan: Plan, make: Maker, start: int = 0) -> Iterator[tuple[int, Dialogues, int]]:
+    """(step, dialogues, set of rounds) for every step; screens are made ahead by worker processes, in order."""
+    jobs = range(start, plan.steps, plan.reuse)
+    with ProcessPoolExecutor(plan.workers, mp_context=get_context("spawn")) as pool:
+        ahead = []
+        todo = iter(jobs)
+        for step in todo:
+            ahead.append((step, _submit(pool, plan, make, step)))
+            if len(ahead) >= 2 * plan.workers:
+                break
+        while ahead:
+            step, parts = ahead.pop(0)
+            following = next(todo, None)
+            if following is not None:
+                ahead.append((following, _submit(pool, plan, make, following)))
+            whole = _joined([p.result() for p in parts])
+            for r in range(min(plan.reuse, plan.steps - step)):
+                yield step + r, whole, r
+
+
+_PARTS = 4
+
+
+def _submit(pool: ProcessPoolExecutor, plan: Plan, make: Maker, step: int) -> list[Any]:
+    size = plan.batch // _PARTS
+    seed = (plan.seed * 1_000_003 + step) * _PARTS
+    return [pool.submit(make, seed + k, size, plan.telltale(step), plan.soft(step), plan.reuse) for k in range(_PARTS)]
+
+
+def _joined(parts: list[Dialogues]) -> Dialogues:
+    length = max(p.ids.shape[2] for p in parts)
+
+    def wide(a: np.ndarray) -> np.ndarray:
+        return np.pad(a, ((0, 0), (0, 0), (0, length - a.shape[2])))
+
+    return Dialogues(
+        np.concatenate([p.screens for p in parts]),
+        np.concatenate([wide(p.ids) for p in parts], axis=1),
+        np.concatenate([wide(p.trained) for p in parts], axis=1),
+    )
+
+
+def pretrain(
+    model: Any, plan: Plan, make: Maker, *, device: str, report: Progress, probe: Callable[[Trainee], dict[str, float]],
+    every: int = 250,
+) -> None:  # fmt: skip
+    """Train ``model`` in place. ``probe`` measures held-out accuracy; ``report`` gets its figures every ``every`` steps."""
+    trainee = Trainee(model.to(device)).train()
+    optimiser = torch.optim.AdamW(
+        model.parameters(), lr=plan.learning_rate, betas=plan.betas, weight_decay=plan.weight_decay,
+        fused=device != "cpu",
+    )  # fmt: skip
+    began, losses = time.monotonic(), []
+    for step, data, r in batches(plan, make):
+        for group in optimiser.param_groups:
+            group["lr"] = plan.rate(step)
+        screens = torch.from_numpy(data.screens).to(device, non_blocking=True)
+        ids = torch.from_numpy(data.ids[r]).to(device, torch.long, non_blocking=True)
+        trained = torch.from_numpy(data.trained[r]).to(device, non_blocking=True)
+        with torch.autocast(device.split(":")[0], torch.bfloat16, enabled=device != "cpu"):
+            loss = trainee(screens, ids, trained)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
+        losses.append(loss.detach())
+        if (step + 1) % every == 0 or step + 1 == plan.steps:
+            mean = torch.stack(losses).mean().item()
+            losses.clear()
+            report({"step": step + 1, "loss": mean, "seconds": time.monotonic() - began, **probe(trainee)})

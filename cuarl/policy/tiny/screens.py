@@ -1,0 +1,137 @@
+"""Random moments of the simulated phone to pre-train on: other states, pages, scroll positions and looks each time."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import fields, is_dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from PIL import Image, ImageDraw
+
+from cuarl.env.sim import launcher
+from cuarl.env.sim.apps import PAGES
+from cuarl.env.sim.device import scroll_by
+from cuarl.env.sim.elements import Element, elements
+from cuarl.env.sim.kit.effects import Launch, Open, Overlay
+from cuarl.env.sim.kit.render import render
+from cuarl.env.sim.look import Look
+from cuarl.env.sim.reduce import apply
+from cuarl.env.sim.state import DeviceState
+from cuarl.env.sim.view import view
+from cuarl.env.sim.world import PROFILES, Profile, World
+from cuarl.policy.tiny.skills import Fact
+
+KINDS = {"home": 0.16, "main": 0.2, "settings": 0.42, "app": 0.12, "drawer": 0.04, "quick": 0.03, "shade": 0.03}
+"""Share of each kind of screen."""
+
+
+def shuffled(rng: random.Random, node: Any) -> Any:
+    """A copy of a state in which every second switch is thrown anew, at any depth; lists stay."""
+    changes: dict[str, Any] = {}
+    for f in fields(node):
+        value = getattr(node, f.name)
+        if isinstance(value, bool):
+            changes[f.name] = rng.random() < 0.5 if rng.random() < 0.5 else value
+        elif is_dataclass(value):
+            changes[f.name] = shuffled(rng, value)
+    return replace(node, **changes) if changes else node
+
+
+def random_world(rng: random.Random, profile: Profile = PROFILES["small"]) -> World:
+    """A phone somebody uses: any look, any switches, on any page without argument, scrolled anywhere."""
+    look = Look.drawn(rng.randrange(2**31), 0.0)
+    state = shuffled(rng, replace(DeviceState(), launcher=replace(DeviceState().launcher, pages=())))
+    world = World(state, look=look, profile=profile)
+    world = world.put("display.dark_theme", look.dark).put("battery.level", look.battery)
+    world = world.put("notifications.items", look.notifications).put("network.airplane_mode", rng.random() < 0.1)
+    pages = launcher.first_layout(world.state, look.seed, launcher.rows_that_fit(profile.height))
+    world = _somewhere(rng, world.put("launcher.pages", pages))
+    return _scrolled(rng, world)
+
+
+def _somewhere(rng: random.Random, world: World) -> World:
+    kind = rng.choices(list(KINDS), list(KINDS.values()))[0]
+    match kind:
+        case "home":
+            return world.with_ui(home_page=rng.randrange(len(world.state.launcher.pages)))
+        case "main":
+            return apply(world, Launch("settings"))
+        case "settings":
+            return apply(apply(world, Launch("settings")), Open(rng.choice(_plain_pages(True))))
+        case "app":
+            page = rng.choice(_plain_pages(False) or ("weather/main",))
+            return apply(apply(world, Launch(page.partition("/")[0])), Open(page))
+    return apply(world, Overlay(kind))
+
+
+@lru_cache(maxsize=2)
+def _plain_pages(settings: bool) -> tuple[str, ...]:
+    """Ids of all pages that can be shown, of Settings or of the other apps; those about an app, of several apps."""
+    return tuple(p for name in sorted(PAGES) if name.startswith("settings/") == settings for p in _variants(name))
+
+
+def _variants(name: str) -> list[str]:
+    """A page id with the arguments that it can have."""
+    start = World(profile=PROFILES["small"])
+    fitting = []
+    for page in (name, *(f"{name}:{arg}" for arg in ("chrome", "mail", "camera", "0", "1"))):
+        try:
+            view(apply(apply(start, Launch(page.partition("/")[0])), Open(page)))
+        except (KeyError, IndexError, ValueError, AttributeError):
+            continue
+        fitting.append(page)
+        if ":" not in page:
+            break
+    return fitting
+
+
+def _scrolled(rng: random.Random, world: World) -> World:
+    for region in view(world).regions:
+        if region.reach > 0 and rng.random() < 0.5:
+            world = scroll_by(world, region, rng.choice((rng.uniform(0, region.reach), region.reach)))
+    return world
+
+
+def facts_of(found: tuple[Element, ...]) -> tuple[Fact, ...]:
+    """Elements that their label names without doubt; of a row with its own switch, the row."""
+    by_label: dict[str, list[Element]] = {}
+    for e in found:
+        if e.label and e.enabled:
+            by_label.setdefault(e.label, []).append(e)
+    facts = []
+    for label, same in by_label.items():
+        rows = [e for e in same if e.role != "switch"]
+        if len(rows) == 1 or len(same) == 1:
+            e = (rows or same)[0]
+            facts.append(Fact(label, e.box, e.checked if e.role in SWITCHES else None))
+    return tuple(facts)
+
+
+SWITCHES = frozenset({"row", "switch", "tile", "check"})
+"""Roles of which it can be asked whether they are on."""
+
+
+def picture(world: World) -> Image.Image:
+    """The screen, RGB."""
+    return render(view(world))
+
+
+def visible(world: World) -> tuple[Element, ...]:
+    """Its elements."""
+    return elements(world)
+
+
+def add_telltales(image: Image.Image, facts: tuple[Fact, ...]) -> Image.Image:
+    """A mark in a colour of its own on every element: what is named can be told apart before letters can be read."""
+    image = image.copy()
+    draw = ImageDraw.Draw(image)
+    for fact in facts:
+        x0, y0, _x1, y1 = fact.box
+        rng = random.Random(f"telltale/{fact.label}")
+        side = max(6, min(14, (y1 - y0) - 8))
+        x, y = x0 + 4, (y0 + y1 - side) // 2
+        outer, inner = (tuple(rng.randint(0, 255) for _ in range(3)) for _ in range(2))
+        draw.rectangle((x, y, x + side, y + side), fill=outer)
+        draw.rectangle((x + side // 3, y + side // 3, x + 2 * side // 3, y + 2 * side // 3), fill=inner)
+    return image
