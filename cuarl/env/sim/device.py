@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cuarl.env.sim import rules
+from cuarl.env.sim import rules, system
 from cuarl.env.sim.chrome import STATUS_HEIGHT
 from cuarl.env.sim.kit import effects as e
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.paint import slider_track
 from cuarl.env.sim.kit.scene import Placed, Region, Scene
-from cuarl.env.sim.layers import power
 from cuarl.env.sim.reduce import apply
-from cuarl.env.sim.system import SYSTEM
 from cuarl.env.sim.view import outside, view
 from cuarl.env.sim.world import World
 from cuarl.types import Action, Button, Click, Drag, Key, LongPress, OpenApp, Scroll, Swipe, TypeText
@@ -192,23 +190,14 @@ def _type(world: World, action: TypeText) -> World:
     if not path:
         raise Rejected("no text field has the focus")
     world = rules.put(world, path, str(world.get(path)) + action.text)
-    return submit(world) if action.submit else world
-
-
-def submit(world: World) -> World:
-    """What the Enter key does in the focused field; without an effect of its own it closes the keyboard."""
-    for item in view(world).items:
-        if isinstance(item.widget, w.Field) and item.widget.path == world.ui.focus:
-            closed = world.with_ui(focus="")
-            return apply(closed, item.widget.submit)
-    return world.with_ui(focus="")
+    return apply(world, e.Submit()) if action.submit else world
 
 
 def _key(world: World, action: Key) -> World:
     name = action.keys[-1].lower()
     match name:
         case "return" | "enter" | "kp_enter":
-            return submit(world) if world.ui.focus else world
+            return apply(world, e.Submit())
         case "backspace" if world.ui.focus:
             return apply(world, e.Do("keys.erase"))
         case "escape" | "back":
@@ -228,14 +217,14 @@ def _button(world: World, action: Button) -> World:
         case "recents":
             return apply(world, e.Overlay("" if world.ui.overlay == "recents" else "recents"))
         case "enter":
-            return submit(world) if world.ui.focus else world
+            return apply(world, e.Submit())
         case "volume_up" | "volume_down":
             delta = 10 if action.name == "volume_up" else -10
             return rules.put(world, "sound.media", min(100, max(0, world.state.sound.media + delta)))
         case "menu":
             return _menu(world)
         case _:
-            return apply(world, e.Do("system.power"))
+            return system.power(world)
 
 
 def _menu(world: World) -> World:
@@ -257,11 +246,6 @@ def _inside(scene: Scene, x: int, y: int) -> None:
     width, height = scene.size
     if not (0 <= x < width and 0 <= y < height):
         raise Rejected(f"({x}, {y}) is outside of the screen of {width} by {height} pixels")
-
-
-@SYSTEM.action("power")
-def _power(world: World) -> World:
-    return apply(world, e.Show(power(world)))
 
 
 HANDLERS: dict[type, Callable[[World, Any], World]] = {

@@ -16,11 +16,11 @@ from cuarl.env.sim.kit.effects import (
     Focus,
     Launch,
     Open,
-    Option,
     Overlay,
     Put,
     Remove,
     Seq,
+    Submit,
     Toggle,
 )
 from cuarl.env.sim.kit.paint import PAINTERS, draw_app_icon
@@ -103,14 +103,6 @@ def recents(world: World) -> list[Spot]:
     return stack(body, world.style, 0, STATUS_HEIGHT, WIDTH)
 
 
-def power(world: World) -> Dialog:
-    """The power menu is a dialog."""
-    return Dialog(
-        "Power",
-        options=(Option("Lockdown", Toggle("security.lockdown")), Option("Screenshot", Do("system.screenshot"))),
-    )
-
-
 def dialog(world: World, box: Dialog, bottom: float) -> tuple[Spot, list[Spot]]:
     """A dialog's box and what is in it, centred between the status bar and ``bottom``; a menu hangs at the top right."""
     style, menu = world.style, box.kind == "menu"
@@ -151,7 +143,7 @@ def keyboard_rows(world: World) -> tuple[w.HBox, ...]:
     erase = w.Key("Backspace", Do("keys.erase"), char="erase", icon="erase")
     page = w.Key("ABC" if ui.symbols else "?123", Do("keys.page"), char="page")
     space = w.Key("Space", Do("keys.type", (" ",)), char="space")
-    enter = w.Key("Enter", Do("keys.enter"), char="enter", icon="enter", active=True)
+    enter = w.Key("Enter", Submit(), char="enter", icon="enter", active=True)
     pads = (2.0, 2.0 if len(rows[1]) == 10 else 11.0, 2.0)
     wide = (1.5, *(1.0 for _ in rows[2]), 1.5)
     return (

@@ -8,6 +8,8 @@ from typing import Any
 from cuarl.env.sim import rules
 from cuarl.env.sim.apps import ACTIONS, home_of
 from cuarl.env.sim.kit import effects as e
+from cuarl.env.sim.kit import widgets as w
+from cuarl.env.sim.view import view
 from cuarl.env.sim.world import World
 
 
@@ -113,6 +115,13 @@ def _focus(world: World, effect: e.Focus) -> World:
     return world.with_ui(focus=effect.path, symbols=False, shift=empty)
 
 
+def _submit(world: World, effect: e.Submit) -> World:
+    for item in view(world).items:
+        if isinstance(item.widget, w.Field) and item.widget.path == world.ui.focus:
+            return apply(world.with_ui(focus=""), item.widget.submit)
+    return world.with_ui(focus="")
+
+
 def _toast(world: World, effect: e.Toast) -> World:
     return world.with_ui(toast=effect.text)
 
@@ -131,5 +140,5 @@ def _seq(world: World, effect: e.Seq) -> World:
 REDUCERS: dict[type[e.Effect], Callable[[World, Any], World]] = {
     e.Put: _put, e.Toggle: _toggle, e.Copy: _copy, e.Append: _append, e.Remove: _remove, e.Open: _open, e.Replace: _replace,
     e.Back: _back, e.Home: _home, e.Launch: _launch, e.Overlay: _overlay, e.Show: _show, e.Dismiss: _dismiss,
-    e.Focus: _focus, e.Toast: _toast, e.Do: _do, e.Seq: _seq,
+    e.Focus: _focus, e.Submit: _submit, e.Toast: _toast, e.Do: _do, e.Seq: _seq,
 }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cuarl.env.sim import rules
 from cuarl.env.sim.apps import register
+from cuarl.env.sim.kit.effects import Dialog, Dismiss, Do, Option, Toggle
 from cuarl.env.sim.records import Photo
 from cuarl.env.sim.registry import AppModule
 from cuarl.env.sim.world import World
@@ -66,6 +67,13 @@ def screenshot(world: World) -> World:
     count = sum(p.kind == "screenshot" for p in world.state.media.photos)
     shot = Photo(f"Screenshot_{count + 1}", f"screen:{world.ui.page}", "screenshot", album="Screenshots")
     return world.put("media.photos", (*world.state.media.photos, shot)).with_ui(toast="Screenshot saved")
+
+
+@SYSTEM.action("power")
+def power(world: World) -> World:
+    """Open the power menu."""
+    options = (Option("Lockdown", Toggle("security.lockdown")), Option("Screenshot", Do("system.screenshot")))
+    return world.with_ui(dialog=Dialog("Power", options=options, buttons=(Option("Cancel", Dismiss()),)), focus="")
 
 
 @SYSTEM.action("uninstall")

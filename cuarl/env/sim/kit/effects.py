@@ -142,6 +142,11 @@ class Focus(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class Submit(Effect):
+    """What the Enter key does: the focused field's own effect, with the keyboard closed."""
+
+
+@dataclass(frozen=True, slots=True)
 class Toast(Effect):
     """Show a short message at the bottom until the next action."""
 
