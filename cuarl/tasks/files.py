@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,27 @@ def load_file(path: pathlib.Path, defaults: Mapping[str, Any] | None = None) -> 
     if problems:
         raise failure(problems, where, _HINT)
     return located
+
+
+def load_files(paths: Iterable[pathlib.Path], defaults: Mapping[str, Any] | None = None) -> list[Located]:
+    """Tasks of several files in order. Raises one TaskError for all files that are broken."""
+    located, errors = [], []
+    for path in paths:
+        try:
+            located += load_file(path, defaults)
+        except TaskError as error:
+            errors.append(error)
+    if errors:
+        raise combined(errors)
+    return located
+
+
+def combined(errors: Sequence[TaskError]) -> TaskError:
+    """One error for several."""
+    if len(errors) == 1:
+        return errors[0]
+    parts = [f"{error.what}\n  at: {error.where}" for error in errors]
+    return TaskError("\n".join([f"{len(errors)} files are broken", *parts]), hint=errors[0].hint)
 
 
 def merge(located: Iterable[Located]) -> tuple[list[Task], int]:

@@ -66,6 +66,17 @@ class Library:
             raise self.unknown(unknown)
         return [self._by_id[task_id] for task_id in ids]
 
+    def suite_names(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Names of the suites that suite names and aliases stand for. Raises TaskError for an unknown one."""
+        found: list[str] = []
+        for name in names:
+            suites = self._suites_named(name.casefold())
+            if not suites:
+                near = did_you_mean(name, self._names())
+                raise TaskError(f'unknown suite "{name}"{near}', hint="cuarl tasks list")
+            found += [suite.name for suite in suites]
+        return tuple(found)
+
     def unknown(self, names: Sequence[str]) -> TaskError:
         """The error for names that stand for nothing."""
         known = [ALL, *CATEGORIES, *DIFFICULTIES, *self._names(), *self._by_id]

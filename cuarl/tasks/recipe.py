@@ -16,7 +16,7 @@ from pydantic import Field, PositiveInt, ValidationError
 
 from cuarl.errors import TaskError
 from cuarl.tasks.build import Broken, build
-from cuarl.tasks.files import Located, load_file, merge
+from cuarl.tasks.files import Located, load_file, load_files, merge
 from cuarl.tasks.library import Library
 from cuarl.tasks.raw import RawTask
 from cuarl.tasks.select import Filters, apply, require_some
@@ -118,7 +118,7 @@ def _of_folder(source: TaskSource) -> list[Located]:
     folder = Path(source.tasks_dir or "").expanduser()
     if not folder.is_dir():
         raise TaskError("the folder of task files does not exist", where=str(folder))
-    found = [one for path in task_files(folder) for one in load_file(path)]
+    found = load_files(task_files(folder))
     names = [name.strip() for name in (source.task_names or "").split(",") if name.strip()]
     known = {name for one in found for name in (one.task.id, one.task.name)}
     for name in names:

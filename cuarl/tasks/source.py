@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
@@ -61,6 +61,18 @@ def load(
     empty selection, with the filter that emptied it.
     """
     library = Library.open(folders, role)
+    filters = filters or Filters()
+    filters = replace(filters, suites=library.suite_names(filters.suites))
+    located = locate(selectors, library, stdin)
+    tasks, repeated = merge(located)
+    kept, counts = apply(tasks, filters)
+    if not allow_empty:
+        require_some(kept, counts, len(tasks))
+    return Selection(tuple(kept), tuple(_notes(kept, located, repeated, filters, library)), tuple(counts))
+
+
+def locate(selectors: Sequence[str], library: Library, stdin: TextIO | None = None) -> list[Located]:
+    """Everything that selectors pick, repetitions included, in their order. Raises TaskError."""
     located: list[Located] = []
     unknown: list[str] = []
     for selector in split(selectors) or [_Selector(ALL, False)]:
@@ -71,11 +83,7 @@ def load(
             located += found
     if unknown:
         raise library.unknown(unknown)
-    tasks, repeated = merge(located)
-    kept, counts = apply(tasks, filters or Filters())
-    if not allow_empty:
-        require_some(kept, counts, len(tasks))
-    return Selection(tuple(kept), tuple(_notes(kept, located, repeated, filters, library)), tuple(counts))
+    return located
 
 
 def split(selectors: Sequence[str]) -> list[_Selector]:
@@ -133,7 +141,7 @@ def _from_stdin(stdin: TextIO | None, library: Library) -> list[Located]:
 
 
 def _notes(
-    kept: Sequence[Task], located: Sequence[Located], repeated: int, filters: Filters | None, library: Library
+    kept: Sequence[Task], located: Sequence[Located], repeated: int, filters: Filters, library: Library
 ) -> list[str]:
     notes = []
     ids = {task.id for task in kept}
@@ -143,7 +151,7 @@ def _notes(
         notes.append(f"selected more than once, counted once: {repeated}")
     if strangers:
         notes.append(f"from suites that are not for {library.role}: {some(strangers)}")
-    if filters and filters.limit and len(kept) < filters.limit:
+    if filters.limit and len(kept) < filters.limit:
         notes.append(f"fewer tasks than the limit of {filters.limit}: {len(kept)}")
     unscorable = [task.id for task in kept if not task.scorable]
     if unscorable:

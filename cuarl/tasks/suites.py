@@ -5,7 +5,7 @@ The shipped suites lie beside this module in an installed package, and in the ``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from cuarl.errors import TaskError
-from cuarl.tasks.files import READERS, Located, load_file, merge
+from cuarl.tasks.files import READERS, Located, combined, load_files, merge
 from cuarl.tasks.raw import Problem, decode, failure
 from cuarl.tasks.suggest import did_you_mean
 from cuarl.tasks.task import Task
@@ -71,11 +71,18 @@ def load_suites(folders: Sequence[Path] | None = None) -> list[LoadedSuite]:
     Raises TaskError if a suite is broken, two have one name, or one id stands for different tasks.
     """
     loaded: dict[str, LoadedSuite] = {}
+    errors = []
     for folder in suite_folders(folders):
-        suite = load_suite(folder)
+        try:
+            suite = load_suite(folder)
+        except TaskError as error:
+            errors.append(error)
+            continue
         other = loaded.setdefault(suite.name, suite)
         if other is not suite:
             raise TaskError(f'two suites are named "{suite.name}"', where=f"{other.folder} and {folder}")
+    if errors:
+        raise combined(errors)
     suites = sorted(loaded.values(), key=lambda suite: suite.name)
     merge(one for suite in suites for one in suite.located)
     return suites
@@ -92,10 +99,10 @@ def suite_folders(folders: Sequence[Path] | None = None) -> Iterator[Path]:
 
 
 def load_suite(folder: Path) -> LoadedSuite:
-    """One suite. Raises TaskError listing the problems of the first file that has any."""
+    """One suite. Raises TaskError listing the problems of all its files."""
     suite = _read_suite(folder / SUITE_FILE)
     defaults = {"suite": suite.name, "env": suite.env}
-    located = [one for path in task_files(folder) for one in load_file(path, defaults)]
+    located = load_files(task_files(folder), defaults)
     for one in located:
         if one.task.suite != suite.name:
             raise TaskError(f'the task says it is of suite "{one.task.suite}", not "{suite.name}"', where=one.where)
@@ -132,8 +139,3 @@ def _read_suite(path: Path) -> Suite:
     if suite.name != path.parent.name:
         raise TaskError(f'the suite is named "{suite.name}", but its folder "{path.parent.name}"', where=str(path))
     return suite
-
-
-def with_role(suites: Iterable[LoadedSuite], role: Role | None) -> list[LoadedSuite]:
-    """Suites of one role; with None, all."""
-    return [suite for suite in suites if role is None or suite.suite.role == role]

@@ -8,14 +8,14 @@ import pytest
 
 TRAIN = """\
 tasks:
-- id: train_01_open_settings
+- id: toy_01_open_settings
   description: Open the Settings app
   difficulty: easy
   category: app
   max_steps: 5
   validation_query: current_app
   expected_result: com.android.settings
-- id: train_02_enable_wifi
+- id: toy_02_enable_wifi
   description: Turn Wi-Fi on
   difficulty: easy
   category: settings
@@ -23,7 +23,7 @@ tasks:
   preset: {network.wifi.enabled: false}
   validation_query: wifi_enabled
   expected_result: true
-- id: train_03_brightness
+- id: toy_03_brightness
   description: Set the brightness to {level}
   difficulty: medium
   category: settings
@@ -31,7 +31,7 @@ tasks:
   tags: [slider]
   validation_query: brightness_level
   expected_result: "{level}"
-- id: train_04_home
+- id: toy_04_home
   description: Go to the home screen
   difficulty: easy
   category: navigation
@@ -39,20 +39,20 @@ tasks:
   expected_result: true
 """
 EVAL = """\
-- id: eval_01_dnd
+- id: held_01_dnd
   description: Turn Do Not Disturb on
   category: settings
   difficulty: medium
   validation_query: dnd_enabled
   expected_result: true
-- id: eval_02_saver
+- id: held_02_saver
   description: Turn the battery saver on
   category: settings
   difficulty: easy
   validation_query: battery_saver_enabled
   expected_result: true
 """
-OTHER = '[{"id": "list_files", "description": "List the files", "category": "app", "checks": [{"path": "answer", "op": "icontains", "value": "a.txt"}]}]'
+OTHER = '[{"id": "toy_files", "description": "List the files", "category": "app", "checks": [{"path": "answer", "op": "icontains", "value": "a.txt"}]}]'
 
 
 def write_suite(parent: Path, name: str, about: str, tasks: str, file: str = "tasks.yaml") -> Path:
@@ -65,10 +65,10 @@ def write_suite(parent: Path, name: str, about: str, tasks: str, file: str = "ta
 
 @pytest.fixture
 def suites(tmp_path: Path) -> Path:
-    """A folder with the suites basics (train), held-out (eval) and shell (other)."""
+    """A folder with the suites toy-basics (train), toy-held-out (eval) and toy-shell (other)."""
     parent = tmp_path / "suites"
     parent.mkdir()
-    write_suite(parent, "basics", "role: train\naliases: [demo_training]\n", TRAIN)
-    write_suite(parent, "held-out", "role: eval\naliases: [demo_eval]\n", EVAL)
-    write_suite(parent, "shell", "env: desktop\n", OTHER, "tasks.json")
+    write_suite(parent, "toy-basics", "role: train\naliases: [demo_training]\n", TRAIN)
+    write_suite(parent, "toy-held-out", "role: eval\naliases: [demo_eval]\n", EVAL)
+    write_suite(parent, "toy-shell", "env: desktop\n", OTHER, "tasks.json")
     return parent

@@ -101,7 +101,7 @@ STATES = st.dictionaries(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(STATES, STATES)
 def test_nothing_changed_exactly_when_the_states_are_the_same(before: dict[str, Any], after: dict[str, Any]) -> None:
     assert (changed_paths(before, after) == ()) == same(before, after)

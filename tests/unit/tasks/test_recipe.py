@@ -26,7 +26,7 @@ def refused(suites: Path, source: Any) -> TaskError:
         ({"source_type": "demo_training", "category": "settings"}, TRAIN[1:3]),
         ({"source_type": "demo_training", "category": "settings", "difficulty": "easy"}, TRAIN[1:2]),
         ({"source_type": "demo_training", "limit": 10, "seed": 42}, TRAIN),
-        ({"source_type": "ids", "task_ids": ["eval_01_dnd", "train_02_enable_wifi"]}, [EVAL[0], TRAIN[1]]),
+        ({"source_type": "ids", "task_ids": ["held_01_dnd", "toy_02_enable_wifi"]}, [EVAL[0], TRAIN[1]]),
         ([{"source_type": "demo_training", "category": "navigation"}, {"source_type": "demo_training"}], [TRAIN[3], *TRAIN[:3]]),
     ],
 )  # fmt: skip
@@ -68,8 +68,8 @@ def test_a_folder_of_task_files_is_split_without_overlap(suites: Path, tmp_path:
 
 
 def test_objects_and_names_may_be_mixed_in_one_option(suites: Path) -> None:
-    mixed = 'train_04_home,{"source_type": "ids", "task_ids": ["eval_01_dnd", "eval_02_saver"]} , app'
-    assert pick(suites, mixed) == ["train_04_home", *EVAL, "train_01_open_settings"]
+    mixed = 'toy_04_home,{"source_type": "ids", "task_ids": ["held_01_dnd", "held_02_saver"]} , app'
+    assert pick(suites, mixed) == ["toy_04_home", *EVAL, "toy_01_open_settings"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_objects_and_names_may_be_mixed_in_one_option(suites: Path) -> None:
         ({"source_type": "demo_training", "limit": 0}, "limit: input should be greater than 0"),
         ({"source_type": "demo_training", "task_ids": ["x"]}, 'task_ids has no effect with source_type "demo_training"'),
         ({"source_type": "ids"}, "needs task_ids"),
-        ({"source_type": "ids", "task_ids": ["train_02_wifi", "settings"]}, '"train_02_wifi" (did you mean "train_02_enable_wifi"?), "settings"'),
+        ({"source_type": "ids", "task_ids": ["toy_02_wifi", "settings"]}, '"toy_02_wifi" (did you mean "toy_02_enable_wifi"?), "settings"'),
         ({"source_type": "custom", "custom_tasks": ["a", " "]}, "description is empty"),
         ({"source_type": "file", "file_path": "absent.txt"}, "can't be read"),
         ({"source_type": "task_adapter", "tasks_dir": "absent"}, "does not exist"),

@@ -14,10 +14,10 @@ def task(number: int, **fields: object) -> Task:
 
 
 TASKS = [
-    task(1, category="settings", difficulty="easy", tags=("wifi", "toggle"), suite="basics"),
-    task(2, category="settings", difficulty="hard", tags=("wifi",), suite="basics", max_steps=20),
-    task(3, category="app", difficulty="easy", env="desktop", suite="shell"),
-    task(4, category="input", difficulty="medium", suite="shell", validation_query="wifi_enabled"),
+    task(1, category="settings", difficulty="easy", tags=("wifi", "toggle"), suite="toy-basics"),
+    task(2, category="settings", difficulty="hard", tags=("wifi",), suite="toy-basics", max_steps=20),
+    task(3, category="app", difficulty="easy", env="desktop", suite="toy-shell"),
+    task(4, category="input", difficulty="medium", suite="toy-shell", validation_query="wifi_enabled"),
 ]
 
 
@@ -33,7 +33,7 @@ def ids(tasks: list[Task]) -> list[str]:
         (Filters(categories=("app", "input")), ["t03", "t04"]),
         (Filters(categories=("settings",), difficulties=("EASY",)), ["t01"]),
         (Filters(tags=("WIFI",)), ["t01", "t02"]),
-        (Filters(suites=("shell",), envs=("phone",)), ["t04"]),
+        (Filters(suites=("toy-shell",), envs=("phone",)), ["t04"]),
         (Filters(ids=("t0[12]", "*4")), ["t01", "t02", "t04"]),
         (Filters(where=(Condition.parse("difficulty!=easy"),)), ["t02", "t04"]),
         (Filters(where=(Condition.parse("tags=wifi"), Condition.parse("tags!=toggle"))), ["t02"]),

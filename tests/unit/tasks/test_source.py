@@ -13,8 +13,8 @@ from cuarl.tasks.source import Selection, load
 from cuarl.tasks.suites import Role
 from tests.unit.tasks.conftest import write_suite
 
-TRAIN = ["train_01_open_settings", "train_02_enable_wifi", "train_03_brightness", "train_04_home"]
-EVAL = ["eval_01_dnd", "eval_02_saver"]
+TRAIN = ["toy_01_open_settings", "toy_02_enable_wifi", "toy_03_brightness", "toy_04_home"]
+EVAL = ["held_01_dnd", "held_02_saver"]
 
 
 def pick(suites: Path, *selectors: str, role: Role | None = "train", stdin: str | None = None) -> list[str]:
@@ -40,18 +40,18 @@ def refusal(
     [
         ((), "train", TRAIN),
         ((), "eval", EVAL),
-        ((), None, [*TRAIN, *EVAL, "list_files"]),
+        ((), None, [*TRAIN, *EVAL, "toy_files"]),
         (("all",), "eval", EVAL),
         (("settings",), "train", TRAIN[1:3]),
         (("SETTINGS",), "eval", EVAL),
         (("easy",), "train", [TRAIN[0], TRAIN[1], TRAIN[3]]),
         (("app, navigation",), "train", [TRAIN[0], TRAIN[3]]),
-        (("basics",), "eval", TRAIN),
-        (("held-out/*dnd",), "train", EVAL[:1]),
+        (("toy-basics",), "eval", TRAIN),
+        (("toy-held-out/*dnd",), "train", EVAL[:1]),
         (("demo_eval",), "train", EVAL),
-        (("train_0[13]*",), "train", [TRAIN[0], TRAIN[2]]),
-        (("list_files",), "train", ["list_files"]),
-        (("navigation", "basics", "train_04_home"), "train", [TRAIN[3], *TRAIN[:3]]),
+        (("toy_0[13]*",), "train", [TRAIN[0], TRAIN[2]]),
+        (("toy_files",), "train", ["toy_files"]),
+        (("navigation", "toy-basics", "toy_04_home"), "train", [TRAIN[3], *TRAIN[:3]]),
     ],
 )
 def test_a_selector_picks_tasks(
@@ -67,15 +67,15 @@ def test_a_category_never_picks_from_suites_of_another_role(suites: Path) -> Non
 
 
 def test_tasks_of_another_role_are_picked_by_name_with_a_note(suites: Path) -> None:
-    selection = load(["held-out", "train_04_home"], folders=[suites])
-    assert ids(selection) == [*EVAL, "train_04_home"]
-    assert selection.notes == ("from suites that are not for train: eval_01_dnd, eval_02_saver",)
+    selection = load(["toy-held-out", "toy_04_home"], folders=[suites])
+    assert ids(selection) == [*EVAL, "toy_04_home"]
+    assert selection.notes == ("from suites that are not for train: held_01_dnd, held_02_saver",)
 
 
 def test_a_glob_that_matches_only_elsewhere_says_where(suites: Path) -> None:
-    error = refusal(suites, ["eval_*"])
-    assert error.what == 'no task of a train suite matches "eval_*", but some of other suites do'
-    assert error.hint == "--tasks 'held-out/eval_*'"
+    error = refusal(suites, ["held_*"])
+    assert error.what == 'no task of a train suite matches "held_*", but some of other suites do'
+    assert error.hint == "--tasks 'toy-held-out/held_*'"
     assert refusal(suites, ["nothing*"]).what == 'no task id matches "nothing*"'
 
 
@@ -83,8 +83,8 @@ def test_files_and_suite_folders_are_selectors_too(suites: Path, tmp_path: Path)
     goals = tmp_path / "my goals, new.txt"
     goals.write_text("Open the clock\n")
     mine = write_suite(tmp_path, "mine", "role: train\n", "[{goal: Open the mail}]")
-    selected = pick(suites, str(goals), f"{mine},train_04_home")
-    assert [i.rsplit("-", 1)[0] for i in selected] == ["open-the-clock", "open-the-mail", "train_04_home"]
+    selected = pick(suites, str(goals), f"{mine},toy_04_home")
+    assert [i.rsplit("-", 1)[0] for i in selected] == ["open-the-clock", "open-the-mail", "toy_04_home"]
 
 
 def test_a_missing_file_is_an_error_by_its_name(suites: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_missing_file_is_an_error_by_its_name(suites: Path) -> None:
 
 
 def test_ids_are_read_from_standard_input(suites: Path) -> None:
-    assert pick(suites, "-", stdin="train_04_home\n\n# note\n eval_01_dnd\r\n") == ["train_04_home", "eval_01_dnd"]
+    assert pick(suites, "-", stdin="toy_04_home\n\n# note\n held_01_dnd\r\n") == ["toy_04_home", "held_01_dnd"]
 
 
 @pytest.mark.parametrize("stdin", [None, "", "\n# nothing\n"])
@@ -103,26 +103,26 @@ def test_standard_input_without_ids_is_an_error(suites: Path, stdin: str | None)
 
 
 def test_all_unknown_names_are_listed_with_suggestions(suites: Path) -> None:
-    error = refusal(suites, ["setings,train_01_open_setings", "basic"])
+    error = refusal(suites, ["setings,toy_01_open_setings", "toy-basic"])
     assert error.what == (
         'no category, suite, task id or file is called "setings" (did you mean "settings"?), '
-        '"train_01_open_setings" (did you mean "train_01_open_settings"?), "basic" (did you mean "basics"?)'
+        '"toy_01_open_setings" (did you mean "toy_01_open_settings"?), "toy-basic" (did you mean "toy-basics"?)'
     )
-    with pytest.raises(TaskError, match='is called "train_99"'):
-        pick(suites, "-", stdin="train_99\n")
+    with pytest.raises(TaskError, match='is called "toy_99"'):
+        pick(suites, "-", stdin="toy_99\n")
 
 
 def test_a_task_that_is_selected_twice_counts_once_with_a_note(suites: Path) -> None:
-    selection = load(["basics", "settings", "train_02_enable_wifi"], folders=[suites])
+    selection = load(["toy-basics", "settings", "toy_02_enable_wifi"], folders=[suites])
     assert ids(selection) == TRAIN
     assert selection.notes == ("selected more than once, counted once: 3",)
 
 
 def test_another_task_of_a_known_id_is_an_error(suites: Path, tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text("id: train_04_home\ngoal: Go somewhere else\n")
-    error = refusal(suites, ["basics", str(path)])
-    assert error.what == 'two different tasks have the id "train_04_home"'
+    path.write_text("id: toy_04_home\ngoal: Go somewhere else\n")
+    error = refusal(suites, ["toy-basics", str(path)])
+    assert error.what == 'two different tasks have the id "toy_04_home"'
     assert str(path) in str(error.where)
 
 
@@ -148,13 +148,14 @@ def test_notes_tell_of_a_limit_that_is_not_reached_and_of_tasks_without_checks(s
 
 def test_the_digest_depends_on_the_contents_and_not_on_the_order(suites: Path) -> None:
     digests = {
-        load(s, folders=[suites]).digest for s in (["basics"], ["train_04_home", "basics"], ["basics", "held-out/*dnd"])
+        load(s, folders=[suites]).digest
+        for s in (["toy-basics"], ["toy_04_home", "toy-basics"], ["toy-basics", "toy-held-out/*dnd"])
     }
     assert len(digests) == 2
 
 
 def test_a_listing_in_json_can_be_selected_from_again(suites: Path, tmp_path: Path) -> None:
-    selection = load(["basics"], folders=[suites])
+    selection = load(["toy-basics"], folders=[suites])
     path = tmp_path / "again.json"
     path.write_text(json.dumps([task.model_dump(mode="json") for task in selection.tasks]))
     assert load([str(path)], folders=[suites]).tasks == selection.tasks

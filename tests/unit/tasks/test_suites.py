@@ -18,10 +18,10 @@ def refused(folder: Path) -> TaskError:
 
 def test_tasks_get_the_suites_name_and_environment(suites: Path) -> None:
     by_name = {suite.name: suite for suite in load_suites([suites])}
-    assert list(by_name) == ["basics", "held-out", "shell"]
-    (task,) = by_name["shell"].tasks
-    assert (task.suite, task.env) == ("shell", "desktop")
-    assert by_name["basics"].tasks[0].env == "phone"
+    assert list(by_name) == ["toy-basics", "toy-held-out", "toy-shell"]
+    (task,) = by_name["toy-shell"].tasks
+    assert (task.suite, task.env) == ("toy-shell", "desktop")
+    assert by_name["toy-basics"].tasks[0].env == "phone"
     assert [suite.suite.role for suite in by_name.values()] == ["train", "eval", "other"]
 
 
@@ -53,11 +53,11 @@ def test_a_suite_without_tasks_or_with_foreign_ones_is_refused(tmp_path: Path) -
 
 
 def test_a_name_or_id_that_two_suites_use_is_refused(suites: Path, tmp_path: Path) -> None:
-    write_suite(tmp_path, "basics", "role: train\n", "- go\n")
-    with pytest.raises(TaskError, match='two suites are named "basics"'):
-        load_suites([suites, tmp_path / "basics"])
-    write_suite(tmp_path, "more", "role: train\n", "{id: train_04_home, goal: other}\n")
-    with pytest.raises(TaskError, match='two different tasks have the id "train_04_home"'):
+    write_suite(tmp_path, "toy-basics", "role: train\n", "- go\n")
+    with pytest.raises(TaskError, match='two suites are named "toy-basics"'):
+        load_suites([suites, tmp_path / "toy-basics"])
+    write_suite(tmp_path, "more", "role: train\n", "{id: toy_04_home, goal: other}\n")
+    with pytest.raises(TaskError, match='two different tasks have the id "toy_04_home"'):
         load_suites([suites, tmp_path / "more"])
 
 
@@ -68,7 +68,7 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_the_role_of_a_task_is_that_of_its_suite_and_none_for_a_file(suites: Path, tmp_path: Path) -> None:
     library = Library.open([suites])
-    (home,) = library.by_id(["train_04_home"])
+    (home,) = library.by_id(["toy_04_home"])
     assert library.role_of(home) == "train"
     assert library.role_of(type(home)(home.task, "mine.yaml", 1)) is None
 

@@ -1,0 +1,297 @@
+"""``cuarl tasks``: look at, select and validate tasks."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from cuarl.cli.output import note, print_json, print_table, print_text
+from cuarl.cli.state import load_settings
+from cuarl.errors import BarMissed, TaskError
+from cuarl.tasks.check import describe
+from cuarl.tasks.files import Located, merge
+from cuarl.tasks.library import Library
+from cuarl.tasks.review import Finding, Judged, review
+from cuarl.tasks.select import Condition, Filters
+from cuarl.tasks.source import Selection, load, locate
+from cuarl.tasks.suites import Role, shipped_folder
+from cuarl.tasks.task import CATEGORIES, DIFFICULTIES, Task
+
+app = typer.Typer(no_args_is_help=True)
+
+_PANEL = "Selection"
+
+Selectors = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tasks", "-t", rich_help_panel=_PANEL,
+        help="Category, suite, suite/glob, id, id glob, file, - (ids on standard input) or a JSON source; comma-separated or repeated.",
+    ),
+]  # fmt: skip
+Suites = Annotated[list[str] | None, typer.Option("--suite", help="Keep this suite.", rich_help_panel=_PANEL)]
+Envs = Annotated[list[str] | None, typer.Option("--env", help="Keep this environment.", rich_help_panel=_PANEL)]
+Categories = Annotated[
+    list[str] | None,
+    typer.Option("--category", help=f"Keep this category: {', '.join(CATEGORIES)}.", rich_help_panel=_PANEL),
+]
+Difficulties = Annotated[
+    list[str] | None,
+    typer.Option("--difficulty", help=f"Keep this difficulty: {', '.join(DIFFICULTIES)}.", rich_help_panel=_PANEL),
+]
+Tags = Annotated[list[str] | None, typer.Option("--tag", help="Keep tasks with this tag.", rich_help_panel=_PANEL)]
+Conditions = Annotated[
+    list[str] | None,
+    typer.Option("-F", help="Keep tasks with field=value, field!=value or field~=regex.", rich_help_panel=_PANEL),
+]
+Limit = Annotated[int | None, typer.Option(help="Keep at most this many.", rich_help_panel=_PANEL)]
+Seed = Annotated[
+    int | None, typer.Option(help="Draw those that --limit keeps; else the first.", rich_help_panel=_PANEL)
+]
+TasksDir = Annotated[
+    Path | None, typer.Option(help="Folder of further suites (CUARL_TASKS_DIR).", rich_help_panel=_PANEL)
+]
+Ids = Annotated[bool, typer.Option("--ids", help="Print ids alone, one a line.")]
+Long = Annotated[bool, typer.Option("--long", "-l", help="Show goals and tags too.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.callback()
+def tasks() -> None:
+    """Look at, select and validate tasks.
+
+    Filters of one kind are alternatives and may be comma-separated; those of different kinds must all hold.
+    """
+
+
+@app.command(
+    "list",
+    epilog="""\b
+Examples:
+  cuarl tasks list
+  cuarl tasks list --suite basics --long
+  cuarl tasks list --category settings --json""",
+)
+def list_tasks(
+    selectors: Selectors = None, suite: Suites = None, env: Envs = None, category: Categories = None,
+    difficulty: Difficulties = None, tag: Tags = None, conditions: Conditions = None, limit: Limit = None,
+    seed: Seed = None, tasks_dir: TasksDir = None, ids: Ids = False, long: Long = False, as_json: Json = False,
+) -> None:  # fmt: skip
+    """List tasks of all suites.
+
+    An empty list is no error.
+    """
+    filters = _filters(suite, env, category, difficulty, tag, conditions, limit, seed)
+    selection = load(
+        selectors or (), filters, stdin=sys.stdin, role=None, folders=_folders(tasks_dir), allow_empty=True
+    )
+    _show(selection, ids=ids, long=long, as_json=as_json)
+
+
+@app.command(
+    "filter",
+    epilog="""\b
+Examples:
+  cuarl tasks filter --tasks settings --difficulty easy --limit 20 --seed 1
+  cuarl tasks filter -F difficulty!=hard -F description~=wi-?fi --ids | cuarl rollout --tasks -
+  cuarl tasks filter --role eval --json > evaluation.json""",
+)
+def filter_tasks(
+    selectors: Selectors = None, suite: Suites = None, env: Envs = None, category: Categories = None,
+    difficulty: Difficulties = None, tag: Tags = None, conditions: Conditions = None, limit: Limit = None,
+    seed: Seed = None,
+    role: Annotated[Literal["train", "eval", "any"], typer.Option(help="What the tasks are for.", rich_help_panel=_PANEL)] = "train",
+    tasks_dir: TasksDir = None, ids: Ids = False, long: Long = False, as_json: Json = False,
+) -> None:  # fmt: skip
+    """Show what train, or eval, would take.
+
+    Without --role these are tasks to train on. An empty selection is an error, as it is there.
+    """
+    filters = _filters(suite, env, category, difficulty, tag, conditions, limit, seed)
+    selection = load(selectors or (), filters, stdin=sys.stdin, role=_role(role), folders=_folders(tasks_dir))
+    for text in selection.notes:
+        note(text)
+    _show(selection, ids=ids, long=long, as_json=as_json)
+
+
+@app.command(
+    epilog="\b\nExamples:\n  cuarl tasks show train_02_enable_wifi\n  cuarl tasks show train_02_enable_wifi --seed 7 --json"
+)
+def show(
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of tasks.")],
+    seed: Annotated[int, typer.Option(help="Fill the parameters in as this seed draws them.")] = 0,
+    tasks_dir: TasksDir = None,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Print tasks in full.
+
+    That is the goal, the parameters, what the device starts with, the checks, and the goal at one seed.
+    """
+    found = [one.task for one in Library.open(_folders(tasks_dir)).by_id(ids)]
+    if as_json:
+        print_json(
+            [
+                {**task.model_dump(mode="json"), "digest": task.digest, "instance": task.instantiate(seed)}
+                for task in found
+            ]
+        )
+    else:
+        print_text("\n\n".join(_in_full(task, seed) for task in found))
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  cuarl tasks validate
+  cuarl tasks validate mine.yaml
+  cuarl tasks validate basics --seeds 20 --jobs 2"""
+)
+def validate(
+    selectors: Annotated[list[str] | None, typer.Argument(help="As with --tasks; without any, all suites.")] = None,
+    seeds: Annotated[
+        int, typer.Option(min=0, help="Also prove each task on the simulator at this many seeds.")
+    ] = 0,
+    profile: Annotated[str, typer.Option(help="Screen of the simulator.")] = "small",
+    jobs: Annotated[int, typer.Option(min=1, help="Processes for the proofs.")] = os.cpu_count() or 1,
+    tasks_dir: TasksDir = None,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Check files, leaks and solvability of tasks.
+
+    Leaks are goals of evaluation suites that are trained too. Solvability is looked at with --seeds: a task is proven at a seed if doing nothing does not solve it, and the oracle does within its steps and without
+    side effects. Exit code 2: a task is wrong; 3: one is not proven.
+    """
+    library = Library.open(_folders(tasks_dir))
+    located = locate(selectors or (), library, sys.stdin)
+    chosen, _ = merge(located)
+    findings = _findings(located, library)
+    proofs = _proofs(chosen, seeds, profile, jobs) if seeds else []
+    errors = [finding for finding in findings if finding.level == "error"]
+    failed = sum(proof["failed"] for proof in proofs)
+    if as_json:
+        print_json(
+            {"tasks": len(chosen), "seeds": seeds, "findings": [f._asdict() for f in findings], "proofs": proofs}
+        )
+    else:
+        _print_report(findings, [proof for proof in proofs if proof["failed"]])
+    if errors:
+        raise TaskError(f"{_count(len(errors), 'error')} in {_count(len(chosen), 'task')}", hint="docs/tasks.md")
+    if failed:
+        raise BarMissed(f"not proven: {failed} of {seeds * len(chosen)} instances of {_count(len(chosen), 'task')}")
+    proven = f", each proven at {_count(seeds, 'seed')}" if seeds else ""
+    note(f"{_count(len(chosen), 'task')} without errors{proven}")
+
+
+@app.command(epilog="\b\nExamples:\n  cuarl tasks schema > task-file.schema.json\n  cuarl tasks schema --suite")
+def schema(
+    suite: Annotated[bool, typer.Option("--suite", help="That of suite.yaml instead.")] = False,
+) -> None:
+    """Print the JSON Schema of task files."""
+    from cuarl.tasks.schema import suite_schema, task_file_schema
+
+    print_json(suite_schema() if suite else task_file_schema())
+
+
+def _folders(tasks_dir: Path | None) -> list[Path]:
+    further = load_settings(tasks_dir=tasks_dir).tasks_dir
+    return [shipped_folder(), *([further] if further else [])]
+
+
+def _filters(
+    suite: list[str] | None, env: list[str] | None, category: list[str] | None, difficulty: list[str] | None,
+    tag: list[str] | None, conditions: list[str] | None, limit: int | None, seed: int | None,
+) -> Filters:  # fmt: skip
+    return Filters(
+        suites=_words(suite), envs=_words(env), categories=_words(category), difficulties=_words(difficulty), tags=_words(tag),
+        where=tuple(Condition.parse(text) for text in conditions or ()), limit=limit, seed=seed,
+    )  # fmt: skip
+
+
+def _words(values: list[str] | None) -> tuple[str, ...]:
+    return tuple(word.strip() for value in values or () for word in value.split(",") if word.strip())
+
+
+def _role(name: Literal["train", "eval", "any"]) -> Role | None:
+    return None if name == "any" else name
+
+
+def _show(selection: Selection, *, ids: bool, long: bool, as_json: bool) -> None:
+    if as_json:
+        print_json([task.model_dump(mode="json") for task in selection.tasks])
+    elif ids:
+        for task in selection.tasks:
+            print_text(task.id)
+    else:
+        columns = ["id", "suite", "category", "difficulty", "steps", *(["env", "tags", "goal"] if long else [])]
+        print_table(columns, [_row(task, long) for task in selection.tasks], numeric={"steps"})
+        note(_summary(selection))
+
+
+def _row(task: Task, long: bool) -> list[object]:
+    row: list[object] = [task.id, task.suite or None, task.category, task.difficulty, task.max_steps]
+    return [*row, task.env, " ".join(task.tags) or None, task.description] if long else row
+
+
+def _summary(selection: Selection) -> str:
+    if not selection.tasks:
+        emptied = next((count.filter for count in selection.counts if not count.left), None)
+        return f'no task: "{emptied}" leaves none' if emptied else "no task"
+    categories = Counter(task.category for task in selection.tasks)
+    difficulties = Counter(task.difficulty for task in selection.tasks)
+    parts = [f"{name} {categories[name]}" for name in CATEGORIES if categories[name]]
+    parts += [f"{name} {difficulties[name]}" for name in DIFFICULTIES if difficulties[name]]
+    return f"{_count(len(selection.tasks), 'task')}: {', '.join(parts)}; cuarl tasks show ID tells more"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _in_full(task: Task, seed: int) -> str:
+    instance = task.instantiate(seed)
+    kind = f"{task.suite or 'no suite'}, {task.category}, {task.difficulty}, {task.env}, at most {task.max_steps} steps"
+    rows = [("goal", task.description), ("kind", kind), ("tags", " ".join(task.tags))]
+    rows += [(f"{{{name}}}", ", ".join(map(str, values))) for name, values in task.params.items()]
+    rows += [("starts", f"{path} = {value!r}") for path, value in task.preset.items()]
+    rows += [("check", describe(check)) for check in task.checks] or [("check", "none: it can't be scored")]
+    rows += [("may change", glob) for glob in task.allow]
+    rows += [(f"at seed {seed}", instance.goal)] if task.params else []
+    return "\n".join([task.id, *(f"  {name:<12}{text}" for name, text in rows if text)])
+
+
+def _findings(located: Sequence[Located], library: Library) -> list[Finding]:
+    """Findings on the chosen tasks; leaks are looked for in all suites."""
+    chosen = {one.task.id for one in located}
+    everything = {one.task.id: one for one in [*located, *(o for s in library.suites for o in s.located)]}
+    judged = [Judged(one, library.role_of(one)) for one in everything.values()]
+    return [finding for finding in review(judged) if finding.task_id in chosen]
+
+
+def _proofs(chosen: Sequence[Task], seeds: int, profile: str, jobs: int) -> list[dict[str, Any]]:
+    from cuarl.cli.proof import prove_all
+
+    rows = []
+    for proofs in prove_all(chosen, seeds, profile=profile, jobs=jobs):
+        problems = Counter(proof.problem for proof in proofs if proof.problem)
+        rows.append({
+            "task_id": proofs[0].task_id, "failed": problems.total(), "steps": max(proof.steps for proof in proofs),
+            "problems": [
+                {"problem": problem, "seeds": [proof.seed for proof in proofs if proof.problem == problem]}
+                for problem in problems
+            ],
+        })  # fmt: skip
+    return rows
+
+
+def _print_report(findings: Sequence[Finding], unproven: Sequence[dict[str, Any]]) -> None:
+    if findings:
+        print_table(("level", "id", "at", "finding"), [(f.level, f.task_id, f.where, f.text) for f in findings])
+    if unproven:
+        rows = [(proof["task_id"], ",".join(map(str, found["seeds"])), found["problem"])
+                for proof in unproven for found in proof["problems"]]  # fmt: skip
+        print_table(("id", "seeds", "not proven because"), rows)

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from typer.testing import CliRunner
+
+from cuarl.cli.tasks import app
+from cuarl.errors import CuarlError, TaskError
+
+
+class Output(NamedTuple):
+    out: str
+    err: str
+    error: CuarlError | None
+
+
+@pytest.fixture(autouse=True)
+def only_toy_suites(suites: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CUARL_TASKS_DIR", str(suites))
+    monkeypatch.setenv("COLUMNS", "")
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*args: str, stdin: str = "") -> Output:
+    result = CliRunner().invoke(app, args, input=stdin)
+    error = result.exception if isinstance(result.exception, CuarlError) else None
+    if result.exception is not None and error is None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Output(result.stdout, result.stderr, error)
+
+
+TOY = ("--suite", "toy-basics")
+
+
+def test_the_table_has_whole_ids_and_the_summary_goes_to_stderr() -> None:
+    out, err, _ = run("list", *TOY)
+    assert out.splitlines()[0].split() == ["id", "suite", "category", "difficulty", "steps"]
+    assert out.splitlines()[2].split() == ["toy_02_enable_wifi", "toy-basics", "settings", "easy", "10"]
+    assert "4 tasks: navigation 1, settings 2, app 1, easy 3, medium 1" in err
+    assert "Turn Wi-Fi on" in run("list", *TOY, "--long").out
+
+
+def test_json_is_alone_on_stdout_and_selects_the_same_tasks_again(tmp_path: Path) -> None:
+    out = run("filter", *TOY, "--json", "--limit", "9").out
+    (tmp_path / "again.json").write_text(out)
+    assert json.loads(out)[0]["id"] == "toy_01_open_settings"
+    assert run("filter", "--tasks", "again.json", "--role", "any", "--json").out == out
+
+
+def test_ids_go_from_one_command_into_another() -> None:
+    ids = run("filter", *TOY, "--difficulty", "easy", "--ids").out
+    assert ids.splitlines() == ["toy_01_open_settings", "toy_02_enable_wifi", "toy_04_home"]
+    assert run("list", "--tasks", "-", "--category", "settings,app", "--ids", stdin=ids).out.split() == ids.split()[:2]
+
+
+def test_options_filter_together() -> None:
+    assert run("list", *TOY, "--tag", "wifi,slider", "-F", "max_steps=10", "--env", "phone", "--ids").out.split() == [
+        "toy_02_enable_wifi", "toy_03_brightness",
+    ]  # fmt: skip
+    drawn = run("list", *TOY, "--limit", "2", "--seed", "5", "--ids").out
+    assert len(drawn.split()) == 2
+    assert drawn == run("list", *TOY, "--limit", "2", "--seed", "5", "--ids").out
+
+
+def test_a_listing_may_be_empty_but_a_selection_may_not() -> None:
+    out, _, error = run("list", *TOY, "--difficulty", "hard", "--json")
+    assert (json.loads(out), error) == ([], None)
+    assert run("list", *TOY, "--difficulty", "hard").err == 'no task: "difficulty hard" leaves none\n'
+    refused = run("filter", *TOY, "--difficulty", "hard").error
+    assert isinstance(refused, TaskError)
+    assert refused.what == 'no task is left: "difficulty hard" leaves none'
+
+
+def test_a_selection_is_of_training_tasks_unless_another_role_is_asked_for() -> None:
+    chosen = ("--tasks", "toy-held-out,toy-basics/*home", "--ids")
+    assert "from suites that are not for train: held_01_dnd, held_02_saver" in run("filter", *chosen).err
+    assert "from suites that are not for eval: toy_04_home" in run("filter", *chosen, "--role", "eval").err
+    assert run("filter", *chosen, "--role", "any").err == ""
+    assert "held_01_dnd" not in run("filter", "--tasks", "settings", "--ids").out
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("list", "--suite", "toy-basic"), 'unknown suite "toy-basic" (did you mean "toy-basics"?)'),
+        (("list", "--category", "setting"), 'unknown category "setting" (did you mean "settings"?)'),
+        (("list", "--tasks", "toy_04_hom"), '"toy_04_hom" (did you mean "toy_04_home"?)'),
+        (("list", "-F", "suit=x"), 'tasks have no field "suit" (did you mean "suite"?)'),
+        (("show", "toy_04"), '"toy_04" (did you mean "toy_04_home"?)'),
+        (("list", "--tasks-dir", "absent"), "the folder of task suites does not exist"),
+        (("validate", "absent.yaml"), "the task file can't be read"),
+    ],
+)  # fmt: skip
+def test_a_wrong_name_is_refused_with_a_suggestion(args: tuple[str, ...], words: str) -> None:
+    error = run(*args).error
+    assert error is not None
+    assert words in error.what
+    assert error.exit_code == 2
+
+
+def test_a_task_is_shown_in_full() -> None:
+    out = run("show", "toy_03_brightness", "toy_02_enable_wifi", "--seed", "4").out
+    assert "  goal        Set the brightness to {level}\n" in out
+    assert "  check       display.brightness equals '{level}'\n" in out
+    assert "  starts      network.wifi.enabled = False\n" in out
+    (shown,) = json.loads(run("show", "toy_03_brightness", "--seed", "4", "--json").out)
+    assert f"  at seed 4   {shown['instance']['goal']}\n" in out
+    assert shown["instance"]["checks"][0]["value"] in (10, 200)
+    assert len(shown["digest"]) == 64
+
+
+def test_sound_tasks_validate_and_findings_are_listed(tmp_path: Path) -> None:
+    out, err, error = run("validate", "toy-basics", "toy-held-out")
+    assert (out, err, error) == ("", "6 tasks without errors\n", None)
+    (tmp_path / "goals.txt").write_text("Open the clock\n")
+    out, _, error = run("validate", "goals.txt", "--json")
+    report = json.loads(out)
+    assert (report["tasks"], [f["level"] for f in report["findings"]]) == (1, ["error"])
+    assert isinstance(error, TaskError)
+    assert "it has no checks" in run("validate", "goals.txt").out
+
+
+def test_the_schemas_are_printed() -> None:
+    assert json.loads(run("schema").out)["title"] == "cuarl task file"
+    assert "role" in json.loads(run("schema", "--suite").out)["properties"]
