@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, TextIO
 
 import typer
 
@@ -36,6 +36,7 @@ class Commands(LazyGroup):
     """The commands, in the order in which data flows through them."""
 
     entries = {  # noqa: RUF012 (declared a ClassVar by the base)
+        "doctor": Entry("cuarl.cli.doctor", "Say what works here, and what to do about the rest."),
         "monitor": Entry("cuarl.cli.monitor", "Watch runs."),
         "config": Entry("cuarl.cli.config", "Show configurations, their fields and the shipped presets."),
     }
@@ -99,6 +100,8 @@ def root(
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
+    # a stream that was closed by the caller is None, which half of all code does not expect
+    sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
     remember_environment()
     # SIGTERM takes the path of Ctrl-C, so that everything is torn down and marked as with it
     signal.signal(signal.SIGTERM, _as_interrupt)
@@ -159,6 +162,10 @@ def _show(what: str, where: object, hint: str | None, error: BaseException) -> N
 
 def _as_interrupt(signum: int, frame: FrameType | None) -> None:
     signal.raise_signal(signal.SIGINT)
+
+
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def _flushed(code: int) -> int:

@@ -1,0 +1,43 @@
+import logging
+import sys
+import types
+
+import pytest
+import typer
+
+from cuarl.cli import app as app_module
+from cuarl.cli.lazy import Entry
+from cuarl.cli.state import STATE, State
+
+
+@pytest.fixture(autouse=True)
+def bare_terminal(monkeypatch, tmp_path):
+    """A pipe, no variables that change the output, an empty folder to work in, and the state put back."""
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "CUARL_LOG_LEVEL", "CUARL_RUNS_DIR", "DATABASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.chdir(tmp_path)
+    root, ours = logging.getLogger(), logging.getLogger("cuarl")
+    levels, handlers = (root.level, ours.level), list(root.handlers)
+    yield
+    root.setLevel(levels[0]), ours.setLevel(levels[1])
+    for handler in set(root.handlers) - set(handlers):
+        root.removeHandler(handler)
+    logging.captureWarnings(False)
+    for name in State.__slots__:
+        setattr(STATE, name, getattr(State(), name))
+
+
+@pytest.fixture
+def add_command(monkeypatch):
+    """Adds a command to the root that runs a function, through the lazy loading that all commands go through."""
+
+    def add(name, function):
+        module = types.ModuleType(f"fake_{name}")
+        module.app = typer.Typer()
+        module.app.command()(function)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        entries = {**app_module.Commands.entries, name: Entry(module.__name__, "For a test.")}
+        monkeypatch.setattr(app_module.Commands, "entries", entries)
+
+    return add

@@ -1,0 +1,56 @@
+import json
+
+import pytest
+
+from cuarl.cli.app import run
+from cuarl.config.load import FIELDS, presets, resolve
+
+
+def test_show_prints_a_file_that_reads_back(capsys, tmp_path):
+    assert run(["config", "show", "qwen3-vl-lora", "-s", "seed=3"]) == 0
+    (tmp_path / "mine.yaml").write_text(capsys.readouterr().out)
+    assert resolve(files=[tmp_path / "mine.yaml"]).config == resolve(preset="qwen3-vl-lora", sets=["seed=3"]).config
+
+
+def test_show_explains_the_fields_that_match(capsys):
+    run(["config", "show", "--keys", "clip_*,seed", "--json"])
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["key"] for row in rows] == ["clip_low", "clip_high", "seed"]
+    assert rows[2] == {
+        "key": "seed", "value": 0, "source": "default", "kind": "integer",
+        "meaning": "Seed of everything random: task order, devices, sampling, initialisation.",
+    }  # fmt: skip
+
+
+def test_show_explains_all_fields_in_a_table(capsys):
+    run(["config", "show", "--keys", "all"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == list(FIELDS)
+
+
+def test_show_suggests_a_key(capsys):
+    assert run(["config", "show", "--keys", "lerning_rate"]) == 2
+    assert 'did you mean "learning_rate"?' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("args", [["config", "show", "nope"], ["config", "show", "-c", "nope.yaml"]])
+def test_show_of_what_is_not_there_is_a_usage_error(capsys, args):
+    assert run(args) == 2
+    capsys.readouterr()
+
+
+def test_schema_describes_every_field(capsys):
+    assert run(["config", "schema"]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    assert set(schema["properties"]) == set(FIELDS)
+    assert all("description" in field for field in schema["properties"].values())
+    assert schema["additionalProperties"] is False
+
+
+def test_presets_are_listed(capsys):
+    run(["config", "presets", "--json"])
+    assert {row["name"] for row in json.loads(capsys.readouterr().out)} == set(presets())
+    run(["config", "presets"])
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1 + len(presets())
+    assert "cuarl config show PRESET" in err
