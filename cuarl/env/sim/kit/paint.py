@@ -183,8 +183,10 @@ def paint_button(c: Canvas, widget: w.Button) -> None:
     if widget.icon and widget.look == "round":
         c.icon(widget.icon, c.width / 2, middle, 14, ink)
     elif widget.icon:
-        c.icon(widget.icon, x + 13, middle, 12, ink)
-        c.text(x + 22, middle, widget.label, BODY, ink, width=width - 26)
+        room = width - 27
+        left = (c.width - 17 - min(room, c_width(c, widget.label, BODY))) / 2
+        c.icon(widget.icon, left + 6, middle, 12, ink)
+        c.text(left + 17, middle, widget.label, BODY, ink, width=room)
     else:
         size = 14.0 if widget.look == "round" else BODY + 0.5
         c.text(

@@ -41,7 +41,7 @@ class Stamp(NamedTuple):
 class Frame:
     """A drawn scene. Its image is shared: do not change it."""
 
-    __slots__ = ("__dict__", "background", "image", "layout", "tiles")
+    __slots__ = ("__dict__", "background", "image", "layout", "scene", "tiles")
 
     def __init__(
         self,
@@ -51,6 +51,8 @@ class Frame:
         tiles: Sequence[Image.Image | None],
     ) -> None:
         self.image, self.background, self.layout = image, background, layout
+        self.scene: Scene | None = None
+        """The last scene that looked like this."""
         self.tiles = tiles
         """Held so that their ids stay theirs."""
 
@@ -67,6 +69,8 @@ def render(scene: Scene) -> Image.Image:
 
 def draw(scene: Scene, last: Frame | None = None) -> Frame:
     """Draw a scene; ``last`` is what the same device showed before, from which unchanged parts are taken."""
+    if last is not None and last.scene is scene:
+        return last
     ground = background(scene.background, scene.style, scene.size)
     tiles = [_tile(item, scene.style) for item in scene.items]
     layout = tuple(
@@ -74,12 +78,14 @@ def draw(scene: Scene, last: Frame | None = None) -> Frame:
     )
     known = _FRAMES.get((id(ground), layout))
     if known is not None:
+        known.scene = scene
         return known
     if last is not None and last.background is ground and None not in tiles and None not in last.tiles:
         image = _changed(last, ground, layout, tiles)
     else:
         image = _painted(ground, layout, tiles)
     frame = Frame(image, ground, layout, tiles)
+    frame.scene = scene
     _FRAMES.put((id(ground), layout), frame, scene.size[0] * scene.size[1] * 4)
     return frame
 
@@ -180,10 +186,10 @@ def _tile(item: Placed, style: Style) -> Image.Image | None:
     widget = item.widget
     shelf = _TILES.shelf(style)
     key = (widget, x1 - x0, y1 - y0, item.ground)
-    if key in shelf:
-        return shelf[key]
+    found = shelf.get(key)
+    if found is not None:
+        return found
     if isinstance(widget, w.Bar) and widget.fill == "scrim":
-        shelf[key] = None
         return None
     canvas = Canvas(style, (max(1, x1 - x0), max(1, y1 - y0)), style.palette.by_name.get(item.ground))
     PAINTERS[type(widget)](canvas, widget)
@@ -200,10 +206,10 @@ class TileCache:
 
     def __init__(self, limit: int) -> None:
         self.limit, self.size = limit, 0
-        self.shelves: OrderedDict[Style, dict[TileKey, Image.Image | None]] = OrderedDict()
+        self.shelves: OrderedDict[Style, dict[TileKey, Image.Image]] = OrderedDict()
         self.sizes: dict[Style, int] = {}
 
-    def shelf(self, style: Style) -> dict[TileKey, Image.Image | None]:
+    def shelf(self, style: Style) -> dict[TileKey, Image.Image]:
         """The bitmaps of one style."""
         found = self.shelves.get(style)
         if found is None:

@@ -23,12 +23,14 @@ class Placed:
     """Id of the scroll region that it moves with."""
     ground: str = "page"
     """Colour that it is drawn on; empty where that varies."""
+    visible: Box = (0, 0, 0, 0)
+    """The part of the box that can be seen, filled in from the others (may be empty)."""
 
-    @property
-    def visible(self) -> Box:
-        """The part of the box that can be seen (may be empty)."""
-        (x0, y0, x1, y1), (cx0, cy0, cx1, cy1) = self.box, self.clip
-        return max(x0, cx0), max(y0, cy0), min(x1, cx1), min(y1, cy1)
+    def __post_init__(self) -> None:
+        (x0, y0, x1, y1), (a, b, c, d) = self.box, self.clip
+        inside = a <= x0 and b <= y0 and x1 <= c and y1 <= d
+        seen = self.box if inside else (max(x0, a), max(y0, b), min(x1, c), min(y1, d))
+        object.__setattr__(self, "visible", seen)
 
 
 @dataclass(frozen=True, slots=True)
