@@ -1,0 +1,216 @@
+"""``cuarl db``: look after the store of trajectories."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cuarl.cli.output import closing, confirm, note, print_json, print_table, print_text
+from cuarl.cli.state import load_settings
+from cuarl.errors import StoreError
+
+if TYPE_CHECKING:
+    from cuarl.settings import Settings
+    from cuarl.store import Store
+    from cuarl.store.migrate import Plan
+
+app = typer.Typer(no_args_is_help=True)
+
+Db = Annotated[str | None, typer.Option("--db", help="Database URL; else DATABASE_URL, POSTGRES_* or runs/cuarl.db.")]
+BlobsUrl = Annotated[str | None, typer.Option("--blobs", help="Folder or fsspec URL of the screenshots.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Don't ask.")]
+
+
+@app.callback()
+def db() -> None:
+    """Look after the database of runs and trajectories.
+
+    It is a SQLite file in the folder of the runs unless DATABASE_URL or POSTGRES_HOST says otherwise. An empty SQLite
+    file is set up by itself; any other change of the schema is made by "cuarl db migrate" alone.
+    """
+
+
+@app.command(epilog="\b\nExamples:\n  cuarl db status\n  cuarl db status --json")
+def status(db: Db = None, blobs: BlobsUrl = None, as_json: Json = False) -> None:
+    """Show which database is used, the version of its schema, and how much is in it."""
+    from cuarl.store.status import status as look_at
+
+    settings = _settings(db, blobs)
+    found = look_at(settings.db_url, settings.blobs_url, settings.runs_dir)
+    if as_json:
+        print_json(found)
+        return
+    facts = [
+        ("database", found.url),
+        ("schema", f"{found.revision or 'none'} ({found.schema}, this program needs {found.newest})"),
+        ("screenshots", found.blobs),
+        *(() if found.wal is None else (("write-ahead log", "in force" if found.wal else "NOT in force"),)),
+        *(("waiting in the spool", path) for path in found.spooled),
+        *(found.counts.items()),
+    ]
+    print_table(("what", "value"), facts)
+    if found.pending:
+        note("next: cuarl db migrate")
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  cuarl db migrate
+  cuarl db migrate --dry-run
+  cuarl db migrate --to 0001 --force
+  cuarl db migrate --sql > upgrade.sql"""
+)
+def migrate(
+    to: Annotated[str, typer.Option(help="Revision to go to, up or down; head is the newest, base is empty.")] = "head",
+    sql: Annotated[bool, typer.Option("--sql", help="Print the SQL instead of running it.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and stop.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Go down even if rows are lost.")] = False,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Bring the database's schema to a revision. A SQLite file is copied first; others that migrate are waited for."""
+    from cuarl.store import migrate as migrations
+
+    url = _settings(db).db_url
+    if sql:
+        print_text(migrations.migration_sql(url, to).rstrip("\n"))
+        return
+    done = migrations.plan(url, to) if dry_run else migrations.migrate(url, to, force=force)
+    if as_json:
+        print_json(done)
+    else:
+        print_text(_told(done, dry_run=dry_run))
+
+
+def _told(done: Plan, *, dry_run: bool) -> str:
+    if done.direction == "none":
+        return f"nothing to do: the database is at {done.target}"
+    lines = [f"{'would go' if dry_run else 'went'} {done.direction} from {done.start} to {done.target}"]
+    lines += [f"  {step}" for step in done.steps]
+    if done.stamped:
+        lines.append(f"  the database had no version; its tables are those of {done.start}")
+    if done.losses:
+        lost = ", ".join(f"{count} {what}" for what, count in done.losses.items())
+        lines.append(f"  {'would lose' if dry_run else 'lost'}: {lost}")
+    if done.copied_to:
+        lines.append(f"  copy from before: {done.copied_to}")
+    return "\n".join(lines)
+
+
+@app.command(epilog="\b\nExamples:\n  cuarl db check\n  cuarl db check --deep --json")
+def check(
+    deep: Annotated[bool, typer.Option("--deep", help="Decode every screenshot and load every episode, too.")] = False,
+    db: Db = None,
+    blobs: BlobsUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Compare the schema with the program, rows with each other, and rows with the screenshots. Exit 1 on damage."""
+    from cuarl.store.check import check as inspect_store
+
+    with _open(_settings(db, blobs)) as store:
+        report = inspect_store(store, deep=deep)
+    if as_json:
+        print_json(report)
+    else:
+        for problem in report.problems:
+            print_text(problem)
+        episodes = report.counts["episodes"]
+        note(
+            f"{episodes} episodes, {report.screenshots} screenshots; "
+            f"{report.unused_screenshots} stored screenshots belong to no episode"
+        )
+    if report.problems:
+        raise StoreError(f"the store has {len(report.problems)} problems", hint="cuarl db export FOLDER")
+    if not as_json:
+        print_text("the store is sound")
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  cuarl db export backup
+  cuarl db export settings-run --run settings-a --no-images"""
+)
+def export(
+    folder: Annotated[Path, typer.Argument(help="Folder to write; must be empty or new.")],
+    run: Annotated[str | None, typer.Option(help="This run only.")] = None,
+    images: Annotated[bool, typer.Option(help="Copy the screenshots, too.")] = True,
+    db: Db = None,
+    blobs: BlobsUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Write everything to a folder of JSON lines and pictures that anyone can read (and Parquet with pyarrow)."""
+    from cuarl.store.export import export_store
+
+    with _open(_settings(db, blobs)) as store:
+        done = export_store(store, folder, run=run, images=images)
+    if as_json:
+        print_json(done)
+    else:
+        print_table(("file", "lines"), list(done.counts.items()), numeric=("lines",))
+        result = f"exported {done.counts['episodes']} episodes and {done.screenshots} screenshots"
+        closing(result, where=folder, then=f"cuarl db import {folder} --db sqlite:///copy.db")
+
+
+@app.command("import", epilog="\b\nExample:\n  cuarl db import backup --db sqlite:///runs/copy.db")
+def import_(
+    folder: Annotated[Path, typer.Argument(help="Folder that db export has written.")],
+    db: Db = None,
+    blobs: BlobsUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Add an export to the store. What is there already stays, so it can be repeated."""
+    from cuarl.store.imports import import_store
+
+    with _open(_settings(db, blobs)) as store:
+        done = import_store(store, folder, at=time.time())
+    if as_json:
+        print_json(done)
+    else:
+        print_table(("file", "new"), list(done.counts.items()), numeric=("new",))
+        note("next: cuarl db check")
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  cuarl db rebuild --yes
+  cuarl db rebuild --from backup --yes"""
+)
+def rebuild(
+    source: Annotated[Path | None, typer.Option("--from", help="Export to fill the new tables from.")] = None,
+    yes: Yes = False,
+    db: Db = None,
+    blobs: BlobsUrl = None,
+) -> None:
+    """Drop all tables of the store, whatever their version, and make them anew. A SQLite file is copied first."""
+    from cuarl.store.imports import check_export, import_store
+    from cuarl.store.rebuild import rebuild as start_over
+    from cuarl.store.url import masked
+
+    settings = _settings(db, blobs)
+    if source is not None:
+        check_export(source)  # before anything is dropped
+    confirm(f"this drops all runs and episodes in {masked(settings.db_url)}", yes=yes)
+    copied = start_over(settings.db_url)
+    if copied:
+        note(f"copy from before: {copied}")
+    if source is not None:
+        with _open(settings) as store:
+            import_store(store, source, at=time.time())
+    print_text("the database is rebuilt" + (f" from {source}" if source else ", and empty"))
+
+
+def _settings(db: str | None, blobs: str | None = None) -> Settings:
+    return load_settings(database_url=db, blobs_url=blobs)
+
+
+def _open(settings: Settings) -> Store:
+    from cuarl.store import Store
+
+    return Store.open(settings.db_url, settings.blobs_url, runs_dir=settings.runs_dir)

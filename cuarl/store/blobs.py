@@ -1,0 +1,151 @@
+"""Screenshots as files named by what they show: ``<root>/ab/cdef….png``, written once, under any fsspec URL."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from fsspec.core import url_to_fs
+from PIL import UnidentifiedImageError
+
+from cuarl.errors import ConfigError, StoreError
+from cuarl.types import Screenshot
+
+Pictures = Mapping[str, Screenshot] | Iterable[Screenshot]
+"""Screenshots, or screenshots by anything."""
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_REMEMBERED = 500_000
+_ENCODERS = 2
+
+
+class Blobs:
+    """A content-addressed folder of screenshots. Thread-safe; several processes may share one."""
+
+    def __init__(self, url: str) -> None:
+        """Open the folder at ``url``, a path or e.g. ``s3://bucket/prefix``; made when first written to."""
+        try:
+            self._fs, root = url_to_fs(url)
+        except (ImportError, ValueError) as error:
+            raise ConfigError(f"the screenshot folder can't be used: {error}", where="--blobs") from None
+        self._root = str(root).rstrip("/")
+        self._local = "file" in _protocols(self._fs)
+        # 32 bytes each; known to be stored, so that a screen that comes again costs a look-up
+        self._known: set[bytes] = set()
+        self._encoders: anyio.CapacityLimiter | None = None
+
+    @property
+    def root(self) -> str:
+        """Where the files are, without the protocol."""
+        return self._root
+
+    def put(self, pictures: Pictures) -> None:
+        """Store screenshots that are not stored yet. Raises StoreError if one can't be written."""
+        for picture in pictures.values() if isinstance(pictures, Mapping) else pictures:
+            key = bytes.fromhex(picture.digest)
+            if key in self._known:
+                continue
+            path = self._path(picture.digest)
+            try:
+                if not self._fs.exists(path):
+                    self._write(path, picture.png())
+            except OSError as error:
+                raise StoreError(
+                    f"a screenshot can't be stored: {error.strerror or error}", where=path, hint=f"df -h {self._root}"
+                ) from error
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known.add(key)
+
+    async def put_async(self, pictures: Pictures) -> None:
+        """``put`` off the event loop, on at most two threads; Pillow encodes without holding the interpreter."""
+        if self._encoders is None:
+            self._encoders = anyio.CapacityLimiter(_ENCODERS)
+        await anyio.to_thread.run_sync(self.put, pictures, limiter=self._encoders)
+
+    def get(self, digest: str) -> Screenshot:
+        """Read a screenshot back. Raises StoreError if it is missing or not a picture."""
+        return self._decode(digest, self.png(digest))
+
+    def png(self, digest: str) -> bytes:
+        """The encoded file. Raises StoreError if it is missing."""
+        path = self._path(digest)
+        try:
+            return bytes(self._fs.cat_file(path))
+        except FileNotFoundError:
+            raise StoreError(f"screenshot {digest[:12]} is missing", where=path, hint="cuarl db check") from None
+
+    def exists(self, digest: str) -> bool:
+        """Whether a screenshot is stored."""
+        return bytes.fromhex(digest) in self._known or bool(self._fs.exists(self._path(digest)))
+
+    def check(self, digest: str) -> None:
+        """Decode a stored screenshot and compare. Raises StoreError if it is missing, broken or shows something else."""
+        found = self.get(digest).digest
+        if found != digest:
+            raise StoreError(f"screenshot {digest[:12]} shows something else ({found[:12]})", where=self._path(digest))
+
+    def digests(self) -> Iterator[str]:
+        """All that is stored."""
+        try:
+            folders = self._fs.ls(self._root, detail=False)
+        except FileNotFoundError:
+            return
+        for folder in sorted(folders):
+            head = folder.rstrip("/").rsplit("/", 1)[-1]
+            names = self._fs.ls(folder, detail=False) if len(head) == 2 else []
+            for name in sorted(names):
+                digest = head + name.rsplit("/", 1)[-1].removesuffix(".png")
+                if _DIGEST.fullmatch(digest):
+                    yield digest
+
+    def copy_all(self, other: Blobs, digests: Iterable[str]) -> int:
+        """Copy encoded files as they are to where they are missing; gives how many of ``digests`` are there now.
+
+        Those that are missing here are left out: ``check`` reports them.
+        """
+        count = 0
+        for digest in sorted(digests):
+            path = other._path(digest)
+            if not other._fs.exists(path):
+                if not self._fs.exists(self._path(digest)):
+                    continue
+                other._write(path, self.png(digest))
+            count += 1
+        return count
+
+    def _path(self, digest: str) -> str:
+        if not _DIGEST.fullmatch(digest):
+            raise StoreError(f"not a screenshot's digest: {digest[:80]!r}")
+        return f"{self._root}/{digest[:2]}/{digest[2:]}.png"
+
+    def _decode(self, digest: str, data: bytes) -> Screenshot:
+        try:
+            return Screenshot.decode(data)
+        except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
+            raise StoreError(
+                f"screenshot {digest[:12]} is broken: {error}", where=self._path(digest), hint="cuarl db check"
+            ) from error
+
+    def _write(self, path: str, data: bytes) -> None:
+        if not self._local:  # object stores show a file only once it is whole
+            self._fs.pipe_file(path, data)
+            return
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+        try:
+            temporary.write_bytes(data)
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def _protocols(filesystem: Any) -> tuple[str, ...]:
+    protocol = filesystem.protocol
+    return (protocol,) if isinstance(protocol, str) else tuple(protocol)

@@ -1,0 +1,172 @@
+"""A store as a folder of files that anyone can read, and back.
+
+    manifest.json     format version, what was exported, how much
+    runs.jsonl        one run a line; likewise policies, tasks, evaluations, metrics, events, history
+    episodes.jsonl    one whole episode (``trajectory.Trajectory``) a line
+    turns.parquet     one turn a row, for data frames (only if pyarrow is installed)
+    blobs/ab/….png    the screenshots, as they are in the store
+
+The JSON lines are the whole truth; ``imports.import_store`` gives back equal records. Sessions stay behind: they name devices
+that belong to this machine.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from cuarl import __version__
+from cuarl.errors import StoreError
+from cuarl.store.blobs import Blobs
+from cuarl.store.codec import dump_line
+from cuarl.store.records import EvaluationRecord, RunRecord, StatusChange
+from cuarl.store.store import Store
+from cuarl.trajectory import SCHEMA_VERSION, Trajectory
+from cuarl.types import ImageRef, Record
+
+FORMAT = 1
+R = TypeVar("R", bound=Record)
+
+
+class EvaluationLine(EvaluationRecord):
+    """An evaluation and the episodes that it counts."""
+
+    episode_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an export or import has moved."""
+
+    folder: Path
+    counts: dict[str, int]
+    """Lines of each file, without the suffix."""
+    screenshots: int
+    parquet: bool = False
+
+
+def export_store(store: Store, folder: Path, *, run: str | None = None, images: bool = True) -> Exported:
+    """Write a store, or one of its runs, to an empty folder. Raises StoreError if the folder holds something."""
+    if folder.exists() and any(folder.iterdir()):
+        raise StoreError("the export needs an empty folder", where=str(folder), hint=f"cuarl db export {folder}-2")
+    folder.mkdir(parents=True, exist_ok=True)
+    found = _Found()
+    counts = {
+        name: write_lines(folder / f"{name}.jsonl", records) for name, records in _tables(store, run, found).items()
+    }
+    copied = store.blobs.copy_all(Blobs(str(folder / "blobs")), found.digests) if images else 0
+    parquet = importlib.util.find_spec("pyarrow") is not None
+    if parquet:
+        from cuarl.store.parquet import write_turns
+
+        write_turns(folder / "turns.parquet", read_lines(folder / "episodes.jsonl", Trajectory))
+    manifest = {
+        "format": FORMAT, "trajectory_schema": SCHEMA_VERSION, "cuarl": __version__, "run": run, "counts": counts,
+        "screenshots": copied,
+    }  # fmt: skip
+    (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    return Exported(folder, counts, copied, parquet)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the exported episodes are, and refer to; fills up while they are read."""
+
+    ids: set[str] = field(default_factory=set)
+    digests: set[str] = field(default_factory=set)
+
+
+def _tables(store: Store, run: str | None, found: _Found) -> dict[str, Iterable[Record]]:
+    """The records of each file, in the order in which they must be read."""
+    runs = _oldest_first(store.runs(), run)
+    ids = [r.id for r in runs] if run is None else [run]
+    return {
+        "history": _history(store, run),
+        "runs": runs,
+        "policies": store.policies(run=run),
+        "tasks": store.tasks(),
+        "episodes": _episodes(store, run, found),
+        "evaluations": _evaluations(store, run, found),
+        "metrics": (point for i in ids for point in store.metrics(i)),
+        "events": store.events(run=run),
+    }
+
+
+def _oldest_first(runs: Iterable[RunRecord], run: str | None) -> list[RunRecord]:
+    """All runs, or one and those it came from; parents before their children."""
+    by_id = {r.id: r for r in runs}
+    if run is not None and run not in by_id:
+        raise StoreError(f'there is no run "{run}" in the store', hint="cuarl db status")
+    taken: dict[str, RunRecord] = {}
+
+    def take(record: RunRecord) -> None:
+        if record.parent_id and record.parent_id not in taken:
+            take(by_id[record.parent_id])
+        taken[record.id] = record
+
+    for record in sorted(by_id.values(), key=lambda r: (r.started_at, r.id)) if run is None else [by_id[run]]:
+        take(record)
+    return list(taken.values())
+
+
+def _history(store: Store, run: str | None) -> Iterable[StatusChange]:
+    changes = [change for change in store.history() if change.entity != "session"]
+    if run is None:
+        return changes
+    mine = {("run", run)}
+    mine |= {("episode", e.episode_id) for e in store.episodes(run=run)}
+    mine |= {("evaluation", e.id) for e in store.evaluations(run=run)}
+    return [change for change in changes if (change.entity, change.entity_id) in mine]
+
+
+def _episodes(store: Store, run: str | None, found: _Found) -> Iterator[Trajectory]:
+    everything = store.trajectories() if run is None else store.trajectories(run=run)
+    for trajectory in everything:
+        found.ids.add(trajectory.episode_id)
+        found.digests.update(ref.digest for ref in screenshots_of(trajectory))
+        yield trajectory
+
+
+def _evaluations(store: Store, run: str | None, found: _Found) -> Iterator[EvaluationLine]:
+    """Without episodes of other runs, which are not in the export."""
+    for record in store.evaluations(run=run):
+        ids = tuple(i for i in store.evaluation_episode_ids(record.id) if i in found.ids)
+        yield EvaluationLine(**record.model_dump(), episode_ids=ids)
+
+
+def screenshots_of(trajectory: Trajectory) -> Iterator[ImageRef]:
+    """Every screenshot that an episode refers to; some more than once."""
+    for turn in trajectory.turns:
+        yield turn.screenshot
+        yield from turn.sampled.images if turn.sampled else ()
+    if trajectory.final_screenshot:
+        yield trajectory.final_screenshot
+
+
+def write_lines(path: Path, records: Iterable[Record]) -> int:
+    """Write one record a line; gives their number."""
+    count = 0
+    with path.open("w", encoding="utf-8") as file:
+        for record in records:
+            file.write(f"{dump_line(record.model_dump())}\n")
+            count += 1
+    return count
+
+
+def read_lines(path: Path, kind: type[R]) -> Iterator[R]:
+    """Read what ``write_lines`` wrote. Raises StoreError that names the line which can't be read."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                yield kind.model_validate(json.loads(line))
+            except (ValueError, ValidationError) as error:
+                cause = str(error).splitlines()[0]
+                raise StoreError(f"a line can't be read: {cause}", where=f"{path}, line {number}") from error

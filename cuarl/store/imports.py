@@ -1,0 +1,111 @@
+"""An export back into a store. What is there already stays, so an import that broke off can be repeated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from cuarl.errors import StoreError
+from cuarl.store import tables as t
+from cuarl.store import transaction
+from cuarl.store import writes as w
+from cuarl.store.blobs import Blobs
+from cuarl.store.export import FORMAT, EvaluationLine, Exported, read_lines
+from cuarl.store.records import EvaluationRecord, EventRecord, MetricPoint, PolicyRecord, RunRecord, StatusChange
+from cuarl.store.store import Store
+from cuarl.tasks.task import Task
+from cuarl.trajectory import SCHEMA_VERSION, Trajectory
+from cuarl.types import Record
+
+_CHUNK = 64
+_KINDS: dict[str, type[Record]] = {
+    "history": StatusChange, "runs": RunRecord, "policies": PolicyRecord, "tasks": Task, "episodes": Trajectory,
+    "evaluations": EvaluationLine, "metrics": MetricPoint, "events": EventRecord,
+}  # fmt: skip
+"""What the files hold, in an order that satisfies foreign keys."""
+
+
+def import_store(store: Store, folder: Path, *, at: float) -> Exported:
+    """Add what an export holds, as of Unix time ``at``.
+
+    Raises StoreError, before anything is written, if the folder is no export of a known format.
+    """
+    check_export(folder)
+    # restored statuses may come from a machine whose clock is ahead, and must not look newer than the rows
+    newest = max((change.at for change in read_lines(folder / "history.jsonl", StatusChange)), default=at)
+    source = Blobs(str(folder / "blobs"))
+    copied = source.copy_all(store.blobs, source.digests())
+    counts = {name: _import(store, folder / f"{name}.jsonl", name, max(at, newest)) for name in _KINDS}
+    return Exported(folder, counts, copied)
+
+
+def check_export(folder: Path) -> None:
+    """Raise StoreError unless the folder is an export that this version can read, every line of it."""
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        version = (int(manifest["format"]), int(manifest["trajectory_schema"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        raise StoreError("this is not an export of a store", where=str(folder), hint="cuarl db export FOLDER") from None
+    if version > (FORMAT, SCHEMA_VERSION):
+        raise StoreError(
+            f"the export has format {version[0]}.{version[1]}, newer than this program's {FORMAT}.{SCHEMA_VERSION}",
+            where=str(folder), hint="pip install --upgrade cuarl",
+        )  # fmt: skip
+    for name, kind in _KINDS.items():
+        for _ in read_lines(folder / f"{name}.jsonl", kind):
+            pass
+
+
+def _import(store: Store, path: Path, name: str, at: float) -> int:
+    records = read_lines(path, _KINDS[name])
+    count = 0
+    while chunk := list(islice(records, _CHUNK)):
+        key, column = _KEYS.get(name, (None, None))
+        if key is not None:
+            known = transaction.read(store.engine, _known(column, [getattr(r, key) for r in chunk]))
+            chunk = [r for r in chunk if getattr(r, key) not in known]
+        store.write(_WRITES[name](chunk, at))
+        count += len(chunk)
+    return count
+
+
+def _known(column: Any, ids: Sequence[str]) -> Callable[[Session], set[str]]:
+    query = select(column).where(column.in_(ids))
+    if column is t.EpisodeRow.id:
+        query = query.where(t.EpisodeRow.status != "started")
+    return lambda session: set(session.scalars(query))
+
+
+_KEYS: dict[str, tuple[str, Any]] = {
+    "runs": ("id", t.RunRow.id),
+    "episodes": ("episode_id", t.EpisodeRow.id),
+    "evaluations": ("id", t.EvaluationRow.id),
+}
+"""By what is known whether a record is there already; the other writes are the same twice as once."""
+
+
+def _evaluation(line: EvaluationLine, at: float) -> w.Write:
+    record = EvaluationRecord.model_validate(line.model_dump(exclude={"episode_ids"}))
+    return w.SaveEvaluation(evaluation=record, episode_ids=line.episode_ids, at=at)
+
+
+def _metrics(points: Sequence[MetricPoint]) -> list[w.Write]:
+    return [w.LogMetrics(run_id=p.run_id, step=p.step, values={p.name: p.value}, at=p.at) for p in points]
+
+
+_WRITES: dict[str, Callable[[Sequence[Any], float], Sequence[w.Write]]] = {
+    "history": lambda records, at: [w.RestoreHistory(changes=tuple(records))],
+    "runs": lambda records, at: [w.SaveRun(run=r, at=at) for r in records],
+    "policies": lambda records, at: [w.SavePolicy(policy=r) for r in records],
+    "tasks": lambda records, at: [w.SaveTasks(tasks=tuple(records), at=at)],
+    "episodes": lambda records, at: [w.SaveTrajectory(trajectory=r, at=at) for r in records],
+    "evaluations": lambda records, at: [_evaluation(r, at) for r in records],
+    "metrics": lambda records, at: _metrics(records),
+    "events": lambda records, at: [w.LogEvent(event=r) for r in records],
+}

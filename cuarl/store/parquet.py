@@ -1,0 +1,66 @@
+"""One turn a row, for data frames. Needs pyarrow."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from cuarl.store.codec import dump_line
+from cuarl.trajectory import Trajectory, Turn
+
+_BATCH = 256
+
+
+def write_turns(path: Path, trajectories: Iterable[Trajectory]) -> int:
+    """Write the turns of episodes; gives the number of rows.
+
+    ``image`` is the screenshot's path beside the file. Actions and parse errors are JSON text, since their fields
+    differ from kind to kind; ids and logprobs are lists.
+    """
+    arrow: Any = importlib.import_module("pyarrow")
+    parquet: Any = importlib.import_module("pyarrow.parquet")
+    schema = _schema(arrow)
+    rows = (_row(trajectory, turn) for trajectory in trajectories for turn in trajectory.turns)
+    count = 0
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        while batch := list(islice(rows, _BATCH)):
+            writer.write_table(arrow.Table.from_pylist(batch, schema=schema))
+            count += len(batch)
+    return count
+
+
+def _schema(arrow: Any) -> Any:
+    text, whole, real, flag = arrow.string(), arrow.int64(), arrow.float64(), arrow.bool_()
+    kinds = {
+        "episode_id": text, "run_id": text, "group_id": text, "attempt": whole, "step": whole, "purpose": text,
+        "task_id": text, "goal": text, "category": text, "difficulty": text, "agent": text, "policy": text,
+        "policy_version": whole, "stop": text, "success": flag, "episode_reward": real, "turn": whole, "image": text,
+        "width": whole, "height": whole, "action": text, "parse_error": text, "rejected": text, "turn_reward": real,
+        "text": text, "prompt_ids": arrow.list_(arrow.int32()), "token_ids": arrow.list_(arrow.int32()),
+        "logprobs": arrow.list_(real), "window": arrow.list_(text),
+    }  # fmt: skip
+    return arrow.schema(list(kinds.items()))
+
+
+def _row(e: Trajectory, t: Turn) -> dict[str, Any]:
+    sampled = t.sampled
+    return {
+        "episode_id": e.episode_id, "run_id": e.run_id, "group_id": e.group_id, "attempt": e.attempt, "step": e.step,
+        "purpose": e.purpose, "task_id": e.task_id, "goal": e.goal, "category": e.category,
+        "difficulty": e.difficulty, "agent": e.agent, "policy": e.policy, "policy_version": e.policy_version,
+        "stop": e.stop.value, "success": e.success, "episode_reward": e.reward, "turn": t.index,
+        "image": _image(t.screenshot.digest), "width": t.screenshot.width, "height": t.screenshot.height,
+        "action": dump_line(t.action.model_dump()) if t.action else None,
+        "parse_error": dump_line(t.parse_error.model_dump()) if t.parse_error else None, "rejected": t.rejected,
+        "turn_reward": t.reward, "text": sampled and sampled.text,
+        "prompt_ids": sampled and list(sampled.prompt_ids), "token_ids": sampled and list(sampled.token_ids),
+        "logprobs": sampled and sampled.logprobs and list(sampled.logprobs),
+        "window": sampled and [_image(image.digest) for image in sampled.images],
+    }  # fmt: skip
+
+
+def _image(digest: str) -> str:
+    return f"blobs/{digest[:2]}/{digest[2:]}.png"

@@ -1,0 +1,70 @@
+import json
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cuarl.store import codec
+
+TEXT = st.text(st.characters(codec=None) | st.sampled_from("\x00\ud800\udfff\ue0ff0f"))
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner),
+    max_leaves=10,
+)
+
+
+@given(TEXT)
+def test_text_comes_back_and_is_storable_on_postgresql(text):
+    stored = codec.encode_text(text)
+    assert codec.decode_text(stored) == text
+    assert "\x00" not in stored
+    stored.encode("utf-8")
+
+
+def test_text_is_kept_as_it_is_when_no_database_minds_it():
+    assert codec.encode_text("Öffne “Wi-Fi” 🙂") == "Öffne “Wi-Fi” 🙂"
+
+
+@settings(max_examples=60, deadline=None)
+@given(VALUES)
+def test_json_comes_back_and_has_no_value_that_jsonb_changes(value):
+    stored = codec.encode_json(value)
+    text = json.dumps(stored, allow_nan=False)
+    assert "\\u0000" not in text
+    back = codec.decode_json(json.loads(text))
+    assert back == value
+    assert repr(back) == repr(value)
+
+
+@pytest.mark.parametrize("value", [{1: 2}, {"a": object()}, [b"x"]], ids=["key", "object", "bytes"])
+def test_json_refuses_what_it_would_change(value):
+    with pytest.raises(TypeError, match="JSON has"):
+        codec.encode_json(value)
+
+
+@given(st.lists(st.integers(-(2**31), 2**31 - 1)))
+def test_ids_come_back(ids):
+    assert codec.unpack_ids(codec.pack_ids(ids)) == tuple(ids)
+
+
+def test_ids_of_image_placeholders_take_next_to_no_room():
+    assert len(codec.pack_ids([151655] * 10_000)) < 300
+
+
+def test_ids_beyond_32_bits_are_refused():
+    with pytest.raises(OverflowError):
+        codec.pack_ids([2**31])
+
+
+@given(st.lists(st.floats()))
+def test_floats_come_back_bit_for_bit(values):
+    back = codec.unpack_floats(codec.pack_floats(values))
+    assert [v.hex() for v in back] == [v.hex() for v in values]
+
+
+def test_lines_keep_infinities_and_are_ascii():
+    line = codec.dump_line({"ä": [math.inf, "\ud800"]})
+    assert line.isascii()
+    assert json.loads(line) == {"ä": [math.inf, "\ud800"]}
