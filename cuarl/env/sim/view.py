@@ -114,7 +114,7 @@ def _page(c: Composer, page: str, bottom: float) -> None:
     foot_height = sum(height_of(widget, c.style, WIDTH) for widget in screen.bottom)
     foot = stack(screen.bottom, c.style, 0, bottom - foot_height, WIDTH)
     ground = "page" if screen.background == "page" else ""
-    body = stack(screen.body, c.style, 0, y, WIDTH)
+    body = stack(_content(screen), c.style, 0, y, WIDTH)
     c.scroller(f"page:{page}", body, y, bottom - foot_height, ground, end=screen.footing)
     c.add([*fixed, *top, *foot], ground)
     if screen.fab:
@@ -127,7 +127,12 @@ def body_spots(world: World) -> list[Spot]:
     screen = build(world, world.ui.page)
     y = STATUS_HEIGHT + (APP_BAR if screen.bar else 0)
     y += total_height(stack(screen.top, world.style, 0, y, WIDTH), y)
-    return stack(screen.body, world.style, 0, y, WIDTH)
+    return stack(_content(screen), world.style, 0, y, WIDTH)
+
+
+def _content(screen: Screen) -> tuple[w.Widget, ...]:
+    """What scrolls; its end can be scrolled clear of the floating button."""
+    return (*screen.body, w.Space(FAB + 14)) if screen.fab else screen.body
 
 
 def app_bar(screen: Screen, back: bool, style: Style) -> list[Spot]:
