@@ -4,66 +4,55 @@ The flags, their help and their panels are made from ``config.schema``, so there
 an ``Experiment`` as its first parameter::
 
     @app.command()
-    @experiment_options(TaskFields, ModelFields)
-    def train(experiment: Experiment, resume: bool = False) -> None: ...
+    @experiment_options(TaskFields, ModelFields, resumable=True)
+    def train(experiment: Experiment, processes: int = 1) -> None: ...
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 from pydantic.fields import FieldInfo
 
+from cuarl.cli.experiment import Experiment, run_to_resume
 from cuarl.cli.output import print_text
 from cuarl.config.kinds import kind_of
-from cuarl.config.load import Resolved, flag_of, presets, resolve
-from cuarl.config.schema import ExperimentConfig, Fields
+from cuarl.config.load import flag_of, presets, resolve
+from cuarl.config.schema import Fields
 from cuarl.config.show import as_json, as_yaml
 
 CONFIG_PANEL = "Configuration"
+RUN_PANEL = "Run"
+
+Command = Callable[..., None]
 
 
-@dataclass(frozen=True, slots=True)
-class Experiment:
-    """The experiment that a command line asks for."""
-
-    resolved: Resolved
-    dry_run: bool = False
-    """Check everything and print the plan, but start nothing and write nothing."""
-    json: bool = False
-    """Standard output is for JSON only."""
-
-    @property
-    def config(self) -> ExperimentConfig:
-        """The resolved fields."""
-        return self.resolved.config
-
-
-def experiment_options(*panels: type[Fields]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def experiment_options(*panels: type[Fields], resumable: bool = False) -> Callable[[Command], Command]:
     """Decorate a command so that it takes the flags of these panels and is called with the ``Experiment``.
 
+    ``resumable`` adds ``--name``, ``--overwrite`` and ``--resume``, whose run's configuration is the first file.
     ``--print-config`` is dealt with here: it prints the resolved configuration and ends the command.
     """
-    names = [name for panel in panels for name in panel.model_fields]
+    fields = [_flag(name, panel) for panel in panels for name in panel.model_fields]
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+    def decorate(command: Command) -> Command:
         first, *own = inspect.signature(command).parameters.values()
         hints = get_type_hints(command, include_extras=True)
+        shared = [*_run_options(resumable), *_config_options()]
 
         def wrapper(**options: Any) -> None:
-            flags = {name: options.pop(name) for name in names}
-            experiment = _experiment({name: value for name, value in flags.items() if value is not None}, options)
+            flags = {field.name: options.pop(field.name) for field in fields}
+            given = {name: value for name, value in flags.items() if value is not None}
+            experiment = _experiment(given, {one.name: options.pop(one.name) for one in shared})
             command(**{first.name: experiment}, **options)
 
-        fields = [_flag(name, panel) for panel in panels for name in panel.model_fields]
         mine = [parameter.replace(annotation=hints[parameter.name]) for parameter in own]
-        parameters = [*mine, *_common(), *fields]
-        keyword = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+        keyword = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in [*mine, *shared, *fields]]
+        # Typer reads a command's options off its signature
         wrapper.__name__, wrapper.__doc__ = command.__name__, command.__doc__
         wrapper.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
         wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in keyword}
@@ -72,31 +61,55 @@ def experiment_options(*panels: type[Fields]) -> Callable[[Callable[..., None]],
     return decorate
 
 
-def _experiment(flags: Mapping[str, Any], options: dict[str, Any]) -> Experiment:
-    files, preset, sets = options.pop("config") or [], options.pop("preset"), options.pop("set") or []
-    wants_json, dry_run, print_config = options.pop("json"), options.pop("dry_run"), options.pop("print_config")
-    resolved = resolve(files=files, preset=preset, flags=flags, sets=sets)
-    if print_config:
-        print_text((as_json(resolved.config) if wants_json else as_yaml(resolved)).rstrip("\n"))
+def _experiment(flags: Mapping[str, Any], shared: Mapping[str, Any]) -> Experiment:
+    files = list(shared["config"] or [])
+    where = {name: shared.get(name) for name in ("db", "runs_dir", "name")}
+    overwrite, resume = bool(shared.get("overwrite")), None
+    if shared.get("resume"):
+        resume = run_to_resume(
+            shared["resume"], name=where["name"], overwrite=overwrite, runs_dir=where["runs_dir"]
+        )  # fmt: skip
+        files.insert(0, resume / "config.json")
+    resolved = resolve(files=files, preset=shared["preset"], flags=flags, sets=shared["set"] or [])
+    if shared["print_config"]:
+        print_text((as_json(resolved.config) if shared["json"] else as_yaml(resolved)).rstrip("\n"))
         raise typer.Exit
-    return Experiment(resolved, dry_run=dry_run, json=wants_json)
+    return Experiment(
+        resolved=resolved, dry_run=shared["dry_run"], json=shared["json"], overwrite=overwrite, resume=resume, **where
+    )  # fmt: skip
 
 
-def _common() -> list[inspect.Parameter]:
-    def option(name: str, annotation: Any, *declarations: str, help: str, default: Any = None) -> inspect.Parameter:
-        info = typer.Option(*declarations, help=help, rich_help_panel=CONFIG_PANEL, show_default=False)
-        return _parameter(name, Annotated[annotation, info], default)
-
+def _config_options() -> list[inspect.Parameter]:
+    names = ", ".join(presets())
     return [
-        option("config", list[Path] | None, "--config", "-c", help="YAML, JSON or TOML file; later ones win."),
-        option("preset", str | None, "--preset", help=f"Start from a preset: {', '.join(presets())}."),
-        option("set", list[str] | None, "--set", "-s", help="Any field as key=value; wins over all else."),
-        option(
-            "print_config", bool, "--print-config", help="Print each value and its source, and stop.", default=False
-        ),
-        option("dry_run", bool, "--dry-run", help="Check everything, print the plan, and stop.", default=False),
-        option("json", bool, "--json", help="Print JSON on standard output.", default=False),
+        _shared("config", list[Path] | None, "-c", help="YAML, JSON or TOML file; repeatable, later ones win."),
+        _shared("preset", str | None, help=f"Start from a preset: {names}."),
+        _shared("set", list[str] | None, "-s", help="Any field as key=value; repeatable, wins over all else."),
+        _shared("print_config", bool, help="Print each value and its source, and stop."),
+        _shared("dry_run", bool, help="Check everything, print the plan, and stop."),
+        _shared("json", bool, help="Print JSON on standard output."),
     ]
+
+
+def _run_options(resumable: bool) -> list[inspect.Parameter]:
+    def option(name: str, annotation: Any, help: str) -> inspect.Parameter:
+        return _shared(name, annotation, help=help, panel=RUN_PANEL)
+
+    named = [
+        option("name", str | None, "Name of the run; else one is made up."),
+        option("overwrite", bool, "Delete the run of that name first."),
+        option("resume", str | None, "Go on with a run: its name, unique beginning or path, or latest."),
+    ]
+    return [
+        *(named if resumable else []),
+        option("runs_dir", Path | None, "Folder of the runs (CUARL_RUNS_DIR; else runs)."),
+        option("db", str | None, "Database URL (DATABASE_URL or POSTGRES_*; else a file in the folder of the runs)."),
+    ]
+
+
+def _shared(name: str, annotation: Any, *short: str, help: str, panel: str = CONFIG_PANEL) -> inspect.Parameter:
+    info = typer.Option(flag_of(name), *short, help=help, rich_help_panel=panel, show_default=False)
+    return _parameter(name, Annotated[annotation, info], False if annotation is bool else None)
 
 
 def _flag(name: str, panel: type[Fields]) -> inspect.Parameter:
@@ -109,17 +122,15 @@ def _flag(name: str, panel: type[Fields]) -> inspect.Parameter:
         f"{flag}/--no-{flag.removeprefix('--')}" if kind.base is bool else flag,
         help=_help(field), rich_help_panel=panel.panel, show_default=False,
     )  # fmt: skip
+    # unset until given: the default is the schema's, below files and preset
     return _parameter(name, Annotated[annotation | None, info], None)
 
 
 def _help(field: FieldInfo) -> str:
     text = " ".join((field.description or "").split())
-    unset = field.default is None or field.default == ()
-    return (
-        text
-        if unset
-        else f"{text} (default: {str(field.default).lower() if isinstance(field.default, bool) else field.default})"
-    )
+    if field.default is None or field.default == ():
+        return text
+    return f"{text} (default: {str(field.default).lower() if isinstance(field.default, bool) else field.default})"
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:

@@ -1,13 +1,17 @@
 import json
+from pathlib import Path
 from typing import Annotated
 
 import pytest
 import typer
 
 from cuarl.cli.app import run
-from cuarl.cli.options import Experiment, experiment_options
+from cuarl.cli.experiment import Experiment
+from cuarl.cli.options import experiment_options
 from cuarl.config.load import FIELDS, flag_of, resolve
 from cuarl.config.schema import PANELS, EnvFields, TaskFields
+from cuarl.run import facts
+from cuarl.run.manifest import Code, Machine
 
 
 @pytest.fixture
@@ -110,3 +114,50 @@ def test_nothing_of_an_experiment_is_read_from_the_environment(seen, monkeypatch
     monkeypatch.setenv("SEED", "9")
     run(["train"])
     assert seen[0][0].config.seed == 0
+
+
+@pytest.fixture
+def runs(add_command, tmp_path, monkeypatch):
+    """A command that opens its run, and what it opened."""
+    monkeypatch.setattr(facts, "code", lambda: Code(version="1"))
+    monkeypatch.setattr(facts, "machine", lambda: Machine(python="3", platform="x", cpus=1))
+    opened = []
+
+    @experiment_options(*PANELS, resumable=True)
+    def train(experiment: Experiment) -> None:
+        """Train."""
+        with experiment.open_run("train") as run:
+            opened.append((run, experiment))
+
+    add_command("train", train)
+    return opened
+
+
+def test_a_run_is_made_where_it_is_asked_for(runs, tmp_path):
+    assert run(["train", "--runs-dir", "out", "--name", "alpha", "--db", "sqlite:///x.db", "--seed", "3"]) == 0
+    [(made, experiment)] = runs
+    assert (made.path, made.manifest.seed) == (Path("out/alpha"), 3)
+    assert experiment.settings().db_url == "sqlite:///x.db"
+
+
+def test_a_run_is_resumed_with_its_own_configuration(runs, capsys):
+    run(["train", "--name", "alpha", "--seed", "3"])
+    assert run(["train", "--resume", "al", "--max-steps", "99"]) == 0
+    again, experiment = runs[1]
+    assert (experiment.config.seed, experiment.config.max_steps, len(again.manifest.attempts)) == (3, 99, 2)
+    assert run(["train", "--resume", "latest", "--seed", "4"]) == 2
+    assert "seed: 3 in the run, 4 now" in capsys.readouterr().err
+
+
+def test_a_taken_name_offers_the_ways_on(runs, capsys):
+    run(["train", "--name", "alpha"])
+    assert run(["train", "--name", "alpha"]) == 2
+    assert "--resume alpha" in capsys.readouterr().err
+    assert run(["train", "--name", "alpha", "--overwrite"]) == 0
+
+
+@pytest.mark.parametrize("other", [["--name", "b"], ["--overwrite"]])
+def test_resuming_contradicts_a_new_run(runs, capsys, other):
+    run(["train", "--name", "alpha"])
+    assert run(["train", "--resume", "alpha", *other]) == 2
+    assert "contradict" in capsys.readouterr().err

@@ -1,0 +1,68 @@
+"""The experiment that a command line asks for, and the run directory it is done in."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from cuarl.cli.state import load_settings
+from cuarl.config.load import Resolved
+from cuarl.config.schema import ExperimentConfig
+from cuarl.errors import ConfigError
+
+if TYPE_CHECKING:
+    from cuarl.run import Run
+    from cuarl.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """Everything that the options of an experiment say."""
+
+    resolved: Resolved
+    dry_run: bool = False
+    """Check everything and print the plan, but start nothing and write nothing."""
+    json: bool = False
+    """Standard output is for JSON only."""
+    db: str | None = None
+    runs_dir: Path | None = None
+    name: str | None = None
+    overwrite: bool = False
+    resume: Path | None = None
+    """Directory of the run to go on with."""
+
+    @property
+    def config(self) -> ExperimentConfig:
+        """The resolved fields."""
+        return self.resolved.config
+
+    def settings(self) -> Settings:
+        """Machine facts and secrets, with ``--db`` and ``--runs-dir`` on top."""
+        return load_settings(database_url=self.db, runs_dir=self.runs_dir)
+
+    def open_run(self, kind: Literal["train", "rollout", "eval"]) -> Run:
+        """Make the run directory, or reopen the one to go on with; enter it (``with``) to lock and log.
+
+        Raises RunExists for a name that is taken and ResumeMismatch for options that differ from the run's.
+        """
+        from cuarl.run import Run
+
+        command = ("cuarl", *sys.argv[1:])
+        if self.resume is not None:
+            return Run.reopen(self.resume, self.resolved, command=command)
+        return Run.create(
+            self.settings().runs_dir, self.resolved, kind=kind, name=self.name, overwrite=self.overwrite,
+            command=command,
+        )  # fmt: skip
+
+
+def run_to_resume(reference: str, *, name: str | None, overwrite: bool, runs_dir: Path | None) -> Path:
+    """The directory that ``--resume`` means. Raises ConfigError if ``--name`` or ``--overwrite`` contradict it."""
+    from cuarl.run import find_run
+
+    if name or overwrite:
+        other = "--name" if name else "--overwrite"
+        raise ConfigError(f"--resume and {other} contradict each other", hint="leave one of them out")
+    return find_run(load_settings(runs_dir=runs_dir).runs_dir, reference)
