@@ -95,6 +95,8 @@ def changed_paths(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[
 
 def changes(before: Any, after: Any, path: str = "") -> Iterator[Change]:
     """Differences between two states, lists item by item."""
+    if before == after:  # most of a state: compared at once, which takes a true for a one, as no device mixes them up
+        return
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in {**before, **after}:
             yield from changes(before.get(key, MISSING), after.get(key, MISSING), _join(path, key))

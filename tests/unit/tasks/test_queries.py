@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
 import pytest
 
+from cuarl.env.sim.env import SimEnv
 from cuarl.tasks.check import evaluate
 from cuarl.tasks.queries import QUERIES, resolve
-from cuarl.tasks.task import Check, Task
+from cuarl.tasks.task import Check, Task, TaskInstance
 
 RECIPE = {
     "current_app", "current_activity", "wifi_enabled", "airplane_mode", "auto_time_enabled", "battery_saver_enabled",
@@ -101,3 +103,30 @@ def test_checks_that_are_written_out_win_over_the_query() -> None:
         resolve(Task(id="t", description="d", checks=own, validation_query="wifi_enabled", expected_result=True)) == own
     )
     assert resolve(Task(id="t", description="d")) == ()
+
+
+SAMPLES: dict[str, Any] = {
+    "brightness_level": 255, "screen_timeout": 60000, "media_volume": 0, "system_language": "en", "current_app": "com.x",
+    "current_activity": "wifi", "notification_count": 0, "app_installed": {"package": "com.instagram.android", "installed": False},
+    "app_permission": {"package": "com.android.chrome", "permission": "location", "granted": True},
+    "file_exists": {"path": "Download/abc", "exists": True}, "result_message_contains": "x", "finish_message_contains": "x",
+    "finish_message_contains_size": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("query", sorted(QUERIES))
+def test_every_validator_reads_the_simulated_phone(query: str, phone: dict[str, Any]) -> None:
+    found = evaluate(check_of(query, SAMPLES.get(query, True)), phone, "an answer")
+    assert isinstance(found.passed, bool)
+
+
+@pytest.fixture(scope="module")
+def phone() -> dict[str, Any]:
+    """State of a fresh simulated phone."""
+
+    async def state() -> dict[str, Any]:
+        env = SimEnv()
+        await env.reset(TaskInstance(task_id="t", goal="g"), 0)
+        return dict(await env.state())
+
+    return asyncio.run(state())
