@@ -11,15 +11,15 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from cuarl.cli.output import note, print_json, print_table, print_text
+from cuarl.cli.output import note, print_json, print_text
 from cuarl.cli.state import load_settings
+from cuarl.cli.task_views import count_of, in_full, print_report, show_selection
 from cuarl.errors import BarMissed, TaskError
-from cuarl.tasks.check import describe
 from cuarl.tasks.files import Located, merge
 from cuarl.tasks.library import Library
 from cuarl.tasks.review import Finding, Judged, review
 from cuarl.tasks.select import Condition, Filters
-from cuarl.tasks.source import Selection, load, locate
+from cuarl.tasks.source import load, locate
 from cuarl.tasks.suites import Role, shipped_folder
 from cuarl.tasks.task import CATEGORIES, DIFFICULTIES, Task
 
@@ -90,7 +90,7 @@ def list_tasks(
     selection = load(
         selectors or (), filters, stdin=sys.stdin, role=None, folders=_folders(tasks_dir), allow_empty=True
     )
-    _show(selection, ids=ids, long=long, as_json=as_json)
+    show_selection(selection, ids=ids, long=long, as_json=as_json)
 
 
 @app.command(
@@ -116,7 +116,7 @@ def filter_tasks(
     selection = load(selectors or (), filters, stdin=sys.stdin, role=_role(role), folders=_folders(tasks_dir))
     for text in selection.notes:
         note(text)
-    _show(selection, ids=ids, long=long, as_json=as_json)
+    show_selection(selection, ids=ids, long=long, as_json=as_json)
 
 
 @app.command(
@@ -141,7 +141,7 @@ def show(
             ]
         )
     else:
-        print_text("\n\n".join(_in_full(task, seed) for task in found))
+        print_text("\n\n".join(in_full(task, seed) for task in found))
 
 
 @app.command(
@@ -157,7 +157,7 @@ def validate(
         int, typer.Option(min=0, help="Also prove each task on the simulator at this many seeds.")
     ] = 0,
     profile: Annotated[str, typer.Option(help="Screen of the simulator.")] = "small",
-    jobs: Annotated[int, typer.Option(min=1, help="Processes for the proofs.")] = os.cpu_count() or 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes for the proofs.")] = os.cpucount_of() or 1,
     tasks_dir: TasksDir = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
@@ -178,13 +178,13 @@ def validate(
             {"tasks": len(chosen), "seeds": seeds, "findings": [f._asdict() for f in findings], "proofs": proofs}
         )
     else:
-        _print_report(findings, [proof for proof in proofs if proof["failed"]])
+        print_report(findings, [proof for proof in proofs if proof["failed"]])
     if errors:
-        raise TaskError(f"{_count(len(errors), 'error')} in {_count(len(chosen), 'task')}", hint="docs/tasks.md")
+        raise TaskError(f"{count_of(len(errors), 'error')} in {count_of(len(chosen), 'task')}", hint="docs/tasks.md")
     if failed:
-        raise BarMissed(f"not proven: {failed} of {seeds * len(chosen)} instances of {_count(len(chosen), 'task')}")
-    proven = f", each proven at {_count(seeds, 'seed')}" if seeds else ""
-    note(f"{_count(len(chosen), 'task')} without errors{proven}")
+        raise BarMissed(f"not proven: {failed} of {seeds * len(chosen)} instances of {count_of(len(chosen), 'task')}")
+    proven = f", each proven at {count_of(seeds, 'seed')}" if seeds else ""
+    note(f"{count_of(len(chosen), 'task')} without errors{proven}")
 
 
 @app.command(epilog="\b\nExamples:\n  cuarl tasks schema > task-file.schema.json\n  cuarl tasks schema --suite")
@@ -220,50 +220,6 @@ def _role(name: Literal["train", "eval", "any"]) -> Role | None:
     return None if name == "any" else name
 
 
-def _show(selection: Selection, *, ids: bool, long: bool, as_json: bool) -> None:
-    if as_json:
-        print_json([task.model_dump(mode="json") for task in selection.tasks])
-    elif ids:
-        for task in selection.tasks:
-            print_text(task.id)
-    else:
-        columns = ["id", "suite", "category", "difficulty", "steps", *(["env", "tags", "goal"] if long else [])]
-        print_table(columns, [_row(task, long) for task in selection.tasks], numeric={"steps"})
-        note(_summary(selection))
-
-
-def _row(task: Task, long: bool) -> list[object]:
-    row: list[object] = [task.id, task.suite or None, task.category, task.difficulty, task.max_steps]
-    return [*row, task.env, " ".join(task.tags) or None, task.description] if long else row
-
-
-def _summary(selection: Selection) -> str:
-    if not selection.tasks:
-        emptied = next((count.filter for count in selection.counts if not count.left), None)
-        return f'no task: "{emptied}" leaves none' if emptied else "no task"
-    categories = Counter(task.category for task in selection.tasks)
-    difficulties = Counter(task.difficulty for task in selection.tasks)
-    parts = [f"{name} {categories[name]}" for name in CATEGORIES if categories[name]]
-    parts += [f"{name} {difficulties[name]}" for name in DIFFICULTIES if difficulties[name]]
-    return f"{_count(len(selection.tasks), 'task')}: {', '.join(parts)}; cuarl tasks show ID tells more"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _in_full(task: Task, seed: int) -> str:
-    instance = task.instantiate(seed)
-    kind = f"{task.suite or 'no suite'}, {task.category}, {task.difficulty}, {task.env}, at most {task.max_steps} steps"
-    rows = [("goal", task.description), ("kind", kind), ("tags", " ".join(task.tags))]
-    rows += [(f"{{{name}}}", ", ".join(map(str, values))) for name, values in task.params.items()]
-    rows += [("starts", f"{path} = {value!r}") for path, value in task.preset.items()]
-    rows += [("check", describe(check)) for check in task.checks] or [("check", "none: it can't be scored")]
-    rows += [("may change", glob) for glob in task.allow]
-    rows += [(f"at seed {seed}", instance.goal)] if task.params else []
-    return "\n".join([task.id, *(f"  {name:<12}{text}" for name, text in rows if text)])
-
-
 def _findings(located: Sequence[Located], library: Library) -> list[Finding]:
     """Findings on the chosen tasks; leaks are looked for in all suites."""
     chosen = {one.task.id for one in located}
@@ -286,12 +242,3 @@ def _proofs(chosen: Sequence[Task], seeds: int, profile: str, jobs: int) -> list
             ],
         })  # fmt: skip
     return rows
-
-
-def _print_report(findings: Sequence[Finding], unproven: Sequence[dict[str, Any]]) -> None:
-    if findings:
-        print_table(("level", "id", "at", "finding"), [(f.level, f.task_id, f.where, f.text) for f in findings])
-    if unproven:
-        rows = [(proof["task_id"], ",".join(map(str, found["seeds"])), found["problem"])
-                for proof in unproven for found in proof["problems"]]  # fmt: skip
-        print_table(("id", "seeds", "not proven because"), rows)

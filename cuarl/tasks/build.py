@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from cuarl.tasks.check import check_problem
+from cuarl.tasks.operators import check_problem
 from cuarl.tasks.queries import resolve
 from cuarl.tasks.raw import Path, Problem, RawTask
 from cuarl.tasks.suggest import did_you_mean

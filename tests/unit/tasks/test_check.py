@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from cuarl.errors import RewardError
-from cuarl.tasks.check import check_problem, evaluate, unasked_changes, verdict
+from cuarl.tasks.check import evaluate, verdict
+from cuarl.tasks.operators import check_problem
+from cuarl.tasks.side_effects import unasked_changes
 from cuarl.tasks.task import Check, TaskInstance
 
 STATE: dict[str, Any] = {
