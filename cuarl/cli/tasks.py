@@ -157,7 +157,7 @@ def validate(
         int, typer.Option(min=0, help="Also prove each task on the simulator at this many seeds.")
     ] = 0,
     profile: Annotated[str, typer.Option(help="Screen of the simulator.")] = "small",
-    jobs: Annotated[int, typer.Option(min=1, help="Processes for the proofs.")] = os.cpucount_of() or 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes for the proofs.")] = os.cpu_count() or 1,
     tasks_dir: TasksDir = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
