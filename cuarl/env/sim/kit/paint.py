@@ -372,7 +372,8 @@ def paint_day(c: Canvas, widget: w.Day) -> None:
         c.ring(c.width / 2, c.height / 2, 10, p.accent)
     c.text(c.width / 2, c.height / 2, widget.label, SMALL, p.on_accent if widget.selected else p.text, align="centre")
     if widget.marked:
-        c.circle(c.width / 2, c.height - 2.5, 1.8, p.on_accent if widget.selected else p.accent)
+        y = c.height / 2 + 6.8 if widget.selected else c.height - 2.5
+        c.circle(c.width / 2, y, 1.6, p.on_accent if widget.selected else p.accent)
 
 
 def paint_divider(c: Canvas, widget: w.Divider) -> None:
