@@ -1,0 +1,58 @@
+# Everything a contributor runs. `make` lists the targets.
+#
+# PYTHON   interpreter that makes the environment (3.11 or newer)
+# PIP_ARGS further arguments of pip, for example an index or a cache of one's own
+# ARGS     further arguments of pytest
+
+PYTHON ?= python3
+VENV ?= .venv
+PIP_ARGS ?=
+ARGS ?=
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+CODE := cuarl tests docs benchmarks
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all lint types format docs bench clean
+
+help: ## Show the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make .venv with cuarl, exactly as pinned, and its tools
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cuarl needs Python 3.11 or newer")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e ".[dev]"
+	touch $@
+
+demo: setup ## Train the shipped model on the simulated phone and see it improve
+	$(BIN)/cuarl train --tasks settings --difficulty easy
+
+test: setup ## Run the unit and integration tests
+	$(BIN)/python -m pytest -q tests/unit tests/integration -m "not gpu and not slow" $(ARGS)
+
+test-all: setup ## Run all tests, slow ones and those for a GPU included
+	$(BIN)/python -m pytest -q $(ARGS)
+
+lint: setup ## Check style, formatting and the direction of imports
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/lint-imports --no-logo
+
+types: setup ## Check types
+	$(BIN)/mypy cuarl
+
+format: setup ## Format the code and mend what can be mended
+	$(BIN)/ruff check --fix --quiet $(CODE)
+	$(BIN)/ruff format --quiet $(CODE)
+
+docs: setup ## Write the generated parts of the reference pages
+	$(BIN)/python docs/reference.py
+
+bench: setup ## Run the benchmarks
+	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+clean: ## Remove the environment, caches and builds; runs stay
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,114 @@
+"""Writes the generated parts of the reference pages; ``make docs`` runs it, and a test holds the pages to it.
+
+A generated part stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from cuarl.cli.app import Commands, app
+from cuarl.config.kinds import kind_of
+from cuarl.config.load import presets
+from cuarl.config.schema import PANELS
+from cuarl.monitor.metric_names import METRICS
+from cuarl.settings import SECRETS, Settings
+
+DOCS = Path(__file__).parent
+PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def pages() -> dict[Path, str]:
+    """Each page with its generated parts made anew."""
+    return {
+        path: PART.sub(lambda match: f"{match[1]}\n{PARTS[match[2]]()}\n{match[3]}", text)
+        for path in sorted(DOCS.glob("*.md"))
+        if "<!-- generated: " in (text := path.read_text(encoding="utf-8"))
+    }
+
+
+def commands() -> str:
+    """The help of every command, as it is printed into a pipe."""
+    root = typer.main.get_command(app)
+    context = _context("cuarl", root)
+    blocks = [_block(root, context)]
+    for name in Commands.entries:
+        _, command, _ = root.resolve_command(context, [name])
+        blocks += _blocks(name, command, context)
+    return "\n".join(blocks)
+
+
+def _blocks(name: str, command: Any, parent: Any) -> Iterator[str]:
+    context = _context(name, command, parent)
+    yield _block(command, context)
+    for child_name, child in getattr(command, "commands", {}).items():
+        yield from _blocks(child_name, child, context)
+
+
+def _context(name: str, command: Any, parent: Any = None) -> Any:
+    command.rich_markup_mode = None
+    return command.make_context(name, [], parent=parent, resilient_parsing=True, terminal_width=100)
+
+
+def _block(command: Any, context: Any) -> str:
+    return f"## `{context.command_path}`\n\n```text\n{command.get_help(context).rstrip()}\n```\n"
+
+
+def fields() -> str:
+    """Every experiment field, by panel."""
+    blocks = []
+    for panel in PANELS:
+        rows = ["| field | kind | default | meaning |", "| --- | --- | --- | --- |"]
+        for name, field in panel.model_fields.items():
+            kind = kind_of(field).name.replace(" | ", ", ")
+            default = (
+                "unset"
+                if field.default in (None, ())
+                else f"`{str(field.default).lower() if kind == 'true, false' else field.default}`"
+            )
+            rows.append(f"| `{name}` | {kind} | {default} | {_line(field.description)} |")
+        blocks.append("\n".join([f"### {panel.panel}", "", *rows, ""]))
+    return "\n".join(blocks)
+
+
+def variables() -> str:
+    """Every operational setting with its variable."""
+    rows = ["| variable | default | meaning |", "| --- | --- | --- |"]
+    for name, field in Settings.model_fields.items():
+        variable = str(field.validation_alias or f"CUARL_{name.upper()}")
+        also = f", `{variable}_FILE`" if variable in SECRETS else ""
+        default = "unset" if field.default is None else f"`{field.default}`"
+        rows.append(f"| `{variable}`{also} | {default} | {_line(field.description)} |")
+    return "\n".join([*rows, ""])
+
+
+def shipped() -> str:
+    """The presets."""
+    rows = ["| preset | for |", "| --- | --- |", *(f"| `{name}` | {text} |" for name, text in presets().items())]
+    return "\n".join([*rows, ""])
+
+
+def metrics() -> str:
+    """Every metric name."""
+    rows = ["| metric | meaning |", "| --- | --- |", *(f"| `{name}` | {text} |" for name, text in METRICS.items())]
+    return "\n".join([*rows, ""])
+
+
+def _line(text: str | None) -> str:
+    return " ".join((text or "").split()).replace("|", "\\|")
+
+
+PARTS: Mapping[str, Callable[[], str]] = {
+    "commands": commands, "fields": fields, "variables": variables, "presets": shipped, "metrics": metrics,
+}  # fmt: skip
+
+if __name__ == "__main__":
+    for page, text in pages().items():
+        page.write_text(text, encoding="utf-8")
+        sys.stderr.write(f"wrote {page}\n")

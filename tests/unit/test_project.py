@@ -1,0 +1,68 @@
+"""The repository's own files agree with the code and with each other."""
+
+import importlib.util
+import re
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+import cuarl
+from cuarl.settings import SECRETS, Settings
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def reference():
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "reference.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_generated_reference_is_fresh():
+    stale = [path.name for path, text in reference().pages().items() if text != path.read_text(encoding="utf-8")]
+    assert stale == [], "run `make docs`"
+
+
+def test_the_changelog_begins_with_this_version():
+    versions = re.findall(r"^## (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert versions[0] == cuarl.__version__ == metadata.version("cuarl")
+
+
+def test_the_example_of_dotenv_has_every_setting_and_nothing_else():
+    text = (ROOT / ".env.example").read_text()
+    listed = set(re.findall(r"^#? ?([A-Z_]+)=", text, re.MULTILINE))
+    known = {str(field.validation_alias or f"CUARL_{name.upper()}") for name, field in Settings.model_fields.items()}
+    assert listed == known
+    assert set(SECRETS) <= known
+
+
+def test_every_dependency_is_pinned_within_its_range():
+    pins = dict(
+        line.lower().replace("_", "-").split("==")
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if "==" in line
+    )
+    extras = PROJECT["project"]["optional-dependencies"].values()
+    for text in [*PROJECT["project"]["dependencies"], *(one for extra in extras for one in extra)]:
+        wanted = Requirement(text)
+        pin = pins.get(wanted.name.lower().replace("_", "-"))
+        assert pin is not None, f"{wanted.name} is not pinned"
+        assert wanted.specifier.contains(pin), f"{wanted.name} {pin} is not {wanted.specifier}"
+
+
+@pytest.mark.parametrize("page", ["README.md", *(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))])
+def test_links_between_pages_lead_somewhere(page):
+    targets = re.findall(r"\]\((?!https?://|#)([^)#]+)", (ROOT / page).read_text(encoding="utf-8"))
+    missing = [target for target in targets if not ((ROOT / page).parent / target).exists()]
+    assert missing == []
+
+
+def test_the_ci_calls_only_targets_of_the_makefile():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    called = re.search(r"^make (.+)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)[1].split()
+    assert set(called) <= targets and {"lint", "types", "test"} <= set(called)
