@@ -52,14 +52,14 @@ class Continuation:
 
 
 class RowCache:
-    """Keys and values of rows being sampled, in buffers that have room for ``extra`` more tokens each.
+    """Keys and values of rows being sampled, in buffers with room to grow.
 
     ``length`` is the number of tokens all rows have; ``advance`` adds those of the last pass.
     """
 
-    def __init__(self, prompts: PromptCache, prompt_of: torch.Tensor, extra: int) -> None:
+    def __init__(self, prompts: PromptCache, prompt_of: torch.Tensor) -> None:
         self.length = prompts.layers[0][0].shape[2]
-        self._layers = [(_grown(k[prompt_of], extra), _grown(v[prompt_of], extra)) for k, v in prompts.layers]
+        self._layers = [(_grown(k[prompt_of]), _grown(v[prompt_of])) for k, v in prompts.layers]
 
     def update(
         self, keys: torch.Tensor, values: torch.Tensor, layer: int, *args: Any, **kwargs: Any
@@ -67,6 +67,8 @@ class RowCache:
         """Write behind what is there, and return views of the whole."""
         k, v = self._layers[layer]
         end = self.length + keys.shape[2]
+        if end > k.shape[2]:
+            k, v = self._layers[layer] = _grown(k), _grown(v)
         k[:, :, self.length : end] = keys
         v[:, :, self.length : end] = values
         return k[:, :, :end], v[:, :, :end]
@@ -80,9 +82,13 @@ class RowCache:
         self._layers = [(k[rows], v[rows]) for k, v in self._layers]
 
 
-def _grown(tensor: torch.Tensor, extra: int) -> torch.Tensor:
+_ROOM = 32
+
+
+def _grown(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy with room for a quarter more tokens, so that long answers are copied only now and then."""
     rows, heads, length, size = tensor.shape
-    buffer = tensor.new_empty(rows, heads, length + extra, size)
+    buffer = tensor.new_empty(rows, heads, length + max(_ROOM, length // 4), size)
     buffer[:, :, :length] = tensor
     return buffer
 

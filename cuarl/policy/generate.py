@@ -61,7 +61,6 @@ class _Batch:
 
     def __init__(self, policy: PolicyModel, jobs: Sequence[Job]) -> None:
         self.policy, self.rows = policy, list(jobs)
-        self.extra = max(job.params.max_tokens for job in jobs)
 
     def run(self) -> None:
         policy = self.policy
@@ -97,7 +96,7 @@ class _Batch:
         mask = causal_mask(inputs.prompt_mask) if inputs.padded else None
         index = inputs.vision.index if inputs.vision else None
         hidden = policy.decoder.run(hidden, inputs.prompt_positions, mask, shared, image_index=index, deep=deep)
-        return hidden[:, -1][inputs.prompt_of], RowCache(shared, inputs.prompt_of, self.extra)
+        return hidden[:, -1][inputs.prompt_of], RowCache(shared, inputs.prompt_of)
 
     def _draw(self, logits: torch.Tensor) -> torch.Tensor:
         """Append a token to every unfinished row; (rows,) tokens to go on with."""

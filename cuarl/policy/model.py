@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from cuarl.errors import ConfigError
+from cuarl.errors import AgentError, ConfigError
 from cuarl.policy.decoder import Decoder
 from cuarl.policy.images import ImageProcessor
 from cuarl.policy.inputs import ModelInputs, Row, Side, collate_tokens
@@ -18,6 +18,7 @@ from cuarl.policy.render import Prompt, Renderer
 from cuarl.policy.sampler import Message, PromptTooLong
 from cuarl.policy.special import SpecialIds
 from cuarl.policy.vision import VisionTower
+from cuarl.trajectory import Sampled
 
 
 class PolicyModel:
@@ -93,6 +94,19 @@ class PolicyModel:
     def encode_answer(self, text: str) -> tuple[int, ...]:
         """Ids of an answer as if it had been sampled, end of turn included: how demonstrations are tokenised."""
         return self.renderer.encode_answer(text)
+
+    def written(self, messages: Sequence[Message], text: str) -> Sampled:
+        """A record of a given answer, tokenised as if it had been sampled; without logprobs, for it was not.
+
+        Raises ``AgentError`` if the prompt does not fit into the context.
+        """
+        prompt = self.render(messages, max_tokens=self.context - 1)
+        if isinstance(prompt, PromptTooLong):
+            raise AgentError(f"the prompt has {prompt.needed} tokens, but the context holds {prompt.limit + 1}")
+        return Sampled(
+            prompt_ids=prompt.ids, images=tuple(s.ref for s in prompt.screenshots), token_ids=self.encode_answer(text),
+            text=text, policy=self.name, policy_version=self.version,
+        )  # fmt: skip
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of sampled ids, without a closing end token."""

@@ -1,0 +1,67 @@
+import anyio
+import pytest
+
+from cuarl.errors import SamplerError
+from cuarl.policy.local import LocalSampler
+from cuarl.policy.model import PolicyModel
+from cuarl.policy.sampler import PromptTooLong, SampleRequest, SamplingParams
+from cuarl.trajectory import Sampled
+from tests.unit.policy.pictures import messages, screen
+
+PARAMS = SamplingParams(max_tokens=4)
+
+
+async def _episodes(sampler: LocalSampler, order: list[int]) -> dict[int, list[Sampled]]:
+    """Three episodes of two or three turns that start in the given order."""
+    taken: dict[int, list[Sampled]] = {}
+
+    async def episode(name: int) -> None:
+        with sampler.attend():
+            taken[name] = []
+            for turn in range(2 + name % 2):
+                shown = messages("go", screen(10 * turn + name))
+                sampled = await sampler.sample(SampleRequest(shown, PARAMS, seed=100 * name + turn))
+                assert isinstance(sampled, Sampled)
+                taken[name].append(sampled)
+
+    async with anyio.create_task_group() as tasks:
+        for name in order:
+            tasks.start_soon(episode, name)
+    return taken
+
+
+def test_concurrent_episodes_are_reproduced_bit_for_bit_in_any_order(qwen3: PolicyModel) -> None:
+    first = anyio.run(_episodes, LocalSampler(qwen3), [0, 1, 2])
+    qwen3.vision.cache.clear()
+    second = anyio.run(_episodes, LocalSampler(qwen3), [2, 0, 1])
+    assert first == second
+    assert [len(first[i]) for i in range(3)] == [2, 3, 2]
+
+
+def test_a_long_prompt_is_refused_before_any_forward_pass(qwen3: PolicyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(qwen3.decoder, "run", None)
+    request = SampleRequest(messages("go", screen(1)), PARAMS, seed=0, max_prompt_tokens=10)
+    reply = anyio.run(LocalSampler(qwen3).sample, request)
+    assert isinstance(reply, PromptTooLong) and (reply.limit, reply.needed > 10) == (10, True)
+
+
+def test_the_context_bounds_every_prompt(qwen3: PolicyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(qwen3.base.config.get_text_config(), "max_position_embeddings", 12)
+    reply = anyio.run(LocalSampler(qwen3).sample, SampleRequest(messages("go", screen(1)), PARAMS, seed=0))
+    assert isinstance(reply, PromptTooLong) and reply.limit == 11
+
+
+def test_a_failing_forward_pass_is_the_samplers_error(qwen3: PolicyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("out of memory\nand a long tail")
+
+    monkeypatch.setattr(qwen3.decoder, "run", fail)
+    with pytest.raises(SamplerError, match="out of memory") as caught:
+        anyio.run(LocalSampler(qwen3).sample, SampleRequest(messages("go"), PARAMS, seed=0))
+    assert "tail" not in caught.value.what
+
+
+def test_everything_a_local_sampler_gives_is_exact(qwen3: PolicyModel) -> None:
+    given = LocalSampler(qwen3).capabilities
+    assert given.token_ids and given.logprobs and given.images
+    assert given.name == qwen3.name
