@@ -2,6 +2,7 @@ import pytest
 
 from cuarl.env.sim.apps.phone import name_of, number_of, written
 from cuarl.env.sim.records import Call
+from cuarl.env.sim.route import leads_to
 from cuarl.env.sim.state import DeviceState
 from tests.unit.env.sim.apps.finger import back, crawl, device, find, tap, type_into
 
@@ -67,6 +68,11 @@ def test_calls_of_one_number_are_one_row_and_deleted_together():
     assert find(world, "555-0190").value == "Missed (3)"
     world = tap(world, "555-0190", "Delete from log", "Delete")
     assert world.state.phone.calls == (Call("555-0101"),)
+
+
+def test_the_way_to_a_new_callers_page_is_known():
+    world = tap(device("phone/keypad"), *"5550199", "Call", "End call")
+    assert leads_to(world, "phone/number:555-0199").label == "Recent"
 
 
 @pytest.mark.parametrize(
