@@ -1,0 +1,379 @@
+import json
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+import stamina
+
+from cuarl.errors import ConfigError, PrerequisiteError, SamplerError
+from cuarl.policy.openai import OpenAISampler
+from cuarl.policy.openai_wire import EndpointFeatures
+from cuarl.policy.sampler import (
+    Message,
+    PromptTooLong,
+    SampledText,
+    SampleRequest,
+    SamplingParams,
+    Text,
+)
+from cuarl.trajectory import Sampled
+from cuarl.types import Screenshot
+from tests.unit.policy.pictures import messages, screen
+
+KEY = "sk-canary-8f3e1c"
+FULL = EndpointFeatures(token_ids=True, logprobs=True, scaled_logprobs=True)
+
+
+class Server:
+    """A small chat-completions server in this process: an ASGI application that plays its replies in turn."""
+
+    def __init__(self, *replies: tuple[int, dict[str, str], Any]) -> None:
+        self.replies = list(replies)
+        self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        body = b""
+        while True:
+            event = await receive()
+            body += event.get("body", b"")
+            if not event.get("more_body"):
+                break
+        self.headers.append({k.decode(): v.decode() for k, v in scope["headers"]})
+        if scope["path"].endswith("/models"):
+            status, headers, reply = 200, {}, {"data": [{"id": "phone-7b"}]}
+        else:
+            self.requests.append(json.loads(body))
+            status, headers, reply = (
+                self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+            )
+        data = reply.encode() if isinstance(reply, str) else json.dumps(reply).encode()
+        head = [(k.encode(), v.encode()) for k, v in headers.items()]
+        await send({"type": "http.response.start", "status": status, "headers": head})
+        await send({"type": "http.response.body", "body": data})
+
+    def sampler(self, **changes: Any) -> OpenAISampler:
+        settings: dict[str, Any] = {
+            "api_key": KEY,
+            "features": FULL,
+            "transport": httpx.ASGITransport(self),
+        }
+        return OpenAISampler("http://server/v1/", "phone-7b", **(settings | changes))
+
+
+def completion(text: str = "hi", **changes: Any) -> tuple[int, dict[str, str], Any]:
+    choice = {
+        "message": {"role": "assistant", "content": text},
+        "finish_reason": "stop",
+        "token_ids": [5, 6],
+    }
+    choice["logprobs"] = {
+        "content": [{"token": "h", "logprob": -0.5}, {"token": "i", "logprob": -1.0}]
+    }
+    body = {
+        "choices": [choice | changes],
+        "prompt_token_ids": [1, 2, 3],
+        "usage": {"prompt_tokens": 3},
+    }
+    return 200, {}, body
+
+
+def ask(
+    server: Server, request: SampleRequest | None = None, **settings: Any
+) -> Sampled | PromptTooLong:
+    sampler = server.sampler(**settings)
+    return anyio.run(
+        sampler.sample,
+        request or SampleRequest(messages("go"), SamplingParams(), seed=3),
+    )
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting() -> Any:
+    with stamina.set_testing(True, attempts=3):
+        yield
+
+
+def test_an_answer_comes_with_ids_and_logprobs_where_the_server_gives_them() -> None:
+    server = Server(completion())
+    sampled = ask(server, version=4, name="mine")
+    assert sampled == Sampled(
+        prompt_ids=(1, 2, 3), token_ids=(5, 6), logprobs=(-0.5, -1.0), text="hi", stop="eos", policy="mine",
+        policy_version=4, exact=True,
+    )  # fmt: skip
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize("encoding", ["png", "jpeg"])
+def test_pictures_are_sent_as_data_uris_in_order(encoding: str) -> None:
+    import base64
+
+    server = Server(completion())
+    shot = screen(1)
+    params = SamplingParams(
+        temperature=0.5, top_p=0.9, top_k=20, max_tokens=7, stop=("x",)
+    )
+    sampled = ask(
+        server,
+        SampleRequest(messages("go", shot, screen(2)), params, seed=3),
+        encoding=encoding,
+    )
+    sent = server.requests[0]
+    assert {k: sent[k] for k in ("model", "temperature", "top_p", "top_k", "max_tokens", "stop", "seed")} == {
+        "model": "phone-7b", "temperature": 0.5, "top_p": 0.9, "top_k": 20, "max_tokens": 7, "stop": ["x"], "seed": 3,
+    }  # fmt: skip
+    system, user = sent["messages"]
+    assert system == {"role": "system", "content": "You act on a phone."}
+    assert [c["type"] for c in user["content"]] == ["image_url", "image_url", "text"]
+    head, data = user["content"][0]["image_url"]["url"].split(",", 1)
+    assert head == f"data:image/{encoding};base64"
+    seen = Screenshot.decode(base64.b64decode(data))
+    assert (seen.digest == shot.digest) == (encoding == "png")
+    assert isinstance(sampled, Sampled) and [i.digest for i in sampled.images] == [
+        shot.digest,
+        screen(2).digest,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("features", "params", "given"),
+    [
+        pytest.param(
+            FULL, SamplingParams(temperature=0.5), True, id="scaled by the server"
+        ),
+        pytest.param(
+            EndpointFeatures(token_ids=True, logprobs=True),
+            SamplingParams(),
+            True,
+            id="nothing to scale",
+        ),
+        pytest.param(
+            EndpointFeatures(token_ids=True, logprobs=True),
+            SamplingParams(temperature=0.5),
+            False,
+            id="unscaled",
+        ),
+        pytest.param(
+            EndpointFeatures(token_ids=True, logprobs=True),
+            SamplingParams(top_p=0.9),
+            False,
+            id="not renormalised",
+        ),
+        pytest.param(
+            EndpointFeatures(token_ids=True), SamplingParams(), False, id="none"
+        ),
+    ],
+)
+def test_logprobs_are_kept_only_where_they_are_those_of_the_draw(
+    features: EndpointFeatures, params: SamplingParams, given: bool
+) -> None:
+    sampled = ask(
+        Server(completion()),
+        SampleRequest(messages("go"), params, seed=0),
+        features=features,
+    )
+    assert isinstance(sampled, Sampled) and (sampled.logprobs is not None) == given
+
+
+def test_text_alone_is_not_exact() -> None:
+    reply = completion()
+    del reply[2]["choices"][0]["token_ids"]
+    sampled = ask(Server(reply))
+    assert isinstance(sampled, Sampled)
+    assert (sampled.exact, sampled.token_ids, sampled.logprobs) == (False, (), None)
+
+
+@pytest.mark.parametrize(
+    ("prompt_ids", "exact"), [([1, 7, 8, 2], True), ([1, 78, 2], False)]
+)
+def test_an_answer_after_a_retokenised_one_is_not_exact(
+    prompt_ids: list[int], exact: bool
+) -> None:
+    reply = completion()
+    reply[2]["prompt_token_ids"] = prompt_ids
+    past = (
+        Message("assistant", (SampledText("he", (7, 8)),)),
+        Message("user", (Text("and?"),)),
+    )
+    sampled = ask(
+        Server(reply), SampleRequest((*messages("go"), *past), SamplingParams(), seed=0)
+    )
+    assert isinstance(sampled, Sampled) and sampled.exact == exact
+
+
+@pytest.mark.parametrize(
+    ("changes", "stop"),
+    [
+        ({"finish_reason": "length"}, "length"),
+        ({"stop_reason": "END"}, "stop_string"),
+        ({"stop_reason": 151645}, "eos"),
+        ({"message": {"content": "see <|image_pad|>"}}, "special_token"),
+    ],
+)
+def test_why_an_answer_stopped(changes: dict[str, Any], stop: str) -> None:
+    sampled = ask(Server(completion(**changes)))
+    assert isinstance(sampled, Sampled) and sampled.stop == stop
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_refusal_for_the_moment_is_tried_again(status: int) -> None:
+    server = Server((status, {"retry-after": "0"}, {"error": "busy"}), completion())
+    assert isinstance(ask(server), Sampled)
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("header", ["7", "date"])
+def test_a_server_is_given_the_time_it_asks_for(
+    header: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import email.utils
+    import time
+
+    from cuarl.policy import openai
+
+    monkeypatch.setattr(openai.random, "random", lambda: 0.5)
+    value = (
+        email.utils.formatdate(time.time() + 7.5, usegmt=True)
+        if header == "date"
+        else header
+    )
+    refused = openai._Refused(httpx.Response(429, headers={"retry-after": value}))
+    wait = openai._wait_before_retry(refused)
+    assert isinstance(wait, float) and 7 <= wait <= 9
+    assert openai._wait_before_retry(openai._Refused(httpx.Response(503))) is True
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 500, 502, 504])
+def test_other_errors_are_told_at_once_with_status_and_body_and_without_the_key(
+    status: int,
+) -> None:
+    server = Server((status, {}, {"error": f"bad {KEY} " + "x" * 5000}))
+    with pytest.raises(SamplerError, match=f"answered {status}: .*bad") as caught:
+        ask(server)
+    assert len(server.requests) == 1
+    assert KEY not in str(caught.value) and len(str(caught.value)) < 600
+
+
+def test_a_server_that_keeps_refusing_is_an_error() -> None:
+    server = Server((429, {}, {"error": "busy"}))
+    with pytest.raises(SamplerError, match="answered 429"):
+        ask(server)
+    assert len(server.requests) == 3
+
+
+def _failing(
+    error: type[httpx.TransportError],
+) -> tuple[httpx.MockTransport, list[int]]:
+    calls: list[int] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        calls.append(1)
+        raise error("broken")
+
+    return httpx.MockTransport(handle), calls
+
+
+@pytest.mark.parametrize(
+    ("error", "calls"),
+    [(httpx.ConnectError, 3), (httpx.ReadTimeout, 1), (httpx.RemoteProtocolError, 1)],
+)
+def test_a_request_is_sent_again_only_if_it_never_arrived(
+    error: type[httpx.TransportError], calls: int
+) -> None:
+    transport, made = _failing(error)
+    with pytest.raises(SamplerError, match=error.__name__):
+        ask(Server(completion()), transport=transport)
+    assert len(made) == calls
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4872 in the messages).",
+        "The decoder prompt (length 5000) is longer than the maximum model length; context length 4096",
+        "max_tokens=128 does not fit: 5000 tokens in the prompt, context_length 4096",
+    ],
+)
+def test_a_prompt_beyond_the_context_is_no_error(message: str) -> None:
+    assert ask(Server((400, {}, {"error": {"message": message}}))) == PromptTooLong(
+        needed=5000, limit=4096
+    )
+
+
+def test_a_prompt_beyond_the_limit_asked_for_is_reported_by_the_servers_count() -> None:
+    request = SampleRequest(
+        messages("go"), SamplingParams(), seed=0, max_prompt_tokens=2
+    )
+    assert ask(Server(completion()), request) == PromptTooLong(needed=3, limit=2)
+
+
+@pytest.mark.parametrize("reply", ["<html>", {"choices": []}, {"choices": [{}]}, [1]])
+def test_a_reply_that_is_no_completion_is_an_error(reply: Any) -> None:
+    with pytest.raises(SamplerError, match="the reply is no"):
+        ask(Server((200, {}, reply)))
+
+
+def test_more_logprobs_than_tokens_are_an_error() -> None:
+    with pytest.raises(SamplerError, match="1 token ids but 2"):
+        ask(Server(completion(token_ids=[5])))
+
+
+def probe(server: Server, **settings: Any) -> EndpointFeatures:
+    return anyio.run(server.sampler(**settings).probe)
+
+
+def test_probing_finds_what_a_server_gives() -> None:
+    assert probe(Server(completion()), features=None) == EndpointFeatures(
+        token_ids=True, logprobs=True
+    )
+    plain = completion(token_ids=None, logprobs=None)
+    assert probe(Server(plain), features=None) == EndpointFeatures()
+
+
+def test_probing_does_without_what_a_server_rejects() -> None:
+    server = Server(
+        (400, {}, {"error": "unknown field return_token_ids"}),
+        completion(token_ids=None),
+    )
+    assert probe(server, features=None) == EndpointFeatures(logprobs=True)
+    assert (
+        "return_token_ids" in server.requests[0]
+        and "return_token_ids" not in server.requests[1]
+    )
+
+
+def test_an_unknown_model_is_refused_with_a_suggestion() -> None:
+    sampler = OpenAISampler(
+        "http://server/v1",
+        "phone-7B",
+        transport=httpx.ASGITransport(Server(completion())),
+    )
+    with pytest.raises(ConfigError, match='did you mean "phone-7b"'):
+        anyio.run(sampler.probe)
+
+
+def test_a_server_that_is_not_there_is_a_prerequisite() -> None:
+    transport, _ = _failing(httpx.ConnectError)
+    with pytest.raises(PrerequisiteError, match="no endpoint answers"):
+        anyio.run(Server(completion()).sampler(transport=transport).probe)
+
+
+def test_an_address_without_a_scheme_is_refused() -> None:
+    with pytest.raises(ConfigError, match="is no URL"):
+        OpenAISampler("localhost:8000", "m")
+
+
+@pytest.mark.parametrize(
+    ("features", "check"),
+    [
+        (FULL, lambda c: c.token_ids and c.logprobs),
+        (EndpointFeatures(logprobs=True), lambda c: not c.token_ids and not c.logprobs),
+    ],
+)
+def test_capabilities_follow_the_features(
+    features: EndpointFeatures, check: Callable[[Any], bool]
+) -> None:
+    assert check(Server(completion()).sampler(features=features).capabilities)
+    assert not Server(completion()).sampler(encoding="jpeg").capabilities.images
