@@ -167,7 +167,7 @@ def validate(
     side effects. Exit code 2: a task is wrong; 3: one is not proven.
     """
     library = Library.open(_folders(tasks_dir))
-    located = locate(selectors or (), library, sys.stdin)
+    located, _ = locate(selectors or (), library, sys.stdin)
     chosen, _ = merge(located)
     findings = _findings(located, library)
     proofs = _proofs(chosen, seeds, profile, jobs) if seeds else []

@@ -64,6 +64,15 @@ def load_file(path: pathlib.Path, defaults: Mapping[str, Any] | None = None) -> 
     return located
 
 
+def as_path(text: str) -> pathlib.Path | None:
+    """The path that a text names, if a file or folder is there."""
+    try:
+        path = pathlib.Path(text).expanduser()
+        return path if path.exists() else None
+    except (OSError, RuntimeError):  # too long for a name, or the home of an unknown user
+        return None
+
+
 def load_files(paths: Iterable[pathlib.Path], defaults: Mapping[str, Any] | None = None) -> list[Located]:
     """Tasks of several files in order. Raises one TaskError for all files that are broken."""
     located, errors = [], []

@@ -16,7 +16,7 @@ from pydantic import Field, PositiveInt, ValidationError
 
 from cuarl.errors import TaskError
 from cuarl.tasks.build import Broken, build
-from cuarl.tasks.files import Located, load_file, load_files, merge
+from cuarl.tasks.files import Located, as_path, load_file, load_files, merge
 from cuarl.tasks.library import Library
 from cuarl.tasks.raw import RawTask
 from cuarl.tasks.select import Filters, apply, require_some
@@ -92,7 +92,8 @@ def _pool(source: TaskSource, library: Library, where: str) -> list[Located]:
         case "ids":
             return library.by_id(source.task_ids)
         case "file":
-            return load_file(Path(source.file_path or "").expanduser())
+            path = source.file_path or ""
+            return load_file(as_path(path) or Path(path))
         case "custom":
             return _custom(source, where)
         case "task_adapter":
@@ -115,9 +116,9 @@ def _custom(source: TaskSource, where: str) -> list[Located]:
 
 
 def _of_folder(source: TaskSource) -> list[Located]:
-    folder = Path(source.tasks_dir or "").expanduser()
-    if not folder.is_dir():
-        raise TaskError("the folder of task files does not exist", where=str(folder))
+    folder = as_path(source.tasks_dir or "")
+    if folder is None or not folder.is_dir():
+        raise TaskError("the folder of task files does not exist", where=source.tasks_dir)
     found = load_files(task_files(folder))
     names = [name.strip() for name in (source.task_names or "").split(",") if name.strip()]
     known = {name for one in found for name in (one.task.id, one.task.name)}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from cuarl.errors import TaskError
-from cuarl.tasks.files import READERS, Located, load_file, merge
+from cuarl.tasks.files import READERS, Located, as_path, load_file, merge
 from cuarl.tasks.library import ALL, Library
 from cuarl.tasks.recipe import load_source, parse_sources
 from cuarl.tasks.select import Count, Filters, apply, require_some, some
@@ -63,27 +63,42 @@ def load(
     library = Library.open(folders, role)
     filters = filters or Filters()
     filters = replace(filters, suites=library.suite_names(filters.suites))
-    located = locate(selectors, library, stdin)
+    located, barren = locate(selectors, library, stdin)
+    if not located and not allow_empty:
+        raise TaskError(barren[0], where="--tasks", hint="cuarl tasks list")
     tasks, repeated = merge(located)
     kept, counts = apply(tasks, filters)
     if not allow_empty:
         require_some(kept, counts, len(tasks))
-    return Selection(tuple(kept), tuple(_notes(kept, located, repeated, filters, library)), tuple(counts))
+    notes = [*barren, *_notes(kept, located, repeated, filters, library)]
+    return Selection(tuple(kept), tuple(notes), tuple(counts))
 
 
-def locate(selectors: Sequence[str], library: Library, stdin: TextIO | None = None) -> list[Located]:
-    """Everything that selectors pick, repetitions included, in their order. Raises TaskError."""
-    located: list[Located] = []
+class Picked(NamedTuple):
+    """What selectors pick."""
+
+    located: list[Located]
+    """In their order, repetitions included."""
+    barren: list[str]
+    """Which selectors picked nothing, in words."""
+
+
+def locate(selectors: Sequence[str], library: Library, stdin: TextIO | None = None) -> Picked:
+    """Everything that selectors pick. Raises TaskError."""
+    picked = Picked([], [])
     unknown: list[str] = []
     for selector in split(selectors) or [_Selector(ALL, False)]:
         found = _resolve(selector, library, stdin)
         if found is None:
             unknown.append(selector.text)
+        elif found:
+            picked.located.extend(found)
         else:
-            located += found
+            whose = f"{library.role} suite" if library.role else "suite"
+            picked.barren.append(f'no {whose} has a task of "{selector.text}"')
     if unknown:
         raise library.unknown(unknown)
-    return located
+    return picked
 
 
 def split(selectors: Sequence[str]) -> list[_Selector]:
@@ -91,7 +106,8 @@ def split(selectors: Sequence[str]) -> list[_Selector]:
     found: list[_Selector] = []
     for text in selectors:
         rest = text.strip()
-        if rest and Path(rest).is_file():
+        path = as_path(rest)
+        if path and path.is_file():
             found.append(_Selector(rest, False))
             continue
         while rest:
@@ -121,10 +137,10 @@ def _resolve(selector: _Selector, library: Library, stdin: TextIO | None) -> lis
         return [one for source in sources for one in load_source(source, library)]
     if text == "-":
         return _from_stdin(stdin, library)
-    path = Path(text).expanduser()
-    if path.suffix.lower() in READERS or ("/" in text and path.is_file()):
-        return load_file(path)
-    if "/" in text and (path / SUITE_FILE).is_file():
+    path = as_path(text)
+    if Path(text).suffix.lower() in READERS or (path and "/" in text and path.is_file()):
+        return load_file(path or Path(text))
+    if path and "/" in text and (path / SUITE_FILE).is_file():
         return list(load_suite(path).located)
     return library.pick(text)
 

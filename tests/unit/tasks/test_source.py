@@ -72,6 +72,13 @@ def test_tasks_of_another_role_are_picked_by_name_with_a_note(suites: Path) -> N
     assert selection.notes == ("from suites that are not for train: held_01_dnd, held_02_saver",)
 
 
+def test_a_category_without_tasks_is_an_error_alone_and_a_note_among_others(suites: Path) -> None:
+    assert refusal(suites, ["input"]).what == 'no train suite has a task of "input"'
+    selection = load(["input,navigation"], folders=[suites])
+    assert (ids(selection), selection.notes) == (["toy_04_home"], ('no train suite has a task of "input"',))
+    assert load(["input"], folders=[suites], allow_empty=True).tasks == ()
+
+
 def test_a_glob_that_matches_only_elsewhere_says_where(suites: Path) -> None:
     error = refusal(suites, ["held_*"])
     assert error.what == 'no task of a train suite matches "held_*", but some of other suites do'
@@ -85,6 +92,11 @@ def test_files_and_suite_folders_are_selectors_too(suites: Path, tmp_path: Path)
     mine = write_suite(tmp_path, "mine", "role: train\n", "[{goal: Open the mail}]")
     selected = pick(suites, str(goals), f"{mine},toy_04_home")
     assert [i.rsplit("-", 1)[0] for i in selected] == ["open-the-clock", "open-the-mail", "toy_04_home"]
+
+
+@pytest.mark.parametrize("text", ["x" * 5000, "~nobody-at-all/x", "a\0b"])
+def test_text_that_can_be_no_path_is_an_unknown_name(suites: Path, text: str) -> None:
+    assert "no category, suite, task id or file is called" in refusal(suites, [text]).what
 
 
 def test_a_missing_file_is_an_error_by_its_name(suites: Path) -> None:
