@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from cuarl.cli.complete import preset_names
 from cuarl.cli.output import print_json, print_table, print_text
 from cuarl.config.kinds import kind_of
 from cuarl.config.load import FIELDS, did_you_mean, presets, resolve
@@ -36,7 +37,9 @@ Examples:
   cuarl config show --keys learning_rate,clip_*"""
 )
 def show(
-    preset: Annotated[str | None, typer.Argument(help="A shipped preset; without one, the defaults.")] = None,
+    preset: Annotated[
+        str | None, typer.Argument(help="A shipped preset; without one, the defaults.", autocompletion=preset_names)
+    ] = None,
     config: Annotated[list[Path] | None, typer.Option("--config", "-c", help="File on top; repeatable.")] = None,
     sets: Annotated[list[str] | None, typer.Option("--set", "-s", help="key=value on top; repeatable.")] = None,
     keys: Annotated[

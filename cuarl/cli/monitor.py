@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from cuarl.cli.complete import run_names
 from cuarl.cli.output import console, has_colour, note, print_json
 from cuarl.cli.state import load_settings
 from cuarl.errors import ConfigError
@@ -36,7 +37,9 @@ Examples:
   cuarl monitor tail --json --no-follow > metrics.jsonl""",
 )
 def tail_run(
-    run: Annotated[str, typer.Argument(help="Name, unique beginning of a name, path, or latest.")] = "latest",
+    run: Annotated[
+        str, typer.Argument(help="Name, unique beginning of a name, path, or latest.", autocompletion=run_names)
+    ] = "latest",
     since: Annotated[
         str | None, typer.Option(help="Begin 30s, 10m, 2h or 1d ago, at a step number, or at an ISO time.")
     ] = None,

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 from pydantic.fields import FieldInfo
 
+from cuarl.cli.complete import preset_names, run_names
 from cuarl.cli.experiment import Experiment, run_to_resume
 from cuarl.cli.output import print_text
 from cuarl.config.kinds import kind_of
@@ -29,6 +30,7 @@ CONFIG_PANEL = "Configuration"
 RUN_PANEL = "Run"
 
 Command = Callable[..., None]
+Complete = Callable[[str], list[str]]
 
 
 def experiment_options(*panels: type[Fields], resumable: bool = False) -> Callable[[Command], Command]:
@@ -83,7 +85,7 @@ def _config_options() -> list[inspect.Parameter]:
     names = ", ".join(presets())
     return [
         _shared("config", list[Path] | None, "-c", help="YAML, JSON or TOML file; repeatable, later ones win."),
-        _shared("preset", str | None, help=f"Start from a preset: {names}."),
+        _shared("preset", str | None, help=f"Start from a preset: {names}.", complete=preset_names),
         _shared("set", list[str] | None, "-s", help="Any field as key=value; repeatable, wins over all else."),
         _shared("print_config", bool, help="Print each value and its source, and stop."),
         _shared("dry_run", bool, help="Check everything, print the plan, and stop."),
@@ -92,13 +94,13 @@ def _config_options() -> list[inspect.Parameter]:
 
 
 def _run_options(resumable: bool) -> list[inspect.Parameter]:
-    def option(name: str, annotation: Any, help: str) -> inspect.Parameter:
-        return _shared(name, annotation, help=help, panel=RUN_PANEL)
+    def option(name: str, annotation: Any, help: str, complete: Complete | None = None) -> inspect.Parameter:
+        return _shared(name, annotation, help=help, panel=RUN_PANEL, complete=complete)
 
     named = [
         option("name", str | None, "Name of the run; else one is made up."),
         option("overwrite", bool, "Delete the run of that name first."),
-        option("resume", str | None, "Go on with a run: its name, unique beginning or path, or latest."),
+        option("resume", str | None, "Go on with a run: its name, unique beginning or path, or latest.", run_names),
     ]
     return [
         *(named if resumable else []),
@@ -107,8 +109,12 @@ def _run_options(resumable: bool) -> list[inspect.Parameter]:
     ]
 
 
-def _shared(name: str, annotation: Any, *short: str, help: str, panel: str = CONFIG_PANEL) -> inspect.Parameter:
-    info = typer.Option(flag_of(name), *short, help=help, rich_help_panel=panel, show_default=False)
+def _shared(
+    name: str, annotation: Any, *short: str, help: str, panel: str = CONFIG_PANEL, complete: Complete | None = None
+) -> inspect.Parameter:
+    info = typer.Option(
+        flag_of(name), *short, help=help, rich_help_panel=panel, show_default=False, autocompletion=complete
+    )  # fmt: skip
     return _parameter(name, Annotated[annotation, info], False if annotation is bool else None)
 
 
