@@ -124,12 +124,11 @@ def _broken_screenshots(store: Store, digests: Iterable[str]) -> Iterator[str]:
 
 
 def _broken_episodes(store: Store) -> Iterator[str]:
-    for episode in store.episodes():
-        if episode.status != "started":
-            try:
-                store.trajectory(episode.episode_id)
-            except StoreError as error:
-                yield f"episode {episode.episode_id}: {error.what}"
+    for episode_id in store.episode_ids():
+        try:
+            store.trajectory(episode_id)
+        except StoreError as error:
+            yield f"episode {episode_id}: {error.what}"
 
 
 def _bounded(lines: Iterable[str], summary: str) -> list[str]:

@@ -128,10 +128,14 @@ class Reader:
         )
         return self._read(lambda s: [load_summary(episode, verdict) for episode, verdict in s.execute(query)])
 
+    def episode_ids(self, **where: Unpack[EpisodeFilter]) -> list[str]:
+        """Ids of finished episodes, in the order of ``episodes``."""
+        query = _filtered(select(t.EpisodeRow.id), where).where(t.EpisodeRow.status != "started")
+        return self._read(lambda s: list(s.scalars(query)))
+
     def trajectories(self, **where: Unpack[EpisodeFilter]) -> Iterator[Trajectory]:
         """Whole episodes, in the order of ``episodes``, read a few at a time; those under way are left out."""
-        query = _filtered(select(t.EpisodeRow.id), where).where(t.EpisodeRow.status != "started")
-        ids = iter(self._read(lambda s: s.scalars(query).all()))
+        ids = iter(self.episode_ids(**where))
         while chunk := list(islice(ids, _CHUNK)):
             found = self._load(chunk)
             yield from (found[i] for i in chunk if i in found)

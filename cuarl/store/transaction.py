@@ -36,7 +36,7 @@ def write(engine: Engine, work: Callable[[Connection], T], *, retry_s: float = R
         with writing(engine) as connection:
             return work(connection)
 
-    return _retried(engine, attempt, retry_s)
+    return _retried(engine, attempt, retry_s, "a value can't be stored")
 
 
 def read(engine: Engine, work: Callable[[Session], T], *, retry_s: float = RETRY_S) -> T:
@@ -46,20 +46,21 @@ def read(engine: Engine, work: Callable[[Session], T], *, retry_s: float = RETRY
         with Session(engine) as session:
             return work(session)
 
-    return _retried(engine, attempt, retry_s)
+    return _retried(engine, attempt, retry_s, "a row can't be read")
 
 
-def _retried(engine: Engine, attempt: Callable[[], T], retry_s: float) -> T:
+def _retried(engine: Engine, attempt: Callable[[], T], retry_s: float, refusal: str) -> T:
     try:
         for trial in stamina.retry_context(
-            on=_may_pass, attempts=None if retry_s else 1, timeout=retry_s or None, wait_initial=0.2, wait_max=2.0
+            on=_may_pass, attempts=None if retry_s else 1, timeout=retry_s or None, wait_initial=0.1, wait_max=2.0
         ):
             with trial:
                 return attempt()
     except SQLAlchemyError as error:
         raise _explained(error, masked(engine.url)) from error
     except (OverflowError, TypeError, ValueError) as error:
-        raise StoreError(f"a value can't be stored: {error}", where=masked(engine.url)) from error
+        cause = " ".join(str(error).split())[:300]
+        raise StoreError(f"{refusal}: {cause}", where=masked(engine.url)) from error
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 
