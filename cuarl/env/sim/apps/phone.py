@@ -178,7 +178,7 @@ def running_call(ctx: Context) -> Screen:
     buttons = tuple(_call_toggle(ctx, label, icon) for label, icon in toggles)
     body = (
         w.Space(24), w.Display(name, 20), w.Paragraph(number if name != number else "Calling", align="centre"),
-        w.Space(26), w.HBox(buttons, height=44, pad=10), w.Space(26),
+        w.Space(26), w.HBox(buttons, height=34, pad=10), w.Space(26),
         w.HBox((w.Button("End call", forms.finish(Put("phone.in_call", ""), toast="Call ended"), look="filled", icon="close"),), pad=44),
     )  # fmt: skip
     return Screen("Calling", body)

@@ -67,6 +67,8 @@ class Spot:
     y: float
     width: float
     height: float
+    ground: str | None = None
+    """As in ``Placed``, where it differs from what the widgets around it are drawn on."""
 
 
 TITLE, BODY, SMALL, HINT = 12.0, 10.5, 10.0, 8.5
@@ -163,7 +165,7 @@ def spread(widget: w.Widget, style: Style, x: float, y: float, width: float, hei
             yield Spot(widget.switch, x + width - 40, y, 40, height)
         elif isinstance(widget, w.Field) and widget.crossed:
             cross = w.IconButton(f"Clear {widget.label.lower()}", widget.clear, icon="close")
-            yield Spot(cross, x + width - widget.MARGIN - widget.CROSS, y + 4, widget.CROSS, 30)
+            yield Spot(cross, x + width - widget.MARGIN - widget.CROSS, y + 4, widget.CROSS, 30, ground="")
 
 
 def total_height(spots: Sequence[Spot], y: float) -> float:
@@ -182,5 +184,5 @@ def place(
         top = s.y - shift
         box = px(s.x), px(top), px(s.x + s.width), px(top + s.height)
         if box[1] < clip[3] and box[3] > clip[1] and box[0] < clip[2] and box[2] > clip[0]:
-            placed.append(Placed(s.widget, box, clip, region, ground))
+            placed.append(Placed(s.widget, box, clip, region, ground if s.ground is None else s.ground))
     return placed
