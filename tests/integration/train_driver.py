@@ -8,6 +8,7 @@ from pathlib import Path
 from safetensors.torch import save_file
 
 from cuarl.train.batch import Batch, BatchConfig
+from cuarl.train.gather import gather_batch
 from cuarl.train.learner import Learner, LearnerConfig
 from cuarl.train.schedule import OptimConfig
 from tests.unit.train.policies import played, tiny_policy, weights
@@ -25,6 +26,16 @@ def cut_off(batch):
     return Batch((group.model_copy(update={"trajectories": episodes}),), batch.pictures)
 
 
+def gathered(batch, rank, world):
+    """``batch``, put together again from what each process would have collected of it."""
+    groups = batch.groups[rank::world]
+    seen = {i.digest for g in groups for t in g.trajectories for turn in t.turns for i in turn.sampled.images}
+    whole = gather_batch(Batch(groups, {digest: batch.pictures[digest] for digest in seen}))
+    assert whole.groups == batch.groups
+    assert all(batch.pictures[digest].digest == picture.digest for digest, picture in whole.pictures.items())
+    return whole
+
+
 def main(folder):
     policy = tiny_policy()
     config = LearnerConfig(
@@ -33,6 +44,7 @@ def main(folder):
         optim=OptimConfig(learning_rate=1e-2, adam_eps=1e-3),
     )
     learner = Learner(policy, config)
+    rank, world = learner.accelerator.process_index, learner.accelerator.num_processes
     history = []
     for step in (1, 2, 3):
         learner.begin_step(step)
@@ -42,8 +54,7 @@ def main(folder):
             batch = cut_off(played(policy, [(1, 0)], turns=1))
         else:
             batch = played(policy, [(1, 0, 0), (1, 1)], with_pictures=False, seed=1)
-        history.append(learner.update(batch, step))
-    rank = learner.accelerator.process_index
+        history.append(learner.update(gathered(batch, rank, world), step))
     folder.mkdir(exist_ok=True)
     save_file(weights(policy), folder / f"rank{rank}.safetensors")
     (folder / f"rank{rank}.json").write_text(json.dumps(history))
