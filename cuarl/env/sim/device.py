@@ -80,11 +80,15 @@ def slide(world: World, hit: Placed, x: int) -> World:
     slider = hit.widget
     if not isinstance(slider, w.Slider) or not slider.enabled:
         return world
+    return rules.put(world, slider.path, slider_value(world, slider, (hit.box[0], hit.box[2]), x))
+
+
+def slider_value(world: World, slider: w.Slider, span: tuple[int, int], x: int) -> int:
+    """The value at pixel column ``x`` of a slider that fills the columns of ``span``."""
     scale = world.profile.scale
-    left, right = slider_track((hit.box[2] - hit.box[0]) / scale, bool(slider.icon))
-    share = ((x - hit.box[0]) / scale - left) / (right - left)
-    value = slider.low + round(min(1.0, max(0.0, share)) * (slider.high - slider.low))
-    return rules.put(world, slider.path, value)
+    left, right = slider_track((span[1] - span[0]) / scale, bool(slider.icon))
+    share = ((x - span[0]) / scale - left) / (right - left)
+    return slider.low + round(min(1.0, max(0.0, share)) * (slider.high - slider.low))
 
 
 def _long_press(world: World, action: LongPress) -> World:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cuarl.env.sim.kit import widgets as w
@@ -46,27 +47,32 @@ class Element:
 @remember(64)
 def elements(world: World) -> tuple[Element, ...]:
     """What can be seen and used, from top to bottom of the painting order."""
-    scene, found, seen = view(world), [], dict[str, int]()
-    hidden_by = _covers(scene.items[scene.modal_from :])
-    for index, item in enumerate(scene.items[scene.modal_from :]):
-        if not isinstance(item.widget, w.Control) or not _shown(item) or _covered(item, index, hidden_by):
-            continue
-        if item.widget.on_tap is None and not isinstance(item.widget, w.Slider):
-            continue
-        name = f"{item.widget.role}:{item.widget.label}"
+    found, seen = [], dict[str, int]()
+    for item in usable(world):
+        control = item.widget
+        assert isinstance(control, w.Control)
+        name = f"{control.role}:{control.label}"
         seen[name] = seen.get(name, 0) + 1
-        found.append(_element(item, name if seen[name] == 1 else f"{name}#{seen[name]}"))
+        found.append(_element(item, control, name if seen[name] == 1 else f"{name}#{seen[name]}"))
     return tuple(found)
+
+
+def usable(world: World) -> Iterator[Placed]:
+    """The placed controls that can be seen and reached, in painting order."""
+    scene = view(world)
+    items = scene.items[scene.modal_from :]
+    covers = [(i, item.visible) for i, item in enumerate(items) if isinstance(item.widget, w.Bar | w.Fab)]
+    for index, item in enumerate(items):
+        control = item.widget
+        if not isinstance(control, w.Control) or (control.on_tap is None and not isinstance(control, w.Slider)):
+            continue
+        if _shown(item) and not _covered(item, index, covers):
+            yield item
 
 
 def _shown(item: Placed) -> bool:
     x0, y0, x1, y1 = item.visible
     return x1 > x0 and (y1 - y0) >= VISIBLE_SHARE * (item.box[3] - item.box[1])
-
-
-def _covers(items: tuple[Placed, ...]) -> list[tuple[int, Box]]:
-    """Areas that hide what was painted before them."""
-    return [(i, item.visible) for i, item in enumerate(items) if isinstance(item.widget, w.Bar | w.Fab)]
 
 
 def _covered(item: Placed, index: int, covers: list[tuple[int, Box]]) -> bool:
@@ -75,9 +81,7 @@ def _covered(item: Placed, index: int, covers: list[tuple[int, Box]]) -> bool:
     return any(i > index and a <= cx < c and b <= cy < d for i, (a, b, c, d) in covers)
 
 
-def _element(item: Placed, name: str) -> Element:
-    widget = item.widget
-    assert isinstance(widget, w.Control)
+def _element(item: Placed, widget: w.Control, name: str) -> Element:
     path, value = _written(widget.on_tap), ""
     match widget:
         case w.Slider():

@@ -11,7 +11,9 @@ from cuarl.env.sim import device, launcher, tree
 from cuarl.env.sim.kit.effects import Dialog, Dismiss, Launch, Open, Option, Overlay
 from cuarl.env.sim.kit.render import Frame, differ, draw
 from cuarl.env.sim.look import POPUPS, Look
+from cuarl.env.sim.planner import Planner
 from cuarl.env.sim.reduce import apply
+from cuarl.env.sim.report import state_mapping
 from cuarl.env.sim.state import DERIVED, VOLATILE, DeviceState
 from cuarl.env.sim.view import view
 from cuarl.env.sim.world import PROFILES, Profile, World
@@ -33,7 +35,7 @@ class SimEnv:
         self.profile: Profile = PROFILES[profile]
         self.clutter = clutter
         self.world: World | None = None
-        self._task: TaskInstance | None = None
+        self._planner: Planner | None = None
         self._shown: tuple[World, Frame] | None = None
 
     @property
@@ -50,7 +52,7 @@ class SimEnv:
         """Set the phone up: the look of ``seed``, the task's preset. Raises TaskError for a preset that can't be."""
         if self.world is not None:
             raise EnvError("this environment was reset already; an environment serves one episode")
-        self._task = task
+        self._planner = Planner(task)
         self.world = prepare(task, Look.drawn(seed, self.clutter), self.profile)
         return self._observe(self.world)
 
@@ -62,16 +64,22 @@ class SimEnv:
             self.world = device.step(before, action)
         except device.Rejected as reason:
             info["rejected"] = str(reason)
+        if self._planner and "rejected" not in info:
+            self._planner.acted(action)
         old = self._frame(before)
         new = self._frame(self._running())
         info["changed"] = differ(old, new)
         return StepResult(self._observe(self._running()), info=info)
 
+    def oracle_action(self) -> Action:
+        """The next action of a solution; ``Finish(success=False)``, saying where it is stuck, if there seems to be none."""
+        world = self._running()
+        assert self._planner is not None
+        return self._planner.next(world)
+
     async def state(self) -> Mapping[str, Any]:
         """The device state, with ``ui`` for navigation tasks."""
-        world = self._running()
-        mapping: dict[str, Any] = tree.as_mapping(world.state)
-        return {**mapping, "ui": ui_mapping(world)}
+        return state_mapping(self._running())
 
     async def close(self) -> None:
         """Nothing to release."""
@@ -143,27 +151,3 @@ def _with_popup(world: World) -> World:
         return world
     title, text, button = POPUPS[world.look.popup]
     return world.with_ui(dialog=Dialog(title, text, buttons=(Option(button, Dismiss()),), kind="popup"))
-
-
-def ui_mapping(world: World) -> dict[str, Any]:
-    """What navigation tasks may ask of the user interface."""
-    ui = world.ui
-    app = world.app(ui.app) if ui.app else None
-    covered = ui.overlay in ("drawer", "recents")
-    return {
-        "current_app": app.package if app and not covered else "launcher",
-        "current_activity": ui.page if not covered else ui.overlay,
-        "page": ui.page,
-        "is_home_screen": not ui.app and not ui.overlay,
-        "is_recents": ui.overlay == "recents",
-        "home_page": ui.home_page,
-        "shade_open": ui.overlay == "shade",
-        "quick_settings_open": ui.overlay == "quick",
-        "drawer_open": ui.overlay == "drawer",
-        "folder_open": ui.overlay.partition(":")[2],
-        "keyboard_open": bool(ui.focus),
-        "focus": ui.focus,
-        "dialog": ui.dialog.title if ui.dialog else "",
-        "recents": list(ui.recents),
-        "form": dict(ui.form.items),
-    }

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from cuarl.env.sim import layers
 from cuarl.env.sim.apps import MODULES, build, home_of
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.effects import Effect, dialog_of, opens, writes
-from cuarl.env.sim.layers import TILES
+from cuarl.env.sim.records import Notification
 from cuarl.env.sim.registry import Screen
 from cuarl.env.sim.world import Ui, World
 
@@ -123,6 +124,7 @@ def _shape(world: World) -> tuple[Any, ...]:
 @lru_cache(maxsize=64)
 def _page_graph(shape: _Shape) -> PageGraph:
     world = replace(shape.world, ui=Ui())
+    world = world.put("notifications.items", (Notification("clock", ""),))
     for switch in ("network.wifi.enabled", "network.bluetooth.enabled"):
         world = world.put(switch, True)
     graph = PageGraph()
@@ -137,7 +139,17 @@ def _page_graph(shape: _Shape) -> PageGraph:
         for path in dict.fromkeys(bound_paths(screen)):
             graph.writers.setdefault(path, []).append(page)
         queue.extend(graph.edges[page])
+    for layer in ("shade", "quick"):
+        for control in layer_controls(world, layer):
+            paths = [control.path] if isinstance(control, w.Slider) else [path for path, _ in writes(control.on_tap)]
+            for path in paths:
+                graph.writers.setdefault(path, []).append(f"layer/{layer}")
     return graph
 
 
-QUICK_PATHS = frozenset(path for _, _, path in TILES) | {"display.brightness"}
+def layer_controls(world: World, layer: str) -> Iterator[w.Control]:
+    """Controls of the notification shade or of quick settings."""
+    spots = layers.shade(world) if layer == "shade" else layers.quick(world)
+    for spot in spots:
+        if isinstance(spot.widget, w.Control):
+            yield spot.widget

@@ -23,11 +23,13 @@ def leads_to(world: World, target: str) -> Step | None:
     """What to use next on the way to ``target``: a visible element, or a scroll, swipe or button.
 
     ``target`` is a page id (``settings/wifi``), ``app/KEY``, ``layer/NAME`` (``drawer``, ``recents``, ``shade``,
-    ``quick``) or a state path (``network.nfc``), for which the element that changes it is the end of the way. None if
+    ``quick``, ``folder:NAME``), ``home`` (``home/1`` is the second page) or a state path (``network.nfc``), for which the element that changes it is the end of the way. None if
     one is there already, or if there is no way.
     """
     if world.ui.dialog:
         return _through_dialog(world, target)
+    if target == "home" or target.startswith("home/"):
+        return _to_home(world, int(target.partition("/")[2] or 0))
     if target.startswith("layer/"):
         return _to_layer(world, target.partition("/")[2])
     if target.startswith("app/"):
@@ -35,6 +37,36 @@ def leads_to(world: World, target: str) -> Step | None:
     if "/" in target:
         return None if world.ui.page == target and not world.ui.overlay else _to_page(world, target)
     return _to_path(world, target)
+
+
+def is_at(world: World, target: str) -> bool:
+    """Whether a place that is no state path is reached."""
+    ui = world.ui
+    if ui.dialog:
+        return False
+    kind, _, name = target.partition("/")
+    if kind == "home":
+        return not ui.app and not ui.overlay and ui.home_page == int(name or 0)
+    if kind == "layer":
+        return ui.overlay == name
+    if kind == "app":
+        return ui.app == name and not ui.overlay
+    return ui.page == target and not ui.overlay
+
+
+def _to_home(world: World, page: int) -> Step | None:
+    ui = world.ui
+    if ui.app or ui.overlay:
+        return _home_key(world)
+    return None if ui.home_page == page else _turn(world, page)
+
+
+def _turn(world: World, page: int) -> Swipe:
+    """Swipe towards a page of the launcher."""
+    width, height = world.profile.width_px, world.profile.height_px
+    left, right = width // 5, width * 4 // 5
+    x, x2 = (right, left) if page > world.ui.home_page else (left, right)
+    return Swipe(x=x, y=height // 2, x2=x2, y2=height // 2)
 
 
 def _through_dialog(world: World, target: str) -> Step | None:
@@ -60,6 +92,8 @@ def _to_layer(world: World, name: str) -> Step | None:
         return Swipe(x=width // 2, y=2, x2=width // 2, y2=height // 2)
     if ui.app or ui.overlay:
         return _home_key(world)
+    if name.startswith("folder:"):
+        return next((e for e in elements(world) if e.opens == f"layer/{name}"), None)
     return _drawer_swipe(world)
 
 
@@ -91,20 +125,22 @@ def _is_icon(spot: Spot, key: str) -> bool:
 
 
 def _on_other_page(world: World, key: str) -> Step | None:
-    width, height = world.profile.width_px, world.profile.height_px
     for i, page in enumerate(world.state.launcher.pages):
         for folder in page.folders:
             if key in folder.apps and i == world.ui.home_page:
                 return next((e for e in elements(world) if e.opens == f"layer/folder:{folder.name}"), None)
         if key in page.apps and i != world.ui.home_page:
-            left, right = width // 5, width * 4 // 5
-            x, x2 = (right, left) if i > world.ui.home_page else (left, right)
-            return Swipe(x=x, y=height // 2, x2=x2, y2=height // 2)
+            return _turn(world, i)
     return None
 
 
 def _to_page(world: World, page: str) -> Step | None:
-    return _along(world, page_graph(world), (page,))
+    return towards_pages(world, (page,))
+
+
+def towards_pages(world: World, pages: tuple[str, ...]) -> Step | None:
+    """One step towards the nearest of some pages."""
+    return _along(world, page_graph(world), pages)
 
 
 def _to_path(world: World, path: str) -> Step | None:
@@ -115,7 +151,7 @@ def _to_path(world: World, path: str) -> Step | None:
     graph = page_graph(world)
     pages = graph.pages_for(path)
     if world.ui.page in pages and not world.ui.overlay:
-        found = _scroll_on_page(world, lambda s: _writes(s, path))
+        found = scroll_until(world, lambda s: _writes(s, path))
         if found:
             return found
     return _along(world, graph, tuple(p for p in pages if p != world.ui.page)) if pages else None
@@ -147,6 +183,11 @@ def _writes(spot: Spot, path: str) -> bool:
 def _along(world: World, graph: PageGraph, goals: tuple[str, ...]) -> Step | None:
     """One step towards the nearest of some pages."""
     ui = world.ui
+    goals = tuple(g for g in goals if not g.startswith("layer/")) or goals
+    if not goals:
+        return None
+    if goals[0].startswith("layer/"):
+        return _to_layer(world, goals[0].partition("/")[2])
     if ui.overlay:
         return Button(name="back") if ui.overlay != "drawer" else _to_app(world, goals[0].partition("/")[0])
     cost, kind, target = min((_plan(world, graph, g) for g in goals), key=lambda p: p[0])
@@ -185,18 +226,21 @@ def _forward(world: World, graph: PageGraph, goal: str) -> Step | None:
     for element in elements(world):
         if element.opens in nexts:
             return element
-    return _scroll_on_page(world, lambda s: _opens(s, nexts))
+    return scroll_until(world, lambda s: _opens(s, nexts))
 
 
 def _opens(spot: Spot, pages: list[str]) -> bool:
     return isinstance(spot.widget, w.Control) and opens(spot.widget.on_tap) in pages
 
 
-def _scroll_on_page(world: World, wanted: Wanted) -> Step | None:
+def scroll_until(world: World, wanted: Wanted) -> Scroll | None:
+    """A scroll of the shown page towards a widget that is out of sight; None if it has none, or none out of sight."""
+    if world.ui.dialog or world.ui.overlay or not world.ui.app:
+        return None
     return _scroll_to(world, f"page:{world.ui.page}", body_spots(world), wanted)
 
 
-def _scroll_to(world: World, region_id: str, spots: list[Spot], wanted: Wanted) -> Step | None:
+def _scroll_to(world: World, region_id: str, spots: list[Spot], wanted: Wanted) -> Scroll | None:
     """A scroll that brings the first spot that is wanted towards the middle of its region."""
     region = next((r for r in view(world).regions if r.id == region_id), None)
     spot = next((s for s in spots if wanted(s)), None)

@@ -252,7 +252,6 @@ class Privacy:
     camera_access: bool = True
     mic_access: bool = True
     clipboard_alerts: bool = True
-    show_passwords_typed: bool = False
     lock_screen_content: bool = True
     personalised_ads: bool = True
     usage_data: bool = False
