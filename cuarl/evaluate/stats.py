@@ -18,6 +18,7 @@ import numpy as np
 LEVEL = 0.95
 """Coverage of all intervals."""
 
+_Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 _EXACT_TASKS = 12
 _DRAWS = 10_000
 
@@ -49,16 +50,15 @@ class Comparison(NamedTuple):
 # --- proportions ---------------------------------------------------------------------------------------------------
 
 
-def wilson(share: float, n: float, z: float | None = None) -> tuple[float, float]:
+def wilson(share: float, n: float) -> tuple[float, float]:
     """Wilson's score interval of a proportion observed in ``n`` (effective) trials; (0, 1) if there were none.
 
-    Wilson 1927, J. Am. Stat. Assoc. 22, p. 209. ``z`` is the normal quantile of ``LEVEL`` unless given.
+    Wilson 1927, J. Am. Stat. Assoc. 22, p. 209.
     """
     if n <= 0:
         return 0.0, 1.0
-    z = NormalDist().inv_cdf((1 + LEVEL) / 2) if z is None else z
-    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    centre = (share + _Z * _Z / (2 * n)) / (1 + _Z * _Z / n)
+    half = _Z / (1 + _Z * _Z / n) * math.sqrt(share * (1 - share) / n + _Z * _Z / (4 * n * n))
     # The ends are exact at shares 0 and 1, where rounding may leave them on the wrong side.
     return (0.0 if share == 0 else max(0.0, centre - half)), (1.0 if share == 1 else min(1.0, centre + half))
 
@@ -66,21 +66,33 @@ def wilson(share: float, n: float, z: float | None = None) -> tuple[float, float
 def clustered_rate(outcomes: Clusters) -> Rate:
     """Share of ones among 0/1 outcomes by task, with an interval that allows for the tasks' differences.
 
-    Wilson's interval at the effective sample size n / deff, where deff compares the cluster-robust variance of the mean
-    with that of independent episodes, and with Student's t in place of z for the few tasks (Korn & Graubard 1998, Survey
-    Methodology 24, p. 193; Franco et al. 2019, J. Surv. Stat. Methodol. 7, p. 334). As is customary (Parker et al. 2017,
-    Vital Health Stat. 2(175)), n is never taken to be larger than it is, nor smaller where all outcomes are equal.
+    Wilson's interval at the effective sample size of ``effective_n`` (Korn & Graubard 1998, Survey Methodology 24, p. 193;
+    for a comparison of such intervals see Franco et al. 2019, J. Surv. Stat. Methodol. 7, p. 334).
     """
     units = _units(outcomes)
     values = [v for u in units for v in u]
-    n, tasks = len(values), len([u for u in outcomes.values() if len(u)])
-    if n == 0:
+    if not values:
         return Rate(math.nan, 0.0, 1.0, 0, 0)
-    share = math.fsum(values) / n
-    spread = share * (1 - share) / n
-    effect = max(1.0, clustered_variance(units) / spread) if spread > 0 and len(units) > 1 else 1.0
-    low, high = wilson(share, n / effect, student_t(len(units) - 1) if len(units) > 1 else None)
-    return Rate(share, low, high, n, tasks)
+    share = math.fsum(values) / len(values)
+    tasks = len([u for u in outcomes.values() if len(u)])
+    return Rate(share, *wilson(share, effective_n(units)), len(values), tasks)
+
+
+def effective_n(units: Sequence[Sequence[float]]) -> float:
+    """How many independent 0/1 episodes are worth as much as these, which come in clusters.
+
+    n / deff, where deff compares the cluster-robust variance of the mean with that of independent episodes, times
+    (z / t)² for few clusters. Not more than n; and not less than n² / sum(m²) with clusters of m episodes (Kish 1965,
+    Survey Sampling), which it is if all episodes of a cluster end alike: a share can't vary more than that. If all
+    outcomes are equal they show no clustering, and deff is taken to be 1.
+    """
+    n, sizes = sum(map(len, units)), [len(u) for u in units]
+    if len(units) < 2:
+        return float(n)
+    share = math.fsum(v for u in units for v in u) / n
+    independent = share * (1 - share) / n
+    effect = max(1.0, clustered_variance(units) / independent) if independent > 0 else 1.0
+    return max(n / effect * (_Z / student_t(len(units) - 1)) ** 2, n * n / sum(m * m for m in sizes))
 
 
 def clustered_variance(units: Sequence[Sequence[float]]) -> float:

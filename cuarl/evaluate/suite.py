@@ -47,6 +47,8 @@ class Evaluation(Record):
     overall: Summary
     by_category: Mapping[str, Summary] = Field(default_factory=dict)
     by_difficulty: Mapping[str, Summary] = Field(default_factory=dict)
+    baselines: Mapping[str, Summary] = Field(default_factory=dict)
+    """The same instances played by agents that know nothing."""
     outcomes: tuple[Outcome, ...] = ()
     started_at: float = 0.0
     """Unix time, seconds."""
@@ -80,7 +82,7 @@ def plan_evaluation(
         specs += [
             EpisodeSpec(
                 task=instance, seed=seed, sampling_seed=sampling_seed(run_seed, task.id, number, attempt),
-                group_id=f"{prefix}.{position}", attempt=attempt, run_id=run_id, step=step, purpose="eval",
+                group_id=f"{prefix}.{position:04d}", attempt=attempt, run_id=run_id, step=step, purpose="eval",
             )
             for attempt in range(attempts)
         ]  # fmt: skip

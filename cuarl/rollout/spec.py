@@ -61,7 +61,7 @@ def plan(
 ) -> tuple[EpisodeSpec, ...]:  # fmt: skip
     """``group_size`` attempts at one instance of each task, in order.
 
-    ``prefix`` must be unique to this call within the store: group ids are ``prefix.0``, ``prefix.1`` and so on.
+    ``prefix`` must be unique to this call within the store: group ids are ``prefix.0000``, ``prefix.0001`` and so on.
     ``first_group`` numbers the first group within the run, so that a task met again later is a new instance.
     """
     specs: list[EpisodeSpec] = []
@@ -72,7 +72,7 @@ def plan(
         specs.extend(
             EpisodeSpec(
                 task=instance, seed=seed, sampling_seed=sampling_seed(run_seed, task.id, group, attempt),
-                group_id=f"{prefix}.{position}", attempt=attempt, run_id=run_id, step=step, purpose=purpose,
+                group_id=f"{prefix}.{position:04d}", attempt=attempt, run_id=run_id, step=step, purpose=purpose,
             )
             for attempt in range(group_size)
         )  # fmt: skip

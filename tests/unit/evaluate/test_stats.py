@@ -71,20 +71,26 @@ def test_interval_is_wider_when_tasks_differ_than_when_episodes_do():
     assert (same.n, same.tasks) == (40, 10)
 
 
-def test_rate_of_wholly_dependent_episodes_is_that_of_their_tasks():
-    outcomes = {f"t{i}": [float(i < 20)] * 5 for i in range(40)}
-    rate = stats.clustered_rate(outcomes)
-    effective = 0.25 / sandwich(list(outcomes.values()))
-    assert effective == pytest.approx(39)
-    expected = stats.wilson(0.5, effective, stats.student_t(39))
-    assert (rate.low, rate.high) == pytest.approx(expected)
+def test_episodes_that_only_repeat_their_task_are_worth_no_more_than_their_tasks():
+    units = [[float(i < 20)] * 5 for i in range(40)]
+    assert stats.effective_n(units) == pytest.approx(40)
+    assert stats.clustered_rate({str(i): u for i, u in enumerate(units)})[1:3] == pytest.approx(stats.wilson(0.5, 40))
+
+
+def test_effective_number_of_episodes_is_corrected_for_few_tasks():
+    rng = np.random.default_rng(2)
+    units = [list((rng.random(8) < p).astype(float)) for p in rng.beta(1, 1, size=10)]
+    design_effect = sandwich(units) / (np.mean(units) * (1 - np.mean(units)) / 80)
+    assert design_effect > 1
+    assert stats.effective_n(units) == pytest.approx(80 / design_effect * (Z / 2.2622) ** 2, rel=1e-4)
 
 
 def test_rate_is_certain_of_nothing_when_all_succeed():
     rate = stats.clustered_rate({f"t{i}": [1.0] * 5 for i in range(40)})
     assert rate.value == rate.high == 1.0
-    assert rate.low == pytest.approx(stats.wilson(1.0, 200, stats.student_t(39))[0])
-    assert 0.97 < rate.low < 0.99
+    assert rate.low == pytest.approx(stats.wilson(1.0, 200 * (Z / 2.0227) ** 2)[0], rel=1e-4)
+    few = stats.clustered_rate({"a": [0.0] * 10, "b": [0.0] * 10})
+    assert few.high == pytest.approx(stats.wilson(0.0, 2)[1])
 
 
 def test_single_task_is_judged_by_its_episodes():

@@ -36,8 +36,8 @@ def test_evaluation_seeds_are_never_training_seeds():
 
 def test_attempts_share_the_instance_and_sample_differently():
     specs = plan([TASK, TASK], group_size=3, run_seed=5, prefix="run.train.0")
-    assert [s.group_id for s in specs] == ["run.train.0.0"] * 3 + ["run.train.0.1"] * 3
-    assert [s.episode_id for s in specs[:2]] == ["run.train.0.0.0", "run.train.0.0.1"]
+    assert [s.group_id for s in specs] == ["run.train.0.0000"] * 3 + ["run.train.0.0001"] * 3
+    assert [s.episode_id for s in specs[:2]] == ["run.train.0.0000.0", "run.train.0.0000.1"]
     first, second = specs[:3], specs[3:]
     assert len({s.seed for s in first}) == len({s.task.goal for s in first}) == 1
     assert first[0].seed != second[0].seed

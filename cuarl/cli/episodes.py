@@ -1,0 +1,164 @@
+"""From a configuration to running episodes: tasks, environments, limits, and where the record goes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import anyio
+from pydantic import create_model
+
+from cuarl.cli.output import note
+from cuarl.cli.players import Player
+from cuarl.config.load import did_you_mean
+from cuarl.config.schema import ExperimentConfig, Fields
+from cuarl.env.base import Env
+from cuarl.errors import ConfigError
+from cuarl.rollout import reward
+from cuarl.rollout.setup import Episode, MakeEnv, Setup
+from cuarl.rollout.spec import EpisodeSpec, Limits
+from cuarl.tasks.check import verdict
+from cuarl.tasks.select import Filters
+from cuarl.tasks.source import Selection, load
+from cuarl.tasks.suites import shipped_folder
+from cuarl.tasks.task import Task
+
+if TYPE_CHECKING:
+    from cuarl.run import Run
+    from cuarl.settings import Settings
+    from cuarl.store import Store
+
+ENVIRONMENTS = ("sim",)
+_SIMULATED = ("phone",)
+
+
+def only(panel: type[Fields], *names: str) -> type[Fields]:
+    """A panel with these fields alone, for a command that could not honour the others."""
+    fields: dict[str, Any] = {name: (panel.model_fields[name].annotation, panel.model_fields[name]) for name in names}
+    part = create_model(panel.__name__, __base__=Fields, **fields)
+    part.panel = panel.panel
+    return part
+
+
+def select_tasks(config: ExperimentConfig, settings: Settings, role: Literal["train", "eval"]) -> Selection:
+    """The tasks to practise or to measure; what a person should know about the selection goes to stderr.
+
+    To measure, ``eval_tasks`` are taken, or the evaluation tasks that the selectors of ``tasks`` pick.
+    """
+    selectors = config.eval_tasks or config.tasks if role == "eval" else config.tasks
+    filters = Filters(
+        categories=config.category, difficulties=config.difficulty, limit=config.limit,
+        seed=config.seed if config.limit else None,
+    )  # fmt: skip
+    folders = [shipped_folder(), *([settings.tasks_dir] if settings.tasks_dir else [])]
+    selection = load(selectors, filters, stdin=sys.stdin, role=role, folders=folders)
+    for text in selection.notes:
+        note(text)
+    return selection
+
+
+def environments(config: ExperimentConfig, tasks: Sequence[Task]) -> MakeEnv:
+    """What makes the environment of an episode. Raises ConfigError if one of ``tasks`` needs another."""
+    if config.env not in ENVIRONMENTS:
+        raise ConfigError(
+            f'there is no environment "{config.env}"{did_you_mean(config.env, ENVIRONMENTS)}',
+            where="--env", hint=f"--env {ENVIRONMENTS[0]}",
+        )  # fmt: skip
+    strangers = sorted({task.env for task in tasks} - set(_SIMULATED))
+    if strangers:
+        first = next(task.id for task in tasks if task.env == strangers[0])
+        raise ConfigError(
+            f"the simulator has no {strangers[0]}, which task {first} needs", hint=f"cuarl tasks show {first}"
+        )
+    from cuarl.env.sim.env import SimEnv
+
+    async def make(spec: EpisodeSpec) -> Env:
+        return SimEnv(config.profile, clutter=config.clutter)
+
+    return make
+
+
+def limits(config: ExperimentConfig) -> Limits:
+    """When an episode ends."""
+    return Limits(
+        max_turns=config.max_turns, deadline_s=config.max_task_time_seconds, turn_s=config.max_turn_time_seconds
+    )
+
+
+def setup(config: ExperimentConfig, tasks: Sequence[Task], player: Player) -> Setup:
+    """Everything an episode needs besides its spec. Raises ConfigError before anything starts."""
+    return Setup(
+        make_env=environments(config, tasks), make_agent=player.make_agent, attend=player.attend,
+        judge=partial(verdict, side_effects=config.side_effects), reward=reward.get(config.reward),
+        limits=limits(config),
+    )  # fmt: skip
+
+
+def open_store(settings: Settings) -> Store:
+    """The store that the settings name. Raises DatabaseBehind if it has to be migrated first."""
+    from cuarl.store import Store
+
+    return Store.open(settings.db_url, settings.blobs_url, runs_dir=settings.runs_dir)
+
+
+@asynccontextmanager
+async def playing(player: Player) -> AsyncIterator[None]:
+    """Inside, the player is ready; it is released even when cancelled."""
+    try:
+        await player.start()
+        yield
+    finally:
+        with anyio.CancelScope(shield=True):
+            await player.close()
+
+
+class Recording:
+    """Takes the episodes of a run into the store, those that were cut short included."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._cut: list[Episode] = []
+
+    async def save(self, episode: Episode) -> None:
+        """Queue a finished episode."""
+        await self._store.submit(episode.trajectory, episode.pictures)
+
+    def cut(self, episode: Episode) -> None:
+        """Note an episode that was cancelled; it is stored when the rest is torn down."""
+        self._cut.append(episode)
+
+    def finish(self) -> None:
+        """Store what is left."""
+        for episode in self._cut:
+            self._store.enqueue(episode.trajectory, episode.pictures)
+        self._store.drain()
+
+
+@contextmanager
+def recording(store: Store, run: Run, config: ExperimentConfig, tasks: Sequence[Task]) -> Iterator[Recording]:
+    """Record a run, its tasks, the episodes that the caller saves, and how it ended."""
+    from cuarl.store import RunRecord
+
+    manifest = run.manifest
+    store.start_run(
+        RunRecord(
+            id=run.run_id, name=run.name, command=manifest.kind, directory=str(run.path), model=config.model_name,
+            seed=config.seed, config=config.model_dump(mode="json"),
+        )
+    )  # fmt: skip
+    store.save_tasks(list({task.id: task for task in tasks}.values()))
+    taken = Recording(store)
+    try:
+        yield taken
+    except BaseException as error:
+        taken.finish()
+        cancelled = isinstance(error, KeyboardInterrupt)
+        store.finish_run(
+            run.run_id, "cancelled" if cancelled else "failed", str(error).splitlines()[0] if str(error) else ""
+        )
+        raise
+    taken.finish()
+    store.finish_run(run.run_id)

@@ -1,0 +1,232 @@
+"""``cuarl eval``: success rates with honest intervals, and whether one policy is better than another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import anyio
+import typer
+
+from cuarl.cli import episodes as parts
+from cuarl.cli import players
+from cuarl.cli.evaluating import Measurement, home, keep, measure, measure_baselines
+from cuarl.cli.experiment import Experiment
+from cuarl.cli.options import experiment_options
+from cuarl.cli.output import closing, note, print_json, print_table
+from cuarl.cli.players import Player
+from cuarl.cli.progress import EpisodeProgress
+from cuarl.cli.results import SUMMARY_COLUMNS, headline, percent, print_summaries, summary_cells
+from cuarl.cli.targets import Target, resolve_target, with_run_config
+from cuarl.config.schema import EnvFields, ExperimentConfig, ModelFields, SamplingFields, TaskFields
+from cuarl.errors import BarMissed, ConfigError
+from cuarl.evaluate.suite import RESULTS, Evaluation, read_results
+from cuarl.evaluate.summary import Outcome, summarise
+from cuarl.evaluate.summary import compare as compare_outcomes
+
+if TYPE_CHECKING:
+    from cuarl.evaluate.stats import Comparison
+
+app = typer.Typer()
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  cuarl eval latest
+  cuarl eval my-run@8 --tasks settings --difficulty easy --episodes 200
+  cuarl eval --compare base my-run
+  cuarl eval runs/my-run/checkpoints/step-000064 --fail-under 0.9 --json
+  cuarl eval http://localhost:8000/v1 --model-name Qwen/Qwen3-VL-8B-Instruct"""
+)
+@experiment_options(
+    parts.only(TaskFields, "tasks", "category", "difficulty", "limit", "seed"),
+    EnvFields,
+    parts.only(ModelFields, "model_name", "dtype", "device"),
+    parts.only(
+        SamplingFields, "eval_temperature", "top_p", "top_k", "max_tokens", "renderer_name", "history_images",
+        "history_turns",
+    ),
+)  # fmt: skip
+def evaluate(
+    experiment: Experiment,
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            help="A run (name, path, beginning, latest; RUN@STEP for another checkpoint than the last), a checkpoint's "
+            "folder, base, oracle, random, nothing, or the URL of an endpoint.",
+        ),
+    ] = None,
+    compare: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="A B", help="Is B better than A? Two targets, or folders of evaluations already made."),
+    ] = None,
+    episodes: Annotated[int | None, typer.Option(min=1, help="Episodes in all; unset means eval_episodes.")] = None,
+    attempts: Annotated[int, typer.Option(min=1, help="Attempts at each instance, for pass@k.")] = 1,
+    baselines: Annotated[bool, typer.Option(help="Put doing nothing and acting at random beside.")] = True,
+    fail_under: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Exit with 3 if the success rate is lower than this share.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the run; else one is made up.")] = None,
+) -> None:
+    """Measure success on evaluation tasks, with 95 % intervals that allow for the differences between tasks.
+
+    Instances have seeds that training never uses, and are the same for everything that is evaluated with the same
+    --tasks and --seed. A run is measured with its own configuration unless flags say otherwise.
+    """
+    if compare is not None:
+        if target is not None or fail_under is not None or name is not None:
+            raise ConfigError("--compare takes two targets, no name and no bar", hint="cuarl eval --compare A B")
+        _compare(experiment, compare, episodes, attempts)
+        return
+    found = resolve_target(target or "latest", experiment.settings())
+    what = _measurement(experiment, found, episodes, attempts)
+    if experiment.dry_run:
+        _print_plan(experiment, [found], what)
+        return
+    done = _evaluate(replace(experiment, name=name), found, what, baselines=baselines)
+    _report(experiment, done)
+    rate = done.evaluation.overall.success_rate
+    closing(
+        f"{found.name}: {headline(done.evaluation.overall)}", where=done.path,
+        then=f"cuarl eval --compare base {target or 'latest'}",
+    )  # fmt: skip
+    if fail_under is not None and (rate is None or rate < fail_under):
+        raise BarMissed(f"success {percent(rate)} is below {percent(fail_under)}", where=str(done.path))
+
+
+# --- one target ----------------------------------------------------------------------------------------------------
+
+
+class _Done(NamedTuple):
+    evaluation: Evaluation
+    baselines: Mapping[str, Sequence[Outcome]]
+    path: Path
+
+
+def _measurement(experiment: Experiment, target: Target, episodes: int | None, attempts: int) -> Measurement:
+    resolved = experiment.resolved
+    config = with_run_config(resolved, target.run)
+    if resolved.sources["tasks"] != "default":  # whoever names tasks here means those to measure
+        config = config.model_copy(update={"eval_tasks": config.tasks})
+    tasks = parts.select_tasks(config, experiment.settings(), "eval").tasks
+    parts.environments(config, tasks)
+    return Measurement(config=config, tasks=tasks, episodes=episodes or config.eval_episodes, attempts=attempts)
+
+
+def _evaluate(experiment: Experiment, target: Target, what: Measurement, *, baselines: bool) -> _Done:
+    from cuarl.store import new_id
+
+    player, evaluation_id = _player(experiment, what.config, target), new_id("eval")
+    with (
+        parts.open_store(experiment.settings()) as store,
+        home(experiment, store, target.run, what) as (run, record),
+        EpisodeProgress(target.name, json=experiment.json) as progress,
+    ):
+        if experiment.json:
+            start = {"event": "start", "target": target.name, "run": run.name, "episodes": what.episodes}
+            print_json(start, line=True)
+        evaluation = anyio.run(
+            partial(
+                measure, what, player, prefix=evaluation_id, run_id=run.run_id, step=target.step, record=record,
+                progress=progress,
+            )
+        )  # fmt: skip
+        beside = measure_baselines(what) if baselines and target.kind != "scripted" else {}
+        known = {name: summarise(outcomes) for name, outcomes in beside.items()}
+        evaluation = evaluation.model_copy(update={"baselines": known})
+        return _Done(evaluation, beside, keep(store, evaluation, evaluation_id, run.run_id, run.evals_dir))
+
+
+def _player(experiment: Experiment, config: ExperimentConfig, target: Target) -> Player:
+    if target.kind == "scripted":
+        return players.scripted(target.name)
+    if target.kind == "endpoint":
+        if experiment.resolved.sources["model_name"] == "default":
+            raise ConfigError("an endpoint needs the name of its model", where=target.name, hint="--model-name NAME")
+        key = experiment.settings().openai_api_key
+        return players.endpoint(
+            config, target.name, config.model_name, key.get_secret_value() if key else None,
+            temperature=config.eval_temperature,
+        )  # fmt: skip
+    policy = players.load_model(config, model=target.model, adapter=target.adapter)
+    policy.updated(target.step)
+    return players.in_process(config, policy, temperature=config.eval_temperature, strict=False)
+
+
+def _report(experiment: Experiment, done: _Done) -> None:
+    evaluation = done.evaluation
+    if experiment.json:
+        print_json({"event": "done", "path": done.path, "evaluation": _without_outcomes(evaluation)}, line=True)
+        return
+    print_summaries(evaluation.outcomes, done.baselines)
+    if evaluation.overall.pass_at:
+        ks = ", ".join(f"pass@{k} {percent(v)}" for k, v in evaluation.overall.pass_at.items())
+        note(f"{ks}; {', '.join(f'pass^{k} {percent(v)}' for k, v in evaluation.overall.pass_hat.items())}")
+    if evaluation.limited:
+        note(f"limited: {evaluation.limited}")
+
+
+def _without_outcomes(evaluation: Evaluation) -> dict[str, Any]:
+    return evaluation.model_dump(mode="json", exclude={"outcomes"})
+
+
+def _print_plan(experiment: Experiment, targets: Sequence[Target], what: Measurement) -> None:
+    facts = {
+        "targets": ", ".join(t.name for t in targets), "tasks": len(what.tasks), "episodes": what.episodes,
+        "attempts": what.attempts, "limited": what.limited or None, "env": what.config.env,
+        "profile": what.config.profile, "temperature": what.config.eval_temperature,
+    }  # fmt: skip
+    if experiment.json:
+        print_json(facts)
+    else:
+        print_table(("what", "value"), list(facts.items()))
+        note("nothing was started")
+
+
+# --- two targets ---------------------------------------------------------------------------------------------------
+
+
+def _compare(experiment: Experiment, names: tuple[str, str], episodes: int | None, attempts: int) -> None:
+    evaluations = [_made(name) or _measured(experiment, name, names, episodes, attempts) for name in names]
+    a, b = evaluations
+    found = compare_outcomes(a.outcomes, b.outcomes)
+    if experiment.json:
+        print_json({
+            "event": "comparison", "a": names[0], "b": names[1], **found._asdict(),
+            "evaluations": [_without_outcomes(e) for e in evaluations],
+        }, line=True)  # fmt: skip
+        return
+    rows = [(name, *summary_cells(e.overall)) for name, e in zip(names, evaluations, strict=True)]
+    print_table(("target", *SUMMARY_COLUMNS), rows, numeric=set(SUMMARY_COLUMNS))
+    note(_in_words(found, *names))
+
+
+def _made(name: str) -> Evaluation | None:
+    """An evaluation that lies there already, if ``name`` is its folder or file."""
+    path = Path(name)
+    return read_results(path) if path.name == RESULTS or (path / RESULTS).is_file() else None
+
+
+def _measured(
+    experiment: Experiment, name: str, names: tuple[str, str], episodes: int | None, attempts: int
+) -> Evaluation:  # fmt: skip
+    """Evaluate one of two targets, on the instances that the run among them was measured on, so that both meet them."""
+    settings = experiment.settings()
+    target = resolve_target(name, settings)
+    others = [resolve_target(n, settings).run for n in names if _made(n) is None]
+    run = next((r for r in others if r is not None), None)
+    shared = replace(target, run=run) if target.run is None else target
+    what = _measurement(experiment, shared, episodes, attempts)
+    return _evaluate(experiment, target, what, baselines=False).evaluation
+
+
+def _in_words(found: Comparison, a: str, b: str) -> str:
+    sure = "better" if found.low > 0 else "worse" if found.high < 0 else "neither better nor worse for sure"
+    return (
+        f"{b} minus {a}: {100 * found.difference:+.1f} points (95 % interval {100 * found.low:+.1f} to "
+        f"{100 * found.high:+.1f}, p = {found.p_value:.3g}, {found.pairs} instances of {found.tasks} tasks): {b} is {sure}"
+    )

@@ -1,0 +1,125 @@
+"""Evaluations as commands need them: planned, run, recorded, with the baselines beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+
+from cuarl.cli import episodes as parts
+from cuarl.cli import players
+from cuarl.cli.experiment import Experiment
+from cuarl.cli.players import Player
+from cuarl.cli.progress import EpisodeProgress
+from cuarl.config.schema import ExperimentConfig
+from cuarl.evaluate.suite import Evaluation, evaluate, folder_name, plan_evaluation, write_results
+from cuarl.evaluate.summary import Outcome
+from cuarl.rollout.failures import FailureWindow
+from cuarl.rollout.pool import Progress
+from cuarl.tasks.task import Task
+
+if TYPE_CHECKING:
+    from cuarl.run import Run
+    from cuarl.store import Store
+
+BASELINES = ("nothing", "random")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """What is measured, and on what."""
+
+    config: ExperimentConfig
+    tasks: Sequence[Task]
+    episodes: int
+    attempts: int = 1
+
+    @property
+    def label(self) -> str:
+        """The suites that the tasks are from."""
+        suites = sorted({task.suite or "tasks" for task in self.tasks})
+        return "+".join(suites) if len(suites) <= 3 else f"{suites[0]}+{len(suites) - 1}"
+
+    @property
+    def limited(self) -> str:
+        """In what the tasks are fewer than the selection; empty if they aren't."""
+        instances = max(1, self.episodes // self.attempts)
+        if instances < len(self.tasks):
+            return f"a sample of {instances} of {len(self.tasks)} tasks"
+        return f"at most {self.config.limit} tasks" if self.config.limit else ""
+
+
+async def measure(
+    what: Measurement, player: Player, *, prefix: str, run_id: str = "", step: int = 0,
+    record: parts.Recording | None = None, progress: Progress | None = None,
+) -> Evaluation:  # fmt: skip
+    """Evaluate ``player``. Episodes go to ``record``; ``prefix`` must be unique to this evaluation within its store."""
+    config = what.config
+    plan = plan_evaluation(
+        what.tasks, episodes=what.episodes, attempts=what.attempts, run_seed=config.seed, prefix=prefix, run_id=run_id,
+        step=step,
+    )  # fmt: skip
+    settings = {
+        "env": config.env, "profile": config.profile, "clutter": config.clutter, "side_effects": config.side_effects,
+        "temperature": config.eval_temperature, "max_turns": config.max_turns, "attempts": what.attempts,
+    }  # fmt: skip
+    async with parts.playing(player):
+        return await evaluate(
+            plan, parts.setup(config, what.tasks, player), label=what.label, run_seed=config.seed, limited=what.limited,
+            settings=settings, max_concurrent=config.max_concurrent_rollouts,
+            failures=FailureWindow(max_share=config.max_failed_share), save=record.save if record else None,
+            on_cancel=record.cut if record else None, progress=progress,
+        )  # fmt: skip
+
+
+def measure_baselines(what: Measurement) -> dict[str, tuple[Outcome, ...]]:
+    """Outcomes of the agents that know nothing, on the same instances; they are not stored."""
+    found = {}
+    for name in BASELINES:
+        with EpisodeProgress(name) as progress:
+            player = players.scripted(name)
+            found[name] = anyio.run(partial(measure, what, player, prefix=name, progress=progress)).outcomes
+    return found
+
+
+@contextmanager
+def home(
+    experiment: Experiment, store: Store, run: Path | None, what: Measurement
+) -> Iterator[tuple[Run, parts.Recording]]:
+    """Where an evaluation is recorded: with the run that it measures, or in a run of its own."""
+    from cuarl.run import Run
+
+    if run is None:
+        resolved = replace(experiment.resolved, config=what.config)
+        with (
+            replace(experiment, resolved=resolved).open_run("eval") as made,
+            parts.recording(store, made, what.config, what.tasks) as record,
+        ):
+            yield made, record
+        return
+    record = parts.Recording(store)
+    try:
+        yield Run(run), record
+    finally:
+        record.finish()
+
+
+def keep(store: Store, evaluation: Evaluation, evaluation_id: str, run_id: str, evals: Path) -> Path:
+    """Write ``results.json`` below ``evals`` and the evaluation into the store; returns the file."""
+    from cuarl.store import EvaluationRecord
+
+    store.save_evaluation(
+        EvaluationRecord(
+            id=evaluation_id, run_id=run_id, suite=evaluation.label, step=evaluation.step, policy=evaluation.policy,
+            policy_version=evaluation.policy_version, started_at=evaluation.started_at,
+            finished_at=evaluation.started_at + evaluation.wall_s, metrics=evaluation.overall.metrics(),
+            info={"agent": evaluation.agent, "limited": evaluation.limited, **evaluation.settings},
+        ),
+        [o.episode_id for o in evaluation.outcomes],
+    )  # fmt: skip
+    return write_results(evals / folder_name(evaluation.label, evaluation.step), evaluation)

@@ -1,0 +1,126 @@
+"""Who acts in the episodes of a command: a scripted agent, a policy in this process, or one behind an endpoint."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cuarl.agent import formats
+from cuarl.agent.base import Agent
+from cuarl.agent.formats import Format
+from cuarl.agent.model import ModelAgent
+from cuarl.agent.prompt import Window
+from cuarl.agent.scripted import DemonstratingAgent, DoNothingAgent, OracleAgent, RandomAgent
+from cuarl.config.schema import ExperimentConfig
+from cuarl.env.base import Env
+from cuarl.errors import ConfigError
+from cuarl.policy.sampler import Sampler, SamplingParams
+from cuarl.policy.spec import ModelSpec
+from cuarl.rollout.setup import MakeAgent
+from cuarl.rollout.spec import EpisodeSpec
+
+if TYPE_CHECKING:
+    from cuarl.policy.model import PolicyModel
+
+SCRIPTED: dict[str, Callable[[Env], Agent]] = {
+    "oracle": OracleAgent,
+    "random": lambda env: RandomAgent(env.capabilities.actions),
+    "nothing": lambda env: DoNothingAgent(),
+}
+AGENTS = ("policy", "demonstration", *SCRIPTED)
+
+
+async def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """How an agent is made for each episode, and what has to happen before the first and after the last."""
+
+    name: str
+    make_agent: MakeAgent
+    attend: Callable[[], AbstractContextManager[object]] = nullcontext
+    start: Callable[[], Awaitable[object]] = _nothing
+    close: Callable[[], Awaitable[None]] = _nothing
+
+
+def scripted(name: str) -> Player:
+    """One of ``SCRIPTED``."""
+    return Player(name, lambda spec, env: SCRIPTED[name](env))
+
+
+def check_agent(name: str) -> None:
+    """Raise ConfigError for an agent that does not exist."""
+    if name not in AGENTS:
+        near = difflib.get_close_matches(name, AGENTS, n=1)
+        guess = f' (did you mean "{near[0]}"?)' if near else ""
+        raise ConfigError(
+            f'there is no agent "{name}"{guess}', where="--agent", hint=f"--agent {near[0] if near else AGENTS[0]}"
+        )
+
+
+def load_model(config: ExperimentConfig, *, model: str | None = None, adapter: str | None = None) -> PolicyModel:
+    """Load the policy that ``config`` names, or another base or adapter, to sample from."""
+    from cuarl.policy.load import load_policy
+
+    return load_policy(
+        ModelSpec(model=model or config.model_name, adapter=adapter, dtype=config.dtype, device=config.device)
+    )
+
+
+def in_process(
+    config: ExperimentConfig, policy: PolicyModel, *, temperature: float, strict: bool, name: str = ""
+) -> Player:
+    """``policy``, batched over the episodes. ``strict`` reads its answers as in training."""
+    from cuarl.policy.local import LocalSampler
+
+    sampler = LocalSampler(policy)
+    make = _model_agents(config, sampler, config.model_name, temperature=temperature, strict=strict)
+    return Player(name or policy.name, make, attend=sampler.attend)
+
+
+def demonstrations(config: ExperimentConfig, policy: PolicyModel) -> Player:
+    """The oracle, its actions said in the words of ``policy``, for supervised training."""
+
+    def make(spec: EpisodeSpec, env: Env) -> Agent:
+        return DemonstratingAgent(
+            OracleAgent(env), _format(config, config.model_name, env), policy.written, window=_window(config)
+        )
+
+    return Player("demonstration", make)
+
+
+def endpoint(config: ExperimentConfig, url: str, model: str, api_key: str | None, *, temperature: float) -> Player:
+    """A policy behind an OpenAI-compatible server."""
+    from cuarl.policy.openai import OpenAISampler
+
+    sampler = OpenAISampler(url, model, api_key=api_key)
+    make = _model_agents(config, sampler, model, temperature=temperature, strict=False)
+    return Player(sampler.name, make, start=sampler.probe, close=sampler.close)
+
+
+def _model_agents(
+    config: ExperimentConfig, sampler: Sampler, model: str, *, temperature: float, strict: bool
+) -> MakeAgent:
+    params = SamplingParams(
+        temperature=temperature, top_p=config.top_p, top_k=config.top_k, max_tokens=config.max_tokens
+    )
+
+    def make(spec: EpisodeSpec, env: Env) -> Agent:
+        return ModelAgent(sampler, _format(config, model, env), params=params, window=_window(config), strict=strict)
+
+    return make
+
+
+def _format(config: ExperimentConfig, model: str, env: Env) -> Format:
+    name = config.renderer_name if config.renderer_name != "auto" else formats.for_model(model)
+    kind: Any = env.capabilities.kind
+    return formats.get(name, kind)
+
+
+def _window(config: ExperimentConfig) -> Window:
+    return Window(history_images=config.history_images, history_turns=config.history_turns)

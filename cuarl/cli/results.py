@@ -1,0 +1,59 @@
+"""Tables of success rates: one row a category or difficulty, never a rate without its n and its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cuarl.cli.output import print_table
+from cuarl.evaluate.summary import Outcome, Summary, breakdown, summarise
+from cuarl.tasks.task import CATEGORIES, DIFFICULTIES
+
+SUMMARY_COLUMNS = ("n", "tasks", "success", "95 % interval", "false completions", "side effects", "steps", "failed")
+
+
+def percent(share: float | None) -> str:
+    """``92.5 %``, or ``-`` where nothing was measured."""
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def interval(summary: Summary) -> str:
+    """``88.0 to 95.4 %``."""
+    if summary.ci_low is None or summary.ci_high is None:
+        return "-"
+    return f"{100 * summary.ci_low:.1f} to {100 * summary.ci_high:.1f} %"
+
+
+def headline(summary: Summary) -> str:
+    """``success 92.5 % (95 % interval 88.0 to 95.4 %, 200 episodes of 60 tasks)``."""
+    if not summary.n:
+        return f"no verdict in {summary.failed} episodes"
+    lost = f", {summary.failed} failed" if summary.failed else ""
+    counted = f"{summary.n} episodes of {summary.tasks} tasks{lost}"
+    return f"success {percent(summary.success_rate)} (95 % interval {interval(summary)}, {counted})"
+
+
+def print_summaries(outcomes: Sequence[Outcome], baselines: Mapping[str, Sequence[Outcome]] | None = None) -> None:
+    """Print the table over all episodes, by category and by difficulty, with the baselines' success beside."""
+    rest = {name: _parts(b) for name, b in (baselines or {}).items()}
+    rows = [
+        [part, *summary_cells(summary), *(percent(b[part].success_rate if part in b else None) for b in rest.values())]
+        for part, summary in _parts(outcomes).items()
+    ]
+    print_table(("part", *SUMMARY_COLUMNS, *rest), rows, numeric={*SUMMARY_COLUMNS, *rest})
+
+
+def summary_cells(s: Summary) -> list[object]:
+    """One row under ``SUMMARY_COLUMNS``."""
+    steps = "-" if s.steps_mean is None else f"{s.steps_mean:.1f}"
+    return [s.n, s.tasks, percent(s.success_rate), interval(s), percent(s.false_completion_rate),
+            percent(s.side_effect_rate), steps, s.failed]  # fmt: skip
+
+
+def _parts(outcomes: Sequence[Outcome]) -> dict[str, Summary]:
+    """All, then categories and difficulties in their usual order; one that is all there is isn't repeated."""
+    found = {"all": summarise(outcomes)}
+    for field, order in (("category", CATEGORIES), ("difficulty", DIFFICULTIES)):
+        by = breakdown(outcomes, field)  # type: ignore[arg-type]
+        if len(by) > 1:
+            found |= {name: by[name] for name in sorted(by, key=lambda n: (*order, n).index(n))}
+    return found

@@ -1,0 +1,113 @@
+"""Shows one stored episode: pictures as files, and its course in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from cuarl.cli.output import console, has_colour, is_terminal, note, print_json, print_table, print_text
+from cuarl.errors import ConfigError
+from cuarl.monitor.draw import annotate, caption, final, half_blocks
+from cuarl.safe_text import printable
+from cuarl.trajectory import Trajectory
+from cuarl.types import Screenshot
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from cuarl.store import Store
+
+
+class Drawn(NamedTuple):
+    """One turn, drawn; the last one is how the episode ended."""
+
+    name: str
+    words: str
+    trouble: str
+    picture: Image.Image
+
+
+def find_episode(store: Store, reference: str) -> Trajectory:
+    """The episode with this id, with the only id that begins so, or the latest. Raises ConfigError."""
+    stored = [e for e in store.episodes() if e.status != "started"]
+    if not stored:
+        raise ConfigError("there are no episodes in the store yet", hint="cuarl rollout --agent oracle")
+    if reference == "latest":
+        return store.trajectory(max(stored, key=lambda e: (e.saved_at, e.episode_id)).episode_id)
+    ids = [e.episode_id for e in stored]
+    found = [reference] if reference in ids else [i for i in ids if i.startswith(reference)]
+    if len(found) != 1:
+        some = f"{len(found)} episodes begin so: {', '.join(found[:5])}" if found else "none begins so"
+        raise ConfigError(f'"{reference}" is not the id of an episode; {some}', hint="cuarl rollout show latest")
+    return store.trajectory(found[0])
+
+
+def show_episode(
+    trajectory: Trajectory, picture: Callable[[str], Screenshot], folder: Path, *, columns: int, as_json: bool
+) -> None:  # fmt: skip
+    """Write the pictures into ``folder``; print the episode, with pictures where the terminal has colours."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    in_colour = columns > 0 and not as_json and is_terminal(sys.stdout) and has_colour(sys.stdout)
+    for drawn in draw(trajectory, picture):
+        path = folder / f"{drawn.name}.png"
+        drawn.picture.save(path)
+        files.append(path)
+        if in_colour:
+            console().print(half_blocks(drawn.picture, columns))
+            print_text(f"{drawn.name}: {drawn.words}{f' ({drawn.trouble})' if drawn.trouble else ''}\n")
+    if as_json:
+        print_json({"episode": trajectory, "pictures": files})
+    else:
+        _print_facts(trajectory)
+        _print_turns(trajectory)
+    note(f"pictures: {folder} ({len(files)} files)")
+
+
+def draw(trajectory: Trajectory, picture: Callable[[str], Screenshot]) -> Iterator[Drawn]:
+    """Every turn with its action on the screenshot, then the last screen with the outcome."""
+    for turn in trajectory.turns:
+        words, trouble = caption(turn)
+        yield Drawn(f"turn-{turn.index + 1:03d}", words, trouble, annotate(picture(turn.screenshot.digest).image, turn))
+    if trajectory.final_screenshot is not None:
+        words, trouble = _ending(trajectory)
+        last = picture(trajectory.final_screenshot.digest).image
+        yield Drawn("final", words, trouble, final(last, words, trouble))
+
+
+def _ending(t: Trajectory) -> tuple[str, str]:
+    outcome = {True: "success", False: "no success", None: "no verdict"}[t.success]
+    reward = "" if t.reward is None else f", reward {t.reward:g}"
+    checks = (
+        [f"{c.path} is {c.actual!r}, not {c.op} {c.expected!r}" for c in t.verdict.checks if not c.passed]
+        if t.verdict
+        else []
+    )
+    effects = [f"changed without being asked: {path}" for path in t.verdict.side_effects] if t.verdict else []
+    failure = [f"{t.failure.boundary} failed: {t.failure.message}"] if t.failure else []
+    return f"{t.stop}: {outcome}{reward}", printable("; ".join([*checks, *effects, *failure]))
+
+
+def _print_facts(t: Trajectory) -> None:
+    words, trouble = _ending(t)
+    version = f", version {t.policy_version}" if t.policy else ""
+    facts = [
+        ("episode", t.episode_id), ("task", f"{t.task_id}: {t.goal}"), ("agent", f"{t.agent} {t.policy}{version}".strip()),
+        ("ended", words), ("because", trouble), ("answer", t.answer),
+        *(("reward part", f"{p.name} {p.value:+g}  {p.evidence}") for p in t.reward_parts),
+        ("took", f"{t.wall_s:.2f} s"),
+    ]  # fmt: skip
+    print_table(("what", "value"), [fact for fact in facts if fact[1]])
+
+
+def _print_turns(t: Trajectory) -> None:
+    changed = {True: "yes", False: "no", None: None}
+    rows = [
+        (x.index + 1, *(text or None for text in caption(x)), changed[x.changed], f"{x.model_s:.2f}", f"{x.env_s:.2f}")
+        for x in t.turns
+    ]
+    columns = ("turn", "action", "trouble", "changed", "model s", "env s")
+    print_text("")
+    print_table(columns, rows, numeric={"turn", "model s", "env s"})

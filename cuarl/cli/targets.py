@@ -1,0 +1,103 @@
+"""What a person means by the thing to evaluate or to roll out: a run, a checkpoint, the base, a baseline, an endpoint."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from cuarl.cli.players import SCRIPTED
+from cuarl.config.load import Resolved
+from cuarl.config.schema import ExperimentConfig
+from cuarl.errors import CheckpointError, ConfigError
+
+if TYPE_CHECKING:
+    from cuarl.settings import Settings
+
+ALIASES = {"do-nothing": "nothing", "noop": "nothing"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A resolved target."""
+
+    kind: Literal["scripted", "policy", "endpoint"]
+    name: str
+    """Agent, base model, checkpoint folder or URL, for people."""
+    model: str | None = None
+    """Base model, where it is not the configured one."""
+    adapter: str | None = None
+    """Folder of the adapter on it."""
+    step: int = 0
+    """Training steps behind it."""
+    run: Path | None = None
+    """The run it belongs to."""
+
+
+def resolve_target(text: str, settings: Settings) -> Target:
+    """Find out what ``text`` means.
+
+    An agent's name (oracle, random, nothing), ``base``, a URL, the folder of a checkpoint, or a run: its name, path,
+    unique beginning or ``latest``, with ``@STEP`` for another checkpoint than the last. Raises ConfigError.
+    """
+    name = ALIASES.get(text, text)
+    if name in SCRIPTED:
+        return Target("scripted", name)
+    if text == "base":
+        return Target("policy", "base")
+    if text.startswith(("http://", "https://")):
+        return Target("endpoint", text)
+    folder = Path(text).expanduser()
+    if (folder / "adapter_config.json").is_file() or ((folder / "config.json").is_file() and not _is_run(folder)):
+        return checkpoint(folder)
+    return _of_run(text, settings)
+
+
+def checkpoint(folder: Path) -> Target:
+    """The checkpoint in ``folder``: an adapter with the base that it names, or a whole model."""
+    facts = folder / "cuarl.json"
+    known = json.loads(facts.read_text(encoding="utf-8")) if facts.is_file() else {}
+    step = int(known.get("step", 0))
+    run = folder.parent.parent if folder.parent.name == "checkpoints" and _is_run(folder.parent.parent) else None
+    if (folder / "adapter_config.json").is_file():
+        return Target("policy", str(folder), known.get("base_model"), str(folder), step, run)
+    if (folder / "config.json").is_file():
+        return Target("policy", str(folder), str(folder), None, step, run)
+    raise CheckpointError("there is no checkpoint here", where=str(folder), hint="cuarl train")
+
+
+def with_run_config(resolved: Resolved, run: Path | None) -> ExperimentConfig:
+    """The configuration of ``run`` with what was asked for explicitly on top, so that it is measured as it was trained."""
+    if run is None:
+        return resolved.config
+    recorded = ExperimentConfig.model_validate_json((run / "config.json").read_text(encoding="utf-8"))
+    asked = {name: getattr(resolved.config, name) for name, source in resolved.sources.items() if source != "default"}
+    return ExperimentConfig.model_validate(recorded.model_dump() | asked)
+
+
+def _of_run(text: str, settings: Settings) -> Target:
+    from cuarl.run import find_run
+
+    reference, at, wanted = text.partition("@")
+    if at and not wanted.isdecimal():
+        raise ConfigError(f'"{wanted}" is no step', where=text, hint=f"cuarl eval {reference}@8")
+    try:
+        run = find_run(settings.runs_dir, reference)
+    except ConfigError as error:
+        also = f"base, {', '.join(SCRIPTED)}, a checkpoint's folder, a URL, or a run"
+        raise ConfigError(error.what, where=error.where, hint=f"cuarl eval base   # or {also}") from None
+    if wanted and int(wanted) == 0:
+        return Target("policy", "base", run=run)
+    folder = run / "checkpoints" / (f"step-{int(wanted):06d}" if wanted else "latest")
+    if not folder.is_dir():
+        have = sorted(p.name for p in (run / "checkpoints").glob("step-*"))
+        what = f"the run has no checkpoint of step {wanted}" if wanted else "the run has no checkpoint yet"
+        raise ConfigError(
+            f"{what} (it has {', '.join(have) or 'none'})", where=str(run), hint=f"cuarl eval {run.name}@0"
+        )
+    return checkpoint(folder.resolve())
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / "manifest.json").is_file()

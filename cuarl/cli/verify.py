@@ -1,0 +1,110 @@
+"""Proves that what was recorded is what was sampled: log-probabilities of stored turns, computed again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cuarl.cli.players import load_model
+from cuarl.cli.targets import checkpoint
+from cuarl.config.schema import ExperimentConfig
+from cuarl.errors import ConfigError
+from cuarl.trajectory import Sampled, Trajectory
+from cuarl.types import Record, Screenshot
+
+if TYPE_CHECKING:
+    from cuarl.policy.model import PolicyModel
+
+_ROWS = 32
+
+
+class Verified(Record):
+    """How far the recorded log-probabilities of one policy version are from the recomputed ones."""
+
+    policy_version: int
+    turns: int
+    tokens: int
+    largest: float | None
+    """Largest absolute difference, in nats; None where the version's weights are gone."""
+    worst: str = ""
+    """Episode and turn of the largest difference."""
+
+    @property
+    def shown(self) -> str:
+        """The difference for people."""
+        return "no weights" if self.largest is None else f"{self.largest:.1e}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    name: str
+    sampled: Sampled
+
+
+def verify(
+    config: ExperimentConfig, run: Path, kind: str, trajectories: Iterable[Trajectory], picture: Callable[[str], Screenshot]
+) -> Iterator[Verified]:  # fmt: skip
+    """Recompute every stored turn with token ids and log-probabilities, one policy version after the other.
+
+    The weights of version n are the run's checkpoint of step n; a version whose checkpoint was not kept is reported
+    without a difference. Raises ConfigError where samples were truncated, since their distribution can't be rebuilt.
+    """
+    if config.top_p < 1 or config.top_k > 0:
+        raise ConfigError(
+            "the run sampled with top_p or top_k, so its log-probabilities are of a truncated distribution",
+            where=str(run),
+        )
+    turns: dict[int, list[_Turn]] = defaultdict(list)
+    for t in trajectories:
+        for turn in t.turns:
+            if turn.sampled and turn.sampled.exact and turn.sampled.logprobs and turn.sampled.prompt_ids:
+                turns[turn.sampled.policy_version].append(_Turn(f"{t.episode_id}#{turn.index}", turn.sampled))
+    for version in sorted(turns):
+        policy = _weights(config, run, kind, version)
+        if policy is None:
+            yield Verified(policy_version=version, turns=len(turns[version]), tokens=0, largest=None)
+        else:
+            yield _compare(policy, version, turns[version], picture)
+
+
+def _weights(config: ExperimentConfig, run: Path, kind: str, version: int) -> PolicyModel | None:
+    if kind == "train" and version > 0:
+        folder = run / "checkpoints" / f"step-{version:06d}"
+        if not folder.is_dir():
+            return None
+    elif config.load_checkpoint_path:
+        folder = Path(config.load_checkpoint_path)
+    else:
+        return load_model(config)
+    found = checkpoint(folder)
+    return load_model(config, model=found.model, adapter=found.adapter)
+
+
+def _compare(
+    policy: PolicyModel, version: int, turns: Sequence[_Turn], picture: Callable[[str], Screenshot]
+) -> Verified:  # fmt: skip
+    import torch
+
+    from cuarl.policy.inputs import Row
+    from cuarl.policy.score import Scorer
+
+    scorer, largest, worst, tokens = Scorer(policy), 0.0, "", 0
+    ordered = sorted(turns, key=lambda t: len(t.sampled.prompt_ids))
+    for part in (ordered[i : i + _ROWS] for i in range(0, len(ordered), _ROWS)):
+        rows = [
+            Row(t.sampled.prompt_ids, tuple(picture(ref.digest) for ref in t.sampled.images), t.sampled.token_ids)
+            for t in part
+        ]
+        with torch.no_grad():
+            temperatures = torch.tensor([t.sampled.temperature for t in part], device=policy.device)
+            scores = scorer(policy.collate(rows, padding="right"), temperatures).logprobs.double().cpu()
+        for turn, scored in zip(part, scores, strict=True):
+            recorded = torch.tensor(turn.sampled.logprobs, dtype=torch.float64)
+            difference = float((scored[: len(recorded)] - recorded).abs().max())
+            tokens += len(recorded)
+            if not difference <= largest:
+                largest, worst = difference, turn.name
+    return Verified(policy_version=version, turns=len(turns), tokens=tokens, largest=largest, worst=worst)
