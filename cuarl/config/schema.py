@@ -185,6 +185,10 @@ class AlgorithmFields(Fields):
     """Divide centred rewards by the group's standard deviation, or only centre them."""
     loss_reduction: Literal["token", "sequence", "constant"] = "token"
     """Average over all tokens of the batch, over episodes first, or divide by a constant."""
+    loss_constant_tokens: PositiveInt = 1024
+    """Divisor of an episode's sum with loss_reduction constant."""
+    mask_truncated: bool = False
+    """Leave answers that ran into max_tokens out of the loss."""
     clip_low: Share = 0.2
     """How far below one the probability ratio still gives a gradient."""
     clip_high: PositiveFloat = 0.2
@@ -216,7 +220,7 @@ class OptimFields(Fields):
     """Steps over which the learning rate rises from zero."""
     num_substeps: PositiveInt = 1
     """Optimiser steps per batch."""
-    micro_batch_tokens: PositiveInt = 16384
+    micro_batch_tokens: PositiveInt = 8192
     """Most tokens, padding included, of one forward and backward pass."""
     max_grad_norm: PositiveFloat = 1.0
     """Gradients are scaled down to this norm."""

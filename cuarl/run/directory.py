@@ -176,10 +176,9 @@ class Run:
     ) -> None:
         """Write how it ended, with the traceback in the log, and let go."""
         status, code = _outcome(error)
-        if status == "failed":
-            logger.error("the run failed", exc_info=error)
-            if error is not None and self._log is not None:
-                error.add_note(f"log: {self.log_path}")
+        if status == "failed" and error is not None:
+            self._log_failure(error)
+            error.add_note(f"log: {self.log_path}")
         now = _stamp(self._clock())
         said = loggable(str(error)).splitlines()[0] if status == "failed" and str(error) else None
         end = {"ended_at": now, "status": status, "exit_code": code}
@@ -195,6 +194,15 @@ class Run:
             last = read_manifest(self.path).attempts[-1:]
             who = f" by process {last[0].pid} on {last[0].host}" if last else ""
             raise RunExists(f'run "{self.name}" is in use{who}', where=str(self.path), hint="--name NAME") from error
+
+    def _log_failure(self, error: BaseException) -> None:
+        """Into the file alone: on the screen the error itself is enough."""
+        if self._log is not None:
+            exc_info = (type(error), error, error.__traceback__)
+            record = logger.makeRecord(
+                logger.name, logging.ERROR, __file__, 0, "the run failed", (), exc_info
+            )  # fmt: skip
+            self._log.handle(record)
 
     def _start_log(self) -> None:
         self.log_path.parent.mkdir(parents=True, exist_ok=True)

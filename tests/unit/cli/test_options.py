@@ -10,6 +10,7 @@ from cuarl.cli.experiment import Experiment
 from cuarl.cli.options import experiment_options
 from cuarl.config.load import FIELDS, flag_of, resolve
 from cuarl.config.schema import PANELS, EnvFields, TaskFields
+from cuarl.errors import TrainError
 from cuarl.run import facts
 from cuarl.run.manifest import Code, Machine
 
@@ -161,3 +162,18 @@ def test_resuming_contradicts_a_new_run(runs, capsys, other):
     run(["train", "--name", "alpha"])
     assert run(["train", "--resume", "alpha", *other]) == 2
     assert "contradict" in capsys.readouterr().err
+
+
+def test_a_failed_run_is_three_lines_and_the_path_of_its_log(add_command, runs, capsys):
+    @experiment_options(TaskFields, resumable=True)
+    def fail(experiment: Experiment) -> None:
+        """Fail."""
+        with experiment.open_run("train"):
+            raise TrainError("no gradient reached the adapter", hint="cuarl doctor")
+
+    add_command("fail", fail)
+    assert run(["fail", "--name", "alpha"]) == 1
+    err = capsys.readouterr().err
+    log = "runs/alpha/logs/attempt-001/cuarl.log"
+    assert err == f"error: no gradient reached the adapter\n  fix: cuarl doctor\n  log: {log}\n"
+    assert "Traceback" in Path(log).read_text()

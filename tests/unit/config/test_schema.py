@@ -97,6 +97,7 @@ def test_values_of_the_wrong_kind_are_refused(fields):
         ({"use_lora": False, "lora_rank": 8}, "lora_rank has no effect"),
         ({"algorithm": "sft"}, "needs sft_runs"),
         ({"algorithm": "sft", "sft_runs": "a", "clip_high": 0.3}, "clip_high has no effect with algorithm sft"),
+        ({"loss_constant_tokens": 5}, "no effect with loss_reduction token"),
         ({"sft_runs": "a"}, "sft_runs has no effect with algorithm grpo"),
         ({"group_size": 1}, "at least 2"),
         ({"max_turn_time_seconds": 2000}, "exceeds"),
