@@ -100,8 +100,8 @@ def read_preset(name: str) -> ConfigFile:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`` (did you mean "x"?)`` for the nearest known word, or nothing."""
-    near = difflib.get_close_matches(word.replace("-", "_"), list(known), n=1, cutoff=0.5)
-    near = near or difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    near = difflib.get_close_matches(word.replace("-", "_"), list(known), n=1, cutoff=0.6)
+    near = near or difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f' (did you mean "{near[0]}"?)' if near else ""
 
 
