@@ -28,6 +28,7 @@ def load_policy(spec: ModelSpec) -> PolicyModel:
     Raises ``ConfigError`` for an unknown model or a wrong combination, ``PrerequisiteError`` for a model that has to be
     fetched or built first, ``CheckpointError`` for an adapter that can't be read.
     """
+    _check_combination(spec)
     source, offline = resolve(spec)
     device = _device(spec.device)
     common: dict[str, Any] = {"revision": spec.revision, "local_files_only": offline}
@@ -61,14 +62,22 @@ def resolve(spec: ModelSpec) -> tuple[str, bool]:
     if spec.model == "tiny":
         folder = tiny.path()
         if not (folder / "config.json").is_file():
-            raise PrerequisiteError("the shipped base is not built", where=str(folder), hint="cuarl model build")
+            raise PrerequisiteError(
+                "the shipped base is not built",
+                where=str(folder),
+                hint="cuarl model build",
+            )
         return str(folder), True
     folder = Path(spec.model).expanduser()
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             adapter = (folder / "adapter_config.json").is_file()
             hint = f"--adapter {spec.model}" if adapter else None
-            raise ConfigError("this folder has no model in it (no config.json)", where=str(folder), hint=hint)
+            raise ConfigError(
+                "this folder has no model in it (no config.json)",
+                where=str(folder),
+                hint=hint,
+            )
         return str(folder), True
     if spec.model.count("/") != 1 or spec.model.startswith((".", "/", "~")):
         raise ConfigError(f'no model "{spec.model}"{_guess(spec.model)}', hint="cuarl model list")
@@ -112,7 +121,7 @@ def _check_family(config: Any, name: str) -> None:
 def _weights(source: str, spec: ModelSpec, device: torch.device, common: dict[str, Any]) -> Any:
     from transformers import AutoModelForImageTextToText
 
-    dtype = spec.dtype if spec.dtype != "auto" or device.type != "cpu" else "float32"
+    dtype = spec.dtype if spec.dtype != "auto" else "float32" if device.type == "cpu" else "bfloat16"
     model = AutoModelForImageTextToText.from_pretrained(
         source, dtype=dtype, attn_implementation=spec.attention, **common
     )
@@ -126,14 +135,23 @@ def _device(name: str) -> torch.device:
     return found if found is not None else torch.device("cpu")
 
 
-def _adapt(model: Any, spec: ModelSpec, revision: str | None) -> Any:
-    """Put the adapter on, and set which parameters require gradients."""
+def _check_combination(spec: ModelSpec) -> None:
     if spec.adapter and spec.lora:
-        raise ConfigError("an adapter is loaded or made, not both", hint="leave out --adapter or --lora-rank")
+        raise ConfigError(
+            "an adapter is loaded or made, not both",
+            hint="leave out --adapter or --lora-rank",
+        )
     if spec.train == "adapter" and not (spec.adapter or spec.lora):
-        raise ConfigError("there is no adapter to train", hint="set lora_rank, or pass --adapter or --full")
+        raise ConfigError(
+            "there is no adapter to train",
+            hint="set lora_rank, or pass --adapter or --full",
+        )
     if spec.train == "full" and (spec.adapter or spec.lora):
         raise ConfigError("full fine-tuning trains the base itself, without an adapter")
+
+
+def _adapt(model: Any, spec: ModelSpec, revision: str | None) -> Any:
+    """Put the adapter on, and set which parameters require gradients."""
     if spec.adapter:
         model = _load_adapter(model, spec)
     elif spec.lora:

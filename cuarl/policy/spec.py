@@ -43,7 +43,7 @@ class ModelSpec(Record):
     train_vision: bool = False
     """With ``train: full``, train the vision tower too."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    """``auto``: float32 on a CPU, the checkpoint's own type on an accelerator."""
+    """``auto``: float32 on a CPU, bfloat16 on an accelerator."""
     device: str = "auto"
     """``auto``: the first accelerator if there is one, else the CPU."""
     attention: Literal["sdpa", "eager", "flash_attention_2"] = "sdpa"
