@@ -7,7 +7,7 @@ import multiprocessing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 
 from cuarl.env.base import OracleEnv
 from cuarl.env.sim.env import SimEnv
@@ -16,6 +16,9 @@ from cuarl.tasks.check import describe, verdict
 from cuarl.tasks.task import Task, TaskInstance
 from cuarl.trajectory import Verdict
 from cuarl.types import Answer, Finish
+
+SIMULATED = ("phone",)
+"""Environments of tasks that can be proven."""
 
 
 class ProvableEnv(OracleEnv, Protocol):
@@ -40,9 +43,8 @@ class Proof(NamedTuple):
 
 def prove_all(tasks: Sequence[Task], seeds: int, *, profile: str, jobs: int) -> Iterator[list[Proof]]:
     """Proofs of each task at the seeds 0 to ``seeds - 1``, task by task in order, spread over processes."""
-    make_env = cast(Callable[[], ProvableEnv], partial(SimEnv, profile))
-    prove = partial(prove_task, seeds=seeds, make_env=make_env)
-    if jobs == 1 or len(tasks) == 1:
+    prove = partial(prove_task, seeds=seeds, make_env=partial(SimEnv, profile))
+    if jobs == 1 or len(tasks) < 2:
         yield from map(prove, tasks)
         return
     with ProcessPoolExecutor(min(jobs, len(tasks)), multiprocessing.get_context("spawn")) as pool:

@@ -18,7 +18,7 @@ from cuarl.errors import BarMissed, TaskError
 from cuarl.tasks.files import Located, merge
 from cuarl.tasks.library import Library
 from cuarl.tasks.review import Finding, Judged, review
-from cuarl.tasks.select import Condition, Filters
+from cuarl.tasks.select import Condition, Filters, some
 from cuarl.tasks.source import load, locate
 from cuarl.tasks.suites import Role, shipped_folder
 from cuarl.tasks.task import CATEGORIES, DIFFICULTIES, Task
@@ -74,8 +74,8 @@ def tasks() -> None:
     epilog="""\b
 Examples:
   cuarl tasks list
-  cuarl tasks list --suite basics --long
-  cuarl tasks list --category settings --json""",
+  cuarl tasks list --category settings --long
+  cuarl tasks list --tasks my-tasks.yaml --json""",
 )
 def list_tasks(
     selectors: Selectors = None, suite: Suites = None, env: Envs = None, category: Categories = None,
@@ -149,7 +149,7 @@ def show(
 Examples:
   cuarl tasks validate
   cuarl tasks validate mine.yaml
-  cuarl tasks validate basics --seeds 20 --jobs 2"""
+  cuarl tasks validate settings --seeds 20"""
 )
 def validate(
     selectors: Annotated[list[str] | None, typer.Argument(help="As with --tasks; without any, all suites.")] = None,
@@ -182,8 +182,8 @@ def validate(
     if errors:
         raise TaskError(f"{count_of(len(errors), 'error')} in {count_of(len(chosen), 'task')}", hint="docs/tasks.md")
     if failed:
-        raise BarMissed(f"not proven: {failed} of {seeds * len(chosen)} instances of {count_of(len(chosen), 'task')}")
-    proven = f", each proven at {count_of(seeds, 'seed')}" if seeds else ""
+        raise BarMissed(f"not proven: {failed} of {seeds * len(proofs)} instances of {count_of(len(proofs), 'task')}")
+    proven = f", {len(proofs)} of them proven at {count_of(seeds, 'seed')}" if seeds else ""
     note(f"{count_of(len(chosen), 'task')} without errors{proven}")
 
 
@@ -229,10 +229,13 @@ def _findings(located: Sequence[Located], library: Library) -> list[Finding]:
 
 
 def _proofs(chosen: Sequence[Task], seeds: int, profile: str, jobs: int) -> list[dict[str, Any]]:
-    from cuarl.cli.proof import prove_all
+    from cuarl.cli.proof import SIMULATED, prove_all
 
+    provable = [task for task in chosen if task.env in SIMULATED]
+    if len(provable) < len(chosen):
+        note(f"not simulated, so not proven: {some([task.id for task in chosen if task.env not in SIMULATED])}")
     rows = []
-    for proofs in prove_all(chosen, seeds, profile=profile, jobs=jobs):
+    for proofs in prove_all(provable, seeds, profile=profile, jobs=jobs):
         problems = Counter(proof.problem for proof in proofs if proof.problem)
         rows.append({
             "task_id": proofs[0].task_id, "failed": problems.total(), "steps": max(proof.steps for proof in proofs),

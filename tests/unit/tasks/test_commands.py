@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cuarl.cli.tasks import app
-from cuarl.errors import CuarlError, TaskError
+from cuarl.errors import BarMissed, CuarlError, TaskError
 
 
 class Output(NamedTuple):
@@ -121,6 +121,26 @@ def test_sound_tasks_validate_and_findings_are_listed(tmp_path: Path) -> None:
     assert (report["tasks"], [f["level"] for f in report["findings"]]) == (1, ["error"])
     assert isinstance(error, TaskError)
     assert "it has no checks" in run("validate", "goals.txt").out
+
+
+def test_tasks_are_proven_on_the_simulator_and_others_are_named() -> None:
+    out, err, error = run("validate", "toy_02_enable_wifi,toy_files", "--seeds", "2", "--jobs", "1", "--json")
+    (proof,) = json.loads(out)["proofs"]
+    assert (proof["task_id"], proof["failed"], proof["problems"], error) == ("toy_02_enable_wifi", 0, [], None)
+    assert err.splitlines() == [
+        "not simulated, so not proven: toy_files",
+        "2 tasks without errors, 1 of them proven at 2 seeds",
+    ]
+
+
+def test_a_task_that_is_not_proven_misses_the_bar(tmp_path: Path) -> None:
+    (tmp_path / "solved.yaml").write_text(
+        "id: solved\ngoal: Go home\nchecks: [{path: ui.is_home_screen, value: true}]\n"
+    )
+    out, _, error = run("validate", "solved.yaml", "--seeds", "2", "--jobs", "1")
+    assert out.splitlines()[1].split(maxsplit=2) == ["solved", "0,1", "solved by doing nothing"]
+    assert isinstance(error, BarMissed)
+    assert error.what == "not proven: 2 of 2 instances of 1 task"
 
 
 def test_the_schemas_are_printed() -> None:
