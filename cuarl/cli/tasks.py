@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from cuarl.cli.output import note, print_json, print_text
-from cuarl.cli.state import load_settings
+from cuarl.cli.output import console, is_terminal, note, print_json, print_text
+from cuarl.cli.state import STATE, load_settings
 from cuarl.cli.task_views import count_of, in_full, print_report, show_selection
 from cuarl.errors import BarMissed, TaskError
 from cuarl.tasks.files import Located, merge
@@ -229,13 +229,17 @@ def _findings(located: Sequence[Located], library: Library) -> list[Finding]:
 
 
 def _proofs(chosen: Sequence[Task], seeds: int, profile: str, jobs: int) -> list[dict[str, Any]]:
+    from rich.progress import track
+
     from cuarl.cli.proof import SIMULATED, prove_all
 
     provable = [task for task in chosen if task.env in SIMULATED]
     if len(provable) < len(chosen):
         note(f"not simulated, so not proven: {some([task.id for task in chosen if task.env not in SIMULATED])}")
     rows = []
-    for proofs in prove_all(provable, seeds, profile=profile, jobs=jobs):
+    silent = STATE.quiet or STATE.display in ("plain", "none") or not is_terminal(sys.stderr)
+    each = prove_all(provable, seeds, profile=profile, jobs=jobs)
+    for proofs in track(each, "proving", len(provable), console=console(stderr=True), transient=True, disable=silent):
         problems = Counter(proof.problem for proof in proofs if proof.problem)
         rows.append({
             "task_id": proofs[0].task_id, "failed": problems.total(), "steps": max(proof.steps for proof in proofs),
