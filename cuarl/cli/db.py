@@ -125,7 +125,7 @@ def check(
             f"{report.unused_screenshots} stored screenshots belong to no episode"
         )
     if report.problems:
-        raise StoreError(f"the store has {len(report.problems)} problems", hint="cuarl db export FOLDER")
+        raise StoreError(f"the store has problems: {len(report.problems)}", hint="cuarl db export FOLDER")
     if not as_json:
         print_text("the store is sound")
 

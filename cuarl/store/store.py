@@ -59,13 +59,14 @@ class Store(Reader):
         *,
         queue: int = _QUEUE,
         retry_s: float = 8.0,
+        away_s: float = 5.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Use ``open``, which checks the schema first."""
         super().__init__(engine)
         self.blobs = blobs
         self._clock = clock
-        self._link = Link(engine, spool, retry_s=retry_s)
+        self._link = Link(engine, spool, retry_s=retry_s, away_s=away_s)
         self._writer = Writer(self._link.write, queue)
 
     @classmethod
@@ -78,6 +79,7 @@ class Store(Reader):
         spool_limit_bytes: int = DEFAULT_LIMIT_BYTES,
         queue: int = _QUEUE,
         retry_s: float = 8.0,
+        away_s: float = 5.0,
         clock: Callable[[], float] = time.time,
     ) -> Store:
         """Open a store whose schema is the newest; an empty SQLite file is made so.
@@ -89,6 +91,7 @@ class Store(Reader):
             spool_limit_bytes: how much may wait there before recording stops with an error.
             queue: how many submitted writes may wait in memory.
             retry_s: how long a write is tried again before the server counts as away.
+            away_s: how long it is then left alone before it is looked for again.
             clock: Unix seconds.
 
         Raises DatabaseBehind or PrerequisiteError for another schema version, StoreError if it can't be reached,
@@ -103,7 +106,7 @@ class Store(Reader):
                 use_wal(engine)
             waiting = None if sqlite else Spool(Path(runs_dir) / "spool", parsed, spool_limit_bytes)
             blobs = Blobs(blobs_url or default_blobs_url(parsed, Path(runs_dir)))
-            store = cls(engine, blobs, waiting, queue=queue, retry_s=retry_s, clock=clock)
+            store = cls(engine, blobs, waiting, queue=queue, retry_s=retry_s, away_s=away_s, clock=clock)
             store._link.adopt()
         except BaseException:
             engine.dispose()

@@ -1,0 +1,112 @@
+"""The PostgreSQL server goes away in the middle of a run: nothing is lost, nothing is stored twice, the status is right."""
+
+import time
+from contextlib import contextmanager
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from cuarl.errors import StoreError
+from cuarl.store import Store
+from cuarl.store.url import parse_url
+from tests.unit.store.databases import SERVER, flaky_server, query
+from tests.unit.store.samples import plain, rich, run
+
+__all__ = ["flaky_server"]
+pytestmark = pytest.mark.integration
+
+
+@contextmanager
+def opened(url, folder, **options):
+    with Store.open(url, str(folder / "blobs"), runs_dir=folder, retry_s=0.3, away_s=0.2, **options) as store:
+        yield store
+
+
+def ours(caplog):
+    return [r.getMessage() for r in caplog.records if r.name.startswith("cuarl")]
+
+
+def test_links_cut_between_two_steps_cost_one_warning(flaky_server, tmp_path, caplog):
+    _, url, _ = flaky_server
+    with opened(url, tmp_path) as store:
+        store.save_trajectory(plain("a"))
+        admin = create_engine(parse_url(SERVER), isolation_level="AUTOCOMMIT")
+        with admin.connect() as connection:
+            cut = connection.execute(
+                text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'cuarl'")
+            ).all()
+        admin.dispose()
+        assert cut
+        caplog.clear()
+        store.save_trajectory(plain("b"))
+        assert len(ours(caplog)) == 1 and "opening a new one" in ours(caplog)[0]
+        assert not store.away
+        assert [e.episode_id for e in store.episodes()] == ["a", "b"]
+
+
+def test_a_link_that_breaks_inside_a_transaction_stores_the_rows_once(flaky_server, tmp_path):
+    url, direct, proxy = flaky_server
+    with opened(url, tmp_path) as store:
+        store.save_trajectory(plain("a"))
+        proxy.cut()
+        for i in range(5):
+            store.save_trajectory(rich(f"r{i}"))
+        assert store.trajectory("r4") == rich("r4")
+    assert query(direct, "SELECT count(*) FROM episodes") == [(6,)]
+
+
+def test_a_restart_loses_nothing_and_stores_nothing_twice(flaky_server, tmp_path, caplog):
+    url, direct, proxy = flaky_server
+    with opened(url, tmp_path) as store:
+        store.start_run(run())
+        proxy.down()
+        started = time.monotonic()
+        for step in range(30):
+            store.enqueue(plain(f"e{step}", run_id="r1", step=step))
+            store.log_metrics("r1", step, {"loss": float(step)})
+        assert time.monotonic() - started < 1.0  # training does not wait
+        store.drain()
+        assert store.away
+        proxy.up()
+        time.sleep(0.25)
+        store.save_trajectory(plain("last", run_id="r1"))
+        assert not store.away
+        store.finish_run("r1")
+    assert query(direct, "SELECT count(*), count(DISTINCT id) FROM episodes") == [(31, 31)]
+    assert query(direct, "SELECT count(*), sum(value) FROM metrics") == [(30, 435.0)]
+    assert query(direct, "SELECT status FROM runs") == [("completed",)]
+    assert list((tmp_path / "spool").glob("*")) == []
+    assert sum("is away" in message for message in ours(caplog)) == 1
+
+
+def test_a_server_that_stays_away_leaves_the_spool_to_the_next_start(flaky_server, tmp_path):
+    url, direct, proxy = flaky_server
+    with (
+        pytest.raises(StoreError, match="still away; what was recorded meanwhile is kept"),
+        opened(url, tmp_path) as store,
+    ):
+        store.start_run(run())
+        proxy.down()
+        store.save_trajectory(rich(run_id="r1"))
+        store.finish_run("r1", "completed")
+    assert query(direct, "SELECT status FROM runs") == [("running",)]
+    proxy.up()
+    with opened(url, tmp_path) as store:
+        assert store.run("r1").status == "completed"
+        assert store.trajectory("rich") == rich(run_id="r1")
+        assert [c.new for c in store.history("run", "r1")] == ["running", "completed"]
+
+
+def test_a_full_spool_stops_recording_cleanly(flaky_server, tmp_path):
+    url, _, proxy = flaky_server
+    store = Store.open(url, str(tmp_path / "blobs"), runs_dir=tmp_path, retry_s=0.1, spool_limit_bytes=20_000)
+    proxy.down()
+    with pytest.raises(StoreError, match="spool is full") as caught:
+        for i in range(100):
+            store.save_trajectory(rich(f"e{i}"))
+    assert "start the database server" in str(caught.value)
+    with pytest.raises(StoreError, match="still away"):
+        store.close()
+    proxy.up()
+    with opened(url, tmp_path) as again:
+        assert len(again.episodes()) > 0
