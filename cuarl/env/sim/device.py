@@ -7,6 +7,7 @@ from typing import Any
 
 from cuarl.env.sim import rules, system
 from cuarl.env.sim.chrome import STATUS_HEIGHT
+from cuarl.env.sim.home_editing import home_menu
 from cuarl.env.sim.kit import effects as e
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.paint import slider_track
@@ -95,14 +96,34 @@ def _long_press(world: World, action: LongPress) -> World:
     scene = view(world)
     _inside(scene, action.x, action.y)
     hit = hit_test(scene, action.x, action.y)
-    if hit is None or not isinstance(hit.widget, w.Control):
-        return world
-    return apply(world, hit.widget.on_long) if hit.widget.on_long else world
+    if hit is None:
+        at_home = not world.ui.app and not world.ui.overlay and not world.ui.dialog
+        return apply(world, home_menu()) if at_home else world
+    return apply(world, hit.widget.on_long) if isinstance(hit.widget, w.Control) else world
 
 
 def _drag(world: World, action: Drag) -> World:
     (x, y), (x2, y2) = action.path[0], action.path[-1]
-    return swipe(world, x, y, x2, y2)
+    scene = view(world)
+    _inside(scene, x, y)
+    icon = hit_test(scene, x, y)
+    if world.ui.app or world.ui.overlay or icon is None or not isinstance(icon.widget, w.AppIcon):
+        return swipe(world, x, y, x2, y2)
+    return drop(world, icon.widget.app, x2, y2)
+
+
+def drop(world: World, key: str, x: int, y: int) -> World:
+    """Let an icon of the home screen go: onto another one, onto a folder, or at the edge towards another page."""
+    scene = view(world)
+    onto = hit_test(scene, x, y)
+    if onto and isinstance(onto.widget, w.AppIcon) and onto.widget.app != key:
+        return apply(world, e.Do("home.new_folder", (onto.widget.app, key)))
+    if onto and isinstance(onto.widget, w.FolderIcon):
+        return apply(world, e.Do("home.into_folder", (key, onto.widget.label)))
+    edge = scene.size[0] // 10
+    if x < edge or x >= scene.size[0] - edge:
+        return apply(world, e.Do("home.move", (key, -1 if x < edge else 1)))
+    return world
 
 
 def _swipe(world: World, action: Swipe) -> World:

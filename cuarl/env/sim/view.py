@@ -5,6 +5,7 @@ from __future__ import annotations
 from cuarl.env.sim import launcher, layers
 from cuarl.env.sim.apps import build
 from cuarl.env.sim.chrome import NAV_HEIGHT, STATUS_HEIGHT, nav_bar, status_bar
+from cuarl.env.sim.home_editing import rename_folder
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.effects import Back, Dialog, Dismiss, Effect, Overlay, Show
 from cuarl.env.sim.kit.scene import Box, Placed, Region, Scene, Spot, height_of, place, stack, total_height
@@ -168,9 +169,8 @@ def _folder(c: Composer, name: str) -> None:
     rows = max(1, -(-len(apps) // 3))
     height, y = 34 + rows * 56.0, c.height / 2 - 70
     cells = tuple(launcher.icon(world, a, on_wallpaper=False) for a in apps)
-    body = stack(
-        (w.Paragraph(name, 13, muted=False, align="centre"), w.Grid(cells, 3, 54)), c.style, 16, y + 6, WIDTH - 32
-    )
+    title = w.Button(name, rename_folder(world, name), look="text")
+    body = stack((title, w.Grid(cells, 3, 54)), c.style, 16, y + 4, WIDTH - 32)
     c.add([Spot(w.Bar("sheet-box"), 16, y, WIDTH - 32, height), *body], "")
 
 
