@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
     PreTrainedTokenizerFast,
     Qwen2_5_VLConfig,
@@ -18,7 +19,7 @@ from cuarl.policy.load import load_policy
 from cuarl.policy.model import PolicyModel
 from cuarl.policy.spec import LoraSpec, ModelSpec
 from cuarl.policy.tiny.architecture import Shape, build_model
-from cuarl.policy.tiny.tokenizer import build_tokenizer
+from cuarl.policy.tiny.tokenizer import CHAT_TEMPLATE, CLOSINGS, SPECIAL, scaffolds
 from tests.unit.policy.pictures import SYSTEM
 
 SHAPE = Shape(
@@ -29,8 +30,18 @@ SHAPE = Shape(
 
 @pytest.fixture(scope="session")
 def tokenizer() -> PreTrainedTokenizerFast:
-    corpus = ["turn on wifi", "open the settings", "hello world"] * 3
-    return build_tokenizer(corpus, system_prompts=[SYSTEM], tools=["mobile_use"], vocab_size=700)
+    """Bytes, one merge ("12"), Qwen's special tokens and chat format: what the shipped one is, without its training."""
+    bytes_ = sorted(pre_tokenizers.ByteLevel.alphabet())
+    bpe = Tokenizer(models.BPE(vocab={t: i for i, t in enumerate([*bytes_, "12"])}, merges=[("1", "2")]))
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    bpe.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in SPECIAL])
+    bpe.add_tokens([AddedToken(t, normalized=False) for t in (SYSTEM, *scaffolds("mobile_use"), *CLOSINGS)])
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=bpe, eos_token="<|im_end|>", pad_token="<|endoftext|>", clean_up_tokenization_spaces=False
+    )
+    tokenizer.chat_template = CHAT_TEMPLATE
+    return tokenizer
 
 
 def _save(folder: Path, model: Any, tokenizer: PreTrainedTokenizerFast, **processor: Any) -> Path:

@@ -46,9 +46,7 @@ class Server:
             status, headers, reply = 200, {}, {"data": [{"id": "phone-7b"}]}
         else:
             self.requests.append(json.loads(body))
-            status, headers, reply = (
-                self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
-            )
+            status, headers, reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         data = reply.encode() if isinstance(reply, str) else json.dumps(reply).encode()
         head = [(k.encode(), v.encode()) for k, v in headers.items()]
         await send({"type": "http.response.start", "status": status, "headers": head})
@@ -69,9 +67,7 @@ def completion(text: str = "hi", **changes: Any) -> tuple[int, dict[str, str], A
         "finish_reason": "stop",
         "token_ids": [5, 6],
     }
-    choice["logprobs"] = {
-        "content": [{"token": "h", "logprob": -0.5}, {"token": "i", "logprob": -1.0}]
-    }
+    choice["logprobs"] = {"content": [{"token": "h", "logprob": -0.5}, {"token": "i", "logprob": -1.0}]}
     body = {
         "choices": [choice | changes],
         "prompt_token_ids": [1, 2, 3],
@@ -80,9 +76,7 @@ def completion(text: str = "hi", **changes: Any) -> tuple[int, dict[str, str], A
     return 200, {}, body
 
 
-def ask(
-    server: Server, request: SampleRequest | None = None, **settings: Any
-) -> Sampled | PromptTooLong:
+def ask(server: Server, request: SampleRequest | None = None, **settings: Any) -> Sampled | PromptTooLong:
     sampler = server.sampler(**settings)
     return anyio.run(
         sampler.sample,
@@ -112,9 +106,7 @@ def test_pictures_are_sent_as_data_uris_in_order(encoding: str) -> None:
 
     server = Server(completion())
     shot = screen(1)
-    params = SamplingParams(
-        temperature=0.5, top_p=0.9, top_k=20, max_tokens=7, stop=("x",)
-    )
+    params = SamplingParams(temperature=0.5, top_p=0.9, top_k=20, max_tokens=7, stop=("x",))
     sampled = ask(
         server,
         SampleRequest(messages("go", shot, screen(2)), params, seed=3),
@@ -140,9 +132,7 @@ def test_pictures_are_sent_as_data_uris_in_order(encoding: str) -> None:
 @pytest.mark.parametrize(
     ("features", "params", "given"),
     [
-        pytest.param(
-            FULL, SamplingParams(temperature=0.5), True, id="scaled by the server"
-        ),
+        pytest.param(FULL, SamplingParams(temperature=0.5), True, id="scaled by the server"),
         pytest.param(
             EndpointFeatures(token_ids=True, logprobs=True),
             SamplingParams(),
@@ -161,9 +151,7 @@ def test_pictures_are_sent_as_data_uris_in_order(encoding: str) -> None:
             False,
             id="not renormalised",
         ),
-        pytest.param(
-            EndpointFeatures(token_ids=True), SamplingParams(), False, id="none"
-        ),
+        pytest.param(EndpointFeatures(token_ids=True), SamplingParams(), False, id="none"),
     ],
 )
 def test_logprobs_are_kept_only_where_they_are_those_of_the_draw(
@@ -185,21 +173,15 @@ def test_text_alone_is_not_exact() -> None:
     assert (sampled.exact, sampled.token_ids, sampled.logprobs) == (False, (), None)
 
 
-@pytest.mark.parametrize(
-    ("prompt_ids", "exact"), [([1, 7, 8, 2], True), ([1, 78, 2], False)]
-)
-def test_an_answer_after_a_retokenised_one_is_not_exact(
-    prompt_ids: list[int], exact: bool
-) -> None:
+@pytest.mark.parametrize(("prompt_ids", "exact"), [([1, 7, 8, 2], True), ([1, 78, 2], False)])
+def test_an_answer_after_a_retokenised_one_is_not_exact(prompt_ids: list[int], exact: bool) -> None:
     reply = completion()
     reply[2]["prompt_token_ids"] = prompt_ids
     past = (
         Message("assistant", (SampledText("he", (7, 8)),)),
         Message("user", (Text("and?"),)),
     )
-    sampled = ask(
-        Server(reply), SampleRequest((*messages("go"), *past), SamplingParams(), seed=0)
-    )
+    sampled = ask(Server(reply), SampleRequest((*messages("go"), *past), SamplingParams(), seed=0))
     assert isinstance(sampled, Sampled) and sampled.exact == exact
 
 
@@ -225,20 +207,14 @@ def test_a_refusal_for_the_moment_is_tried_again(status: int) -> None:
 
 
 @pytest.mark.parametrize("header", ["7", "date"])
-def test_a_server_is_given_the_time_it_asks_for(
-    header: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_is_given_the_time_it_asks_for(header: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import email.utils
     import time
 
     from cuarl.policy import openai
 
     monkeypatch.setattr(openai.random, "random", lambda: 0.5)
-    value = (
-        email.utils.formatdate(time.time() + 7.5, usegmt=True)
-        if header == "date"
-        else header
-    )
+    value = email.utils.formatdate(time.time() + 7.5, usegmt=True) if header == "date" else header
     refused = openai._Refused(httpx.Response(429, headers={"retry-after": value}))
     wait = openai._wait_before_retry(refused)
     assert isinstance(wait, float) and 7 <= wait <= 9
@@ -279,9 +255,7 @@ def _failing(
     ("error", "calls"),
     [(httpx.ConnectError, 3), (httpx.ReadTimeout, 1), (httpx.RemoteProtocolError, 1)],
 )
-def test_a_request_is_sent_again_only_if_it_never_arrived(
-    error: type[httpx.TransportError], calls: int
-) -> None:
+def test_a_request_is_sent_again_only_if_it_never_arrived(error: type[httpx.TransportError], calls: int) -> None:
     transport, made = _failing(error)
     with pytest.raises(SamplerError, match=error.__name__):
         ask(Server(completion()), transport=transport)
@@ -297,15 +271,11 @@ def test_a_request_is_sent_again_only_if_it_never_arrived(
     ],
 )
 def test_a_prompt_beyond_the_context_is_no_error(message: str) -> None:
-    assert ask(Server((400, {}, {"error": {"message": message}}))) == PromptTooLong(
-        needed=5000, limit=4096
-    )
+    assert ask(Server((400, {}, {"error": {"message": message}}))) == PromptTooLong(needed=5000, limit=4096)
 
 
 def test_a_prompt_beyond_the_limit_asked_for_is_reported_by_the_servers_count() -> None:
-    request = SampleRequest(
-        messages("go"), SamplingParams(), seed=0, max_prompt_tokens=2
-    )
+    request = SampleRequest(messages("go"), SamplingParams(), seed=0, max_prompt_tokens=2)
     assert ask(Server(completion()), request) == PromptTooLong(needed=3, limit=2)
 
 
@@ -325,9 +295,7 @@ def probe(server: Server, **settings: Any) -> EndpointFeatures:
 
 
 def test_probing_finds_what_a_server_gives() -> None:
-    assert probe(Server(completion()), features=None) == EndpointFeatures(
-        token_ids=True, logprobs=True
-    )
+    assert probe(Server(completion()), features=None) == EndpointFeatures(token_ids=True, logprobs=True)
     plain = completion(token_ids=None, logprobs=None)
     assert probe(Server(plain), features=None) == EndpointFeatures()
 
@@ -338,10 +306,7 @@ def test_probing_does_without_what_a_server_rejects() -> None:
         completion(token_ids=None),
     )
     assert probe(server, features=None) == EndpointFeatures(logprobs=True)
-    assert (
-        "return_token_ids" in server.requests[0]
-        and "return_token_ids" not in server.requests[1]
-    )
+    assert "return_token_ids" in server.requests[0] and "return_token_ids" not in server.requests[1]
 
 
 def test_an_unknown_model_is_refused_with_a_suggestion() -> None:
@@ -372,8 +337,6 @@ def test_an_address_without_a_scheme_is_refused() -> None:
         (EndpointFeatures(logprobs=True), lambda c: not c.token_ids and not c.logprobs),
     ],
 )
-def test_capabilities_follow_the_features(
-    features: EndpointFeatures, check: Callable[[Any], bool]
-) -> None:
+def test_capabilities_follow_the_features(features: EndpointFeatures, check: Callable[[Any], bool]) -> None:
     assert check(Server(completion()).sampler(features=features).capabilities)
     assert not Server(completion()).sampler(encoding="jpeg").capabilities.images
