@@ -85,7 +85,7 @@ class _Run:
         self._started_at, self._start = setup.now(), setup.clock()
         self._deadline = self._start + self.limits.deadline_s
         self._until = self._deadline
-        self._scope: anyio.CancelScope | None = None
+        self._scope = anyio.CancelScope()
         self._call = _Call(EnvError, "creating the environment", self._start)
         self._undone: tuple[Decision, float] | None = None
         self._env: Env | None = None
@@ -100,8 +100,8 @@ class _Run:
 
     async def play(self) -> None:
         """From nothing to a stop reason."""
-        with anyio.CancelScope() as scope:
-            self._scope = scope
+        with self._scope as scope:
+            self._bound(self._deadline)
             try:
                 await self._set_up()
                 while self.stop is None:
@@ -112,9 +112,7 @@ class _Run:
                     self._overrun()
                 else:
                     self._fail(e)
-            self._scope = None
         if scope.cancelled_caught:
-            self._scope = None
             self._overrun()
 
     async def _set_up(self) -> None:
@@ -132,18 +130,16 @@ class _Run:
                 self._before = await env.state()
 
     async def _turn(self) -> None:
-        self._until = self._deadline
-        with self._through(EnvError, "the turn of other episodes"):
-            # Environments and agents in this process never wait: give other tasks and cancellation their chance.
-            await checkpoint()
         begin = self.setup.clock()
+        self._bound(min(self._deadline, begin + self.limits.turn_s))
+        # Environments and agents in this process never wait: give other tasks and cancellation their chance.
+        await checkpoint()
         if len(self._record.turns) >= self._max_turns:
             self.stop = StopReason.MAX_TURNS
             return
         if begin >= self._deadline:
             self.stop = StopReason.DEADLINE
             return
-        self._until = min(self._deadline, begin + self.limits.turn_s)
         decision = await self._decide()
         if decision.too_long is not None:
             self.stop = StopReason.CONTEXT_FULL
@@ -254,17 +250,19 @@ class _Run:
 
     @contextmanager
     def _through(self, error: type[RolloutError], name: str, expected_s: float = 0.0) -> Iterator[None]:
-        """Bound the calls made inside by the limits, and give what they raise to the boundary of ``error``."""
-        now = self.setup.clock()
-        self._call = _Call(error, name, now, expected_s)
-        if self._scope is not None:
-            self._scope.deadline = anyio.current_time() + self._until - now
+        """Give what the calls made inside raise to the boundary of ``error``, and know who is late if one is."""
+        self._call = _Call(error, name, self.setup.clock(), expected_s)
         try:
             yield
         except (RolloutError, ConfigError, PrerequisiteError):
             raise
         except Exception as e:
             raise error(f"{name} failed: {type(e).__name__}: {e}") from e
+
+    def _bound(self, until: float) -> None:
+        """Abandon whatever is under way at ``until``, on the clock."""
+        self._until = until
+        self._scope.deadline = anyio.current_time() + until - self.setup.clock()
 
     def _fail(self, error: RolloutError) -> None:
         """Make ``error`` the episode's failure, named after what caused it. The deadline stays the stop reason."""

@@ -78,21 +78,22 @@ async def _drain(receive: MemoryObjectReceiveStream[Episode], save: Save | None)
 
 @contextmanager
 def _one_error() -> Iterator[None]:
-    """Raise an error of ours alone, rather than in the group that a task group makes of it."""
+    """Raise an error of ours, or the only one there is, alone rather than in the group that a task group makes of it."""
     try:
         yield
     except BaseExceptionGroup as group:
-        error = next(_own_errors(group), None)
-        if error is None:
+        errors = list(_leaves(group))
+        ours = [e for e in errors if isinstance(e, CuarlError)]
+        if not ours and len(errors) > 1:
             raise
-        raise error from None
+        raise (ours or errors)[0] from None
 
 
-def _own_errors(group: BaseExceptionGroup[BaseException]) -> Iterator[CuarlError]:
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
     for error in group.exceptions:
         if isinstance(error, BaseExceptionGroup):
-            yield from _own_errors(error)
-        elif isinstance(error, CuarlError):
+            yield from _leaves(error)
+        else:
             yield error
 
 

@@ -176,6 +176,14 @@ async def test_failing_store_ends_the_collection_with_its_own_error():
         await collect(PLAN, setup(CounterEnv, Listed(UP, UP, Finish())), save=save)
 
 
+async def test_error_of_whoever_watches_comes_out_alone():
+    def progress(trajectory, done, total):
+        raise BrokenPipeError("nobody reads")
+
+    with pytest.raises(BrokenPipeError):
+        await collect(PLAN, setup(CounterEnv, Listed(UP, UP, Finish())), max_concurrent=1, progress=progress)
+
+
 async def test_cancellation_tears_everything_down_and_saves_what_was_complete():
     envs, saved, cut = [], [], []
 
