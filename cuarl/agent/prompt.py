@@ -26,17 +26,17 @@ def build_messages(
 
     ``screens`` are all screenshots of the episode, the present one last, and ``answers`` all past answers, one for each
     earlier screen. The first user message shown has its pictures and then the goal; with the usual window it is the
-    only one. Screenshots whose answer is out of the window come before it, and a user turn whose screenshot is out of
-    the window says so.
+    only one. Screenshots whose answer is out of the window are among them, and a later user turn whose screenshot is
+    out of the window says so.
     """
     if len(screens) != len(answers) + 1:
         raise ValueError(f"{len(answers)} answers need {len(answers) + 1} screens, not {len(screens)}")
-    turns = min(window.history_turns, len(answers))
-    first = len(answers) - turns
+    first = len(answers) - min(window.history_turns, len(answers))
     oldest = max(0, len(screens) - window.history_images)
-    head: list[Part] = [Picture(s) for s in screens[min(oldest, first) : first] if oldest < first]
-    head += [*_screen(screens, first, oldest), Text(goal)] if first >= oldest else [Text(goal)]
-    messages = [Message("system", (Text(system),)), Message("user", tuple(head))]
+    messages = [
+        Message("system", (Text(system),)),
+        Message("user", (*map(Picture, screens[oldest : first + 1]), Text(goal))),
+    ]
     for i in range(first, len(answers)):
         messages.append(Message("assistant", (answers[i],)))
         messages.append(Message("user", _screen(screens, i + 1, oldest)))
