@@ -31,6 +31,8 @@ class Rejected(Exception):
 
 def step(world: World, action: Action) -> World:
     """Carry an action out. Raises ``Rejected``."""
+    if action.kind not in ACTIONS:
+        raise Rejected(f"a phone has no {action.kind}")
     run = HANDLERS.get(type(action))
     if world.ui.toast:
         world = world.with_ui(toast="")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from PIL import Image
 
-from cuarl.env.sim.env import prepare
 from cuarl.env.sim.graph import page_graph
 from cuarl.env.sim.kit.render import render
 from cuarl.env.sim.look import Look
+from cuarl.env.sim.start import prepare
 from cuarl.env.sim.view import view
 from cuarl.env.sim.world import PROFILES
 from cuarl.tasks.task import TaskInstance

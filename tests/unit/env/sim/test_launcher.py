@@ -1,7 +1,7 @@
 from cuarl.env.sim import device
 from cuarl.env.sim.elements import elements
-from cuarl.env.sim.env import prepare
 from cuarl.env.sim.look import Look
+from cuarl.env.sim.start import prepare
 from cuarl.env.sim.world import PROFILES
 from cuarl.tasks.task import TaskInstance
 from cuarl.types import Button, Click, Drag, LongPress, Swipe, TypeText

@@ -2,10 +2,10 @@ import pytest
 
 from cuarl.env.sim import device
 from cuarl.env.sim.elements import Element
-from cuarl.env.sim.env import prepare
 from cuarl.env.sim.graph import page_graph
 from cuarl.env.sim.look import Look
 from cuarl.env.sim.route import leads_to
+from cuarl.env.sim.start import prepare
 from cuarl.env.sim.world import PROFILES
 from cuarl.tasks.task import TaskInstance
 from cuarl.types import Click
