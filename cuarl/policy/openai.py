@@ -12,21 +12,8 @@ import httpx
 import stamina
 
 from cuarl.errors import ConfigError, PrerequisiteError, SamplerError
-from cuarl.policy.openai_wire import (
-    Encoding,
-    EndpointFeatures,
-    read_reply,
-    request_body,
-    too_long,
-)
-from cuarl.policy.sampler import (
-    Message,
-    PromptTooLong,
-    SamplerCapabilities,
-    SampleRequest,
-    SamplingParams,
-    Text,
-)
+from cuarl.policy.openai_wire import Encoding, EndpointFeatures, read_reply, request_body, too_long
+from cuarl.policy.sampler import Message, PromptTooLong, SamplerCapabilities, SampleRequest, SamplingParams, Text
 from cuarl.safe_text import loggable, remember
 from cuarl.trajectory import Sampled
 
@@ -51,18 +38,11 @@ class OpenAISampler:
         max_connections: int = 64, transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:  # fmt: skip
         if not base_url.startswith(("http://", "https://")):
-            raise ConfigError(
-                f'"{base_url}" is no URL of an endpoint',
-                hint="--base-url http://localhost:8000/v1",
-            )
+            raise ConfigError(f'"{base_url}" is no URL of an endpoint', hint="--base-url http://localhost:8000/v1")
         remember([api_key] if api_key else [])
         self.model, self.name, self.version = model, name or model, version
         self._url = base_url.rstrip("/")
-        self._features, self._encoding, self._attempts = (
-            features or EndpointFeatures(),
-            encoding,
-            attempts,
-        )
+        self._features, self._encoding, self._attempts = (features or EndpointFeatures(), encoding, attempts)
         self._client = httpx.AsyncClient(
             headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
             # a slot in the connection pool may be long in coming: others' answers are being sampled
@@ -86,32 +66,22 @@ class OpenAISampler:
         ``PrerequisiteError`` if the server can't be reached or refuses, ``ConfigError`` for an unknown model.
         """
         await self._check_model()
-        request = SampleRequest(
-            (Message("user", (Text("Say hi."),)),), SamplingParams(max_tokens=1), seed=0
-        )
+        request = SampleRequest((Message("user", (Text("Say hi."),)),), SamplingParams(max_tokens=1), seed=0)
         for wanted in (
             EndpointFeatures(token_ids=True, logprobs=True), EndpointFeatures(logprobs=True), EndpointFeatures(),
         ):  # fmt: skip
-            reply = await self._post(
-                request_body(request, self.model, wanted, self._encoding)
-            )
+            reply = await self._post(request_body(request, self.model, wanted, self._encoding))
             if reply.status_code not in (400, 422):
                 break
         try:
             self._raise_for(reply)
             body = _json(reply)
-            sampled = read_reply(
-                body, request, wanted, policy=self.name, version=self.version
-            )
+            sampled = read_reply(body, request, wanted, policy=self.name, version=self.version)
         except SamplerError as error:
-            raise PrerequisiteError(
-                error.what, where=error.where or self._url, hint=error.hint
-            ) from error
+            raise PrerequisiteError(error.what, where=error.where or self._url, hint=error.hint) from error
         given = body["choices"][0].get("logprobs") is not None
         self._features = EndpointFeatures(
-            token_ids=sampled.exact,
-            logprobs=given,
-            scaled_logprobs=given and self._features.scaled_logprobs,
+            token_ids=sampled.exact, logprobs=given, scaled_logprobs=given and self._features.scaled_logprobs
         )
         return self._features
 
@@ -120,9 +90,7 @@ class OpenAISampler:
 
         Raises ``SamplerError`` with the status and the beginning of the reply.
         """
-        reply = await self._post(
-            request_body(request, self.model, self._features, self._encoding)
-        )
+        reply = await self._post(request_body(request, self.model, self._features, self._encoding))
         refused = too_long(reply.status_code, reply.text)
         if refused is not None:
             return refused
@@ -131,9 +99,7 @@ class OpenAISampler:
         needed = (body.get("usage") or {}).get("prompt_tokens") or 0
         if request.max_prompt_tokens is not None and needed > request.max_prompt_tokens:
             return PromptTooLong(needed=needed, limit=request.max_prompt_tokens)
-        return read_reply(
-            body, request, self._features, policy=self.name, version=self.version
-        )
+        return read_reply(body, request, self._features, policy=self.name, version=self.version)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -143,33 +109,23 @@ class OpenAISampler:
         """One reply of the server, the last refusal if it keeps refusing. Raises ``SamplerError``."""
         reply: httpx.Response | None = None
         try:
-            async for attempt in stamina.retry_context(
-                on=_wait_before_retry, attempts=self._attempts, timeout=None
-            ):
+            async for attempt in stamina.retry_context(on=_wait_before_retry, attempts=self._attempts, timeout=None):
                 with attempt:
-                    reply = await self._client.post(
-                        f"{self._url}/chat/completions", json=body
-                    )
+                    reply = await self._client.post(f"{self._url}/chat/completions", json=body)
                     if reply.status_code in (429, 503):
                         raise _Refused(reply)
         except _Refused as refused:
             return refused.reply
         except httpx.HTTPError as error:
             what = f"{type(error).__name__}: {error}".rstrip(": ")
-            raise SamplerError(
-                loggable(what), where=loggable(self._url), hint="cuarl doctor"
-            ) from error
+            raise SamplerError(loggable(what), where=loggable(self._url), hint="cuarl doctor") from error
         assert reply is not None, "the context tries at least once"
         return reply
 
     def _raise_for(self, reply: httpx.Response) -> None:
         if reply.is_success:
             return
-        hint = (
-            "set the API key of this endpoint"
-            if reply.status_code in (401, 403)
-            else None
-        )
+        hint = "set the API key of this endpoint" if reply.status_code in (401, 403) else None
         raise SamplerError(
             f"the endpoint answered {reply.status_code}: {loggable(reply.text[:_SHOWN])}",
             where=loggable(f"{self._url}, model {self.model}"), hint=hint,
@@ -180,9 +136,7 @@ class OpenAISampler:
             reply = await self._client.get(f"{self._url}/models")
         except httpx.HTTPError as error:
             raise PrerequisiteError(
-                f"no endpoint answers: {type(error).__name__}",
-                where=loggable(self._url),
-                hint="start the server",
+                f"no endpoint answers: {type(error).__name__}", where=loggable(self._url), hint="start the server"
             ) from error
         # not every server lists its models; the completion that follows will tell
         listed = _json(reply).get("data") if reply.is_success else None
@@ -209,14 +163,8 @@ def _wait_before_retry(error: Exception) -> bool | float:
     if isinstance(error, _Refused):
         asked = _retry_after_s(error.reply.headers.get("retry-after"))
         # the spread keeps those who were refused together from coming back together
-        return (
-            True
-            if asked is None
-            else min(asked, _LONGEST_WAIT_S) * (1 + random.random() / 4)
-        )
-    return isinstance(
-        error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout
-    )
+        return True if asked is None else min(asked, _LONGEST_WAIT_S) * (1 + random.random() / 4)
+    return isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
 
 
 def _retry_after_s(value: str | None) -> float | None:
@@ -228,9 +176,7 @@ def _retry_after_s(value: str | None) -> float | None:
     except ValueError:
         pass
     try:
-        return max(
-            0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-        )
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
     except ValueError:
         return None
 
@@ -239,9 +185,7 @@ def _json(reply: httpx.Response) -> dict[str, Any]:
     try:
         body = reply.json()
     except ValueError as error:
-        raise SamplerError(
-            f"the reply is no JSON: {loggable(reply.text[:_SHOWN])}"
-        ) from error
+        raise SamplerError(f"the reply is no JSON: {loggable(reply.text[:_SHOWN])}") from error
     if not isinstance(body, dict):
         raise SamplerError("the reply is no JSON object")
     return body

@@ -13,15 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from cuarl.errors import SamplerError
-from cuarl.policy.sampler import (
-    Message,
-    Picture,
-    PromptTooLong,
-    SampledText,
-    SampleRequest,
-    SamplingParams,
-    Text,
-)
+from cuarl.policy.sampler import Message, Picture, PromptTooLong, SampledText, SampleRequest, SamplingParams, Text
 from cuarl.trajectory import Sampled
 from cuarl.types import Record, Screenshot
 
@@ -44,9 +36,7 @@ class EndpointFeatures(Record):
     """They are of the distribution after temperature and truncation (vLLM: ``--logprobs-mode processed_logprobs``)."""
 
 
-def request_body(
-    request: SampleRequest, model: str, features: EndpointFeatures, encoding: Encoding
-) -> dict[str, Any]:
+def request_body(request: SampleRequest, model: str, features: EndpointFeatures, encoding: Encoding) -> dict[str, Any]:
     """The JSON body that asks for one answer."""
     params = request.params
     body: dict[str, Any] = {
@@ -75,12 +65,7 @@ def _message(message: Message, encoding: Encoding) -> dict[str, Any]:
             case Text(text) | SampledText(text):
                 content.append({"type": "text", "text": text})
             case Picture(screenshot):
-                content.append(
-                    {
-                        "type": "image_url",
-                        "image_url": {"url": data_uri(screenshot, encoding)},
-                    }
-                )
+                content.append({"type": "image_url", "image_url": {"url": data_uri(screenshot, encoding)}})
     if all(c["type"] == "text" for c in content):
         # plain text is what every server and chat template takes
         return {"role": message.role, "content": "".join(c["text"] for c in content)}
@@ -93,30 +78,19 @@ def data_uri(screenshot: Screenshot, encoding: Encoding) -> str:
     return f"data:image/{encoding};base64,{base64.b64encode(data).decode()}"
 
 
-def read_reply(
-    body: Any,
-    request: SampleRequest,
-    features: EndpointFeatures,
-    *,
-    policy: str,
-    version: int,
-) -> Sampled:
+def read_reply(body: Any, request: SampleRequest, features: EndpointFeatures, *, policy: str, version: int) -> Sampled:
     """The sample in a reply. Raises ``SamplerError`` if it is no chat completion."""
     try:
         choice = body["choices"][0]
         text = choice["message"].get("content") or ""
         finish = choice.get("finish_reason")
     except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise SamplerError(
-            "the reply is no chat completion", where=str(body)[:200]
-        ) from error
+        raise SamplerError("the reply is no chat completion", where=str(body)[:200]) from error
     ids = tuple(choice.get("token_ids") or ())
     prompt_ids = tuple(body.get("prompt_token_ids") or ())
     logprobs = _logprobs(choice) if exact_logprobs(request.params, features) else None
     if ids and logprobs is not None and len(ids) != len(logprobs):
-        raise SamplerError(
-            f"the reply has {len(ids)} token ids but {len(logprobs)} log-probabilities"
-        )
+        raise SamplerError(f"the reply has {len(ids)} token ids but {len(logprobs)} log-probabilities")
     return Sampled(
         prompt_ids=prompt_ids, images=tuple(s.ref for s in _pictures(request.messages)), token_ids=ids,
         logprobs=logprobs if ids else None, text=text, stop=_stop(finish, choice.get("stop_reason"), text),
@@ -127,9 +101,7 @@ def read_reply(
 
 def exact_logprobs(params: SamplingParams, features: EndpointFeatures) -> bool:
     """Whether the server's log-probabilities are those of the distribution that is sampled from."""
-    plain = (
-        params.temperature in (0.0, 1.0) and params.top_p == 1.0 and params.top_k == 0
-    )
+    plain = params.temperature in (0.0, 1.0) and params.top_p == 1.0 and params.top_k == 0
     return features.logprobs and (plain or features.scaled_logprobs)
 
 
@@ -138,9 +110,7 @@ def _logprobs(choice: Mapping[str, Any]) -> tuple[float, ...] | None:
     return None if content is None else tuple(float(c["logprob"]) for c in content)
 
 
-def _stop(
-    finish: str | None, reason: object, text: str
-) -> Literal["eos", "length", "stop_string", "special_token"]:
+def _stop(finish: str | None, reason: object, text: str) -> Literal["eos", "length", "stop_string", "special_token"]:
     if any(p in text for p in PLACEHOLDERS):
         return "special_token"
     if finish == "length":
@@ -160,12 +130,7 @@ def _keeps_answers(prompt_ids: tuple[int, ...], messages: Sequence[Message]) -> 
         if ids is None:
             return False
         found = next(
-            (
-                i
-                for i in range(start, len(prompt_ids) - len(ids) + 1)
-                if prompt_ids[i : i + len(ids)] == ids
-            ),
-            -1,
+            (i for i in range(start, len(prompt_ids) - len(ids) + 1) if prompt_ids[i : i + len(ids)] == ids), -1
         )
         if found < 0:
             return False
