@@ -116,8 +116,8 @@ def _shape(world: World) -> tuple[Any, ...]:
         tuple(a.key for a in s.apps if a.installed), s.system.developer_options, s.network.wifi.saved,
         s.network.wifi.available, s.network.bluetooth.paired, tuple((c.name, c.phone) for c in s.contacts),
         tuple((t.to, t.archived) for t in s.messages), tuple(n.archived for n in s.notes),
-        tuple(f.path for f in s.files), tuple(e.day for e in s.events), len(s.mails), len(s.media.photos),
-        len(s.clock.alarms), s.browser.bookmarks, s.phone.calls, s.phone.blocked,
+        tuple(f.path for f in s.files), tuple(e.day for e in s.events), tuple((m.archived, m.to, m.draft) for m in s.mails),
+        tuple(p.album for p in s.media.photos), len(s.clock.alarms), s.browser.bookmarks, s.phone.calls, s.phone.blocked,
     )  # fmt: skip
 
 

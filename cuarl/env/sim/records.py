@@ -174,6 +174,10 @@ class Mail:
     read: bool = False
     starred: bool = False
     archived: bool = False
+    to: str = ""
+    """Whom it was sent to from here; empty for what was received."""
+    draft: bool = False
+    """Written here but not sent yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cuarl.env.sim import rules
-from cuarl.env.sim.apps import ACTIONS, home_of
+from cuarl.env.sim.apps import ACTIONS, build, home_of
 from cuarl.env.sim.kit import effects as e
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.view import view
@@ -75,6 +75,9 @@ def _back(world: World, effect: e.Back) -> World:
         return world.with_ui(overlay="")
     if not ui.app:
         return world.with_ui(home_page=0)
+    instead = build(world, ui.page).back
+    if instead is not None:
+        return apply(world, instead)
     stack = ui.stacks.get(ui.app, ())
     if len(stack) > 1:
         return world.with_ui(stacks=ui.stacks.put(ui.app, stack[:-1]))

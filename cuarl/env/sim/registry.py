@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from cuarl.env.sim.kit import widgets as w
-from cuarl.env.sim.kit.effects import Option
+from cuarl.env.sim.kit.effects import Effect, Option
 from cuarl.env.sim.look import permutation
 from cuarl.env.sim.state import DeviceState
 from cuarl.env.sim.world import Ui, World
@@ -37,6 +37,8 @@ class Screen:
     """``page``, or ``wallpaper:SUBJECT`` for a full-screen picture."""
     footing: bool = False
     """Start scrolled to the end, as conversations do."""
+    back: Effect | None = None
+    """What the back button does here in place of leaving the page."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -376,6 +376,31 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
+class Maps:
+    """The map."""
+
+    saved: tuple[str, ...] = ("Old Harbour",)
+    """Names of places."""
+    miles: bool = False
+    avoid_tolls: bool = False
+    traffic: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Social:
+    """A network of people and their posts."""
+
+    liked: tuple[str, ...] = ()
+    """Titles of posts."""
+    following: tuple[str, ...] = ("Mira Sol",)
+    """Names of people."""
+    private: bool = False
+    show_activity: bool = True
+    autoplay: bool = True
+    save_pictures: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceState:
     """Everything a device remembers. ``get``, ``put`` and ``as_mapping`` of ``tree.py`` work on it."""
 
@@ -405,3 +430,6 @@ class DeviceState:
     calculator: Calculator = Calculator()
     weather: Weather = Weather()
     store: Store = Store()
+    maps: Maps = Maps()
+    instagram: Social = Social()
+    facebook: Social = Social()
