@@ -29,8 +29,12 @@ PAGES = "launcher.pages"
 CANCEL = Option("Cancel", Dismiss())
 
 
-def icon_menu(world: World, app: App) -> Show:
+@HOME.action("icon_menu")
+def icon_menu(world: World, key: str) -> World:
     """What a long press on an icon offers."""
+    app = world.app(key)
+    if app is None:
+        return world
     options = [Option("App info", Open(f"settings/app:{app.key}"))]
     if not app.system:
         options.append(Option("Uninstall", Show(uninstall_question(app))))
@@ -44,7 +48,7 @@ def icon_menu(world: World, app: App) -> Show:
             Option("Move to next page", Do("home.move", (app.key, 1), (PAGES,))),
             Option("New folder", Do("home.new_folder", (app.key,), (PAGES,))),
         ]
-    return Show(Dialog(app.name, options=tuple(options), buttons=(CANCEL,)))
+    return world.with_ui(dialog=Dialog(app.name, options=tuple(options), buttons=(CANCEL,)))
 
 
 def uninstall_question(app: App) -> Dialog:
@@ -59,13 +63,17 @@ def home_menu() -> Show:
     return Show(Dialog("Home screen", options=options, buttons=(CANCEL,)))
 
 
-def recents_menu(world: World, app: App) -> Show:
+@HOME.action("recents_menu")
+def recents_menu(world: World, key: str) -> World:
     """What a long press on a card of recents offers."""
+    app = world.app(key)
+    if app is None:
+        return world
     options = [Option("App info", Open(f"settings/app:{app.key}"))]
     if world.state.security.app_pinning:
         pin = Seq((Put("launcher.pinned", app.key), Overlay(""), Toast(f"{app.name} is pinned")))
         options.append(Option("Pin", pin))
-    return Show(Dialog(app.name, options=tuple(options), buttons=(CANCEL,)))
+    return world.with_ui(dialog=Dialog(app.name, options=tuple(options), buttons=(CANCEL,)))
 
 
 def rename_folder(world: World, name: str) -> Effect:

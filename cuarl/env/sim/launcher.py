@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cuarl.env.sim.chrome import NAV_HEIGHT, STATUS_HEIGHT
-from cuarl.env.sim.home_editing import icon_menu
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.canvas import Canvas
-from cuarl.env.sim.kit.effects import Effect, Focus, Launch, Overlay
+from cuarl.env.sim.kit.effects import Do, Effect, Focus, Launch, Overlay
 from cuarl.env.sim.kit.paint import PAINTERS
 from cuarl.env.sim.kit.scene import Spot, spread, stack
 from cuarl.env.sim.look import permutation
@@ -70,8 +69,15 @@ def icon(world: World, app: App, *, named: bool = True, on_wallpaper: bool = Tru
     """An app's icon; it has a dot while the app has a notification."""
     badge = world.state.notifications.badges and any(n.app == app.key for n in world.state.notifications.items)
     effect: Effect = Launch(app.key)
-    menu = icon_menu(world, app)
-    return w.AppIcon(app.name, effect, menu, app=app.key, badge=badge, named=named, on_wallpaper=on_wallpaper)
+    return w.AppIcon(
+        app.name,
+        effect,
+        Do("home.icon_menu", (app.key,)),
+        app=app.key,
+        badge=badge,
+        named=named,
+        on_wallpaper=on_wallpaper,
+    )
 
 
 def rows_that_fit(height: float) -> int:

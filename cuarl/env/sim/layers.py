@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from cuarl.env.sim.apps import build
 from cuarl.env.sim.chrome import NAV_HEIGHT, STATUS_HEIGHT, clock
-from cuarl.env.sim.home_editing import recents_menu
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.canvas import Canvas
 from cuarl.env.sim.kit.effects import (
@@ -95,7 +94,11 @@ def recents(world: World) -> list[Spot]:
             page = world.ui.stacks.get(key, ("",))[-1]
             close = w.IconButton(f"Close {app.name}", Do("system.close_app", (key,)), icon="close", white=True)
             card = Preview(
-                app.name, Launch(key), recents_menu(world, app), app=key, title=build(world, page).title if page else ""
+                app.name,
+                Launch(key),
+                Do("home.recents_menu", (key,)),
+                app=key,
+                title=build(world, page).title if page else "",
             )
             body.append(w.HBox((card, close), (6, 1), height=58, gap=0, pad=8))
             body.append(w.Space(6))

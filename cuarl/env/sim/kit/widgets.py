@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from cuarl.env.sim.kit.effects import Effect
@@ -20,11 +20,14 @@ class Widget:
 
 @dataclass(frozen=True, slots=True)
 class Control(Widget):
-    """A widget with a name that may react to a tap."""
+    """A widget with a name that may react to a tap.
+
+    Two controls are equal if they look the same, whatever they do: equal ones share their pixels.
+    """
 
     label: str = ""
-    on_tap: Effect | None = None
-    on_long: Effect | None = None
+    on_tap: Effect | None = field(default=None, compare=False)
+    on_long: Effect | None = field(default=None, compare=False)
     enabled: bool = True
 
 
@@ -145,10 +148,10 @@ class Field(Control):
     focused: bool = False
     hidden: bool = False
     search: bool = False
-    submit: Effect | None = None
+    submit: Effect | None = field(default=None, compare=False)
     lines: int = 1
     """How many lines it shows; a longer text shows its end."""
-    clear: Effect | None = None
+    clear: Effect | None = field(default=None, compare=False)
     """What the cross at its right end does, which is there while the field has text."""
 
     @property

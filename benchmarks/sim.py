@@ -1,0 +1,110 @@
+"""Speed of the simulated phone, per second of processor time of one core: ``python benchmarks/sim.py``.
+
+Actions are random: taps anywhere, scrolls, back, opening an app. ``with record`` adds what a stored episode costs: the
+digest of every screen, and a JPEG of every screen that was not there before (records keep each picture once).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+
+from cuarl.env.sim import device
+from cuarl.env.sim.elements import elements
+from cuarl.env.sim.kit.render import Frame, draw
+from cuarl.env.sim.look import Look
+from cuarl.env.sim.planner import Planner
+from cuarl.env.sim.route import leads_to
+from cuarl.env.sim.start import prepare
+from cuarl.env.sim.view import view
+from cuarl.env.sim.world import PROFILES, World
+from cuarl.tasks.task import Check, TaskInstance
+from cuarl.types import Action, Button, Click, OpenApp, Scroll
+
+APPS = ("Settings", "Clock", "Contacts", "Notes", "Calculator", "Messages")
+TASK = TaskInstance(task_id="bench", goal="", checks=(Check(path="sound.touch_sounds", value=False),))
+
+
+def actions(profile: str, count: int, seed: int) -> list[Action]:
+    """A random walk."""
+    rng, p = random.Random(seed), PROFILES[profile]
+    found: list[Action] = []
+    for _ in range(count):
+        kind = rng.random()
+        if kind < 0.70:
+            found.append(Click(x=rng.randrange(p.width_px), y=rng.randrange(p.height_px)))
+        elif kind < 0.90:
+            found.append(Scroll(direction=rng.choice(("up", "down")), amount=p.height_px // 2))
+        elif kind < 0.95:
+            found.append(Button(name="back"))
+        else:
+            found.append(OpenApp(name=rng.choice(APPS)))
+    return found
+
+
+def phone(profile: str, seed: int) -> World:
+    return prepare(TASK, Look.drawn(seed), PROFILES[profile])
+
+
+def steps_per_s(profile: str, count: int, seed: int, *, record: bool) -> float:
+    world, walk, last = phone(profile, seed), actions(profile, count, seed), None
+    seen: set[str] = set()
+    start = time.process_time()
+    for action in walk:
+        world, last = step(world, action, last)
+        if record and last.screenshot.digest not in seen:
+            seen.add(last.screenshot.digest)
+            last.screenshot.jpeg()
+    return count / (time.process_time() - start)
+
+
+def step(world: World, action: Action, last: Frame | None) -> tuple[World, Frame]:
+    with contextlib.suppress(device.Rejected):
+        world = device.step(world, action)
+    return world, draw(view(world), last)
+
+
+def microseconds(function: object, repeat: int) -> float:
+    assert callable(function)
+    start = time.process_time()
+    for _ in range(repeat):
+        function()
+    return 1e6 * (time.process_time() - start) / repeat
+
+
+def episodes_per_s(count: int) -> float:
+    """Whole oracle episodes, pictures included."""
+    start = time.process_time()
+    for seed in range(count):
+        world, planner, last = phone("small", seed), Planner(TASK), None
+        while True:
+            action = planner.next(world)
+            if action.kind == "finish":
+                break
+            world, last = step(world, action, last)
+            planner.acted(action)
+    return count / (time.process_time() - start)
+
+
+def main() -> None:
+    for profile in PROFILES:
+        count = 300 if profile == "tall" else 3000
+        steps_per_s(profile, count // 3, 99, record=False)
+        for record in (False, True):
+            rate = steps_per_s(profile, count, 1, record=record)
+            p = PROFILES[profile]
+            print(
+                f"{p.width_px:>5} x {p.height_px:<5} {'with record' if record else 'raw pixels ':<12} {rate:8.0f} steps/s"
+            )
+    world = phone("small", 3)
+    kept: list[World] = []
+    print(f"snapshot and restore {microseconds(lambda: kept.append(world), 10000):8.2f} us")
+    print(f"elements             {microseconds(lambda: elements.__wrapped__(world), 300):8.0f} us")  # type: ignore[attr-defined]
+    print(f"way to a setting     {microseconds(lambda: leads_to(world, 'network.nfc'), 300):8.0f} us")
+    print(f"reset                {microseconds(lambda: phone('small', 5), 300):8.0f} us")
+    print(f"oracle episodes      {episodes_per_s(100):8.0f} per s")
+
+
+if __name__ == "__main__":
+    main()
