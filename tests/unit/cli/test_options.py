@@ -83,7 +83,7 @@ def test_only_the_asked_panels_have_flags(add_command, capsys):
         (["--group-sise", "4"], "No such option: --group-sise"),
         (["-s", "groupsize=4"], 'unknown key "groupsize" (did you mean "group_size"?)\n  at: -s groupsize'),
         (["-c", "gone.yaml"], "No such file or directory\n  at: gone.yaml"),
-        (["--preset", "tyni"], 'unknown preset "tyni" (did you mean "tiny"?)'),
+        (["--preset", "tinny"], 'unknown preset "tinny" (did you mean "tiny"?)'),
         (["--max-steps-off-policy", "1"], "reserved"),
     ],
     ids=str,
