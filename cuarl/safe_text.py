@@ -25,6 +25,7 @@ NO_SECRETS = frozenset({"postgres", "password"})
 _SECRET_NAME = re.compile(r"(^|_)(API_KEY|ACCESS_KEY|SECRET|SECRET_KEY|TOKEN|PASSWORD|PASSWD|CREDENTIALS)$")
 _SETTING_NAME = re.compile(r"^(USE|NUM|MAX|MIN|N)_")
 _URL_PASSWORD = re.compile(r"(?<=://)([^\s/@:]*):([^\s/@]+)(?=@)")
+_URL_QUERY = re.compile(r"(?<=[?&])(password|token|api_key|secret)=([^\s&#\"']+)")
 _DATA_URI = re.compile(r"data:(?P<type>[\w.+/-]+);base64,(?P<data>[A-Za-z0-9+/=_-]+)")
 _LONG_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{512,}={0,2}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -49,14 +50,15 @@ def remember_environment(environment: Mapping[str, str] | None = None) -> None:
 
 
 def url_passwords(text: str) -> list[str]:
-    """Passwords in the user part of URLs, as written and decoded."""
-    found = [match[2] for match in _URL_PASSWORD.finditer(text)]
+    """Passwords in the user part and the query of URLs, as written and decoded."""
+    found = [match[2] for pattern in (_URL_PASSWORD, _URL_QUERY) for match in pattern.finditer(text)]
     return [*found, *(unquote(password) for password in found)]
 
 
 def masked(text: str) -> str:
     """Replace every known secret and URL password by ``***`` and at most its last two characters."""
     text = _URL_PASSWORD.sub(lambda match: f"{match[1]}:{_stars(match[2])}", text)
+    text = _URL_QUERY.sub(lambda match: f"{match[1]}={_stars(match[2])}", text)
     # longest first, so that a secret that contains another leaves no rest
     for secret in sorted(_secrets, key=len, reverse=True):
         text = text.replace(secret, _stars(secret))

@@ -50,8 +50,8 @@ def new_name(suite: str, model: str, now: datetime) -> str:
 
 
 def slug(text: str) -> str:
-    """The last path component, lower case, with dashes for anything unusual; at most 40 characters."""
-    last = text.rstrip("/").rsplit("/", 1)[-1].lower()
+    """The last path component without the suffix of a file, lower case, dashes for anything unusual; 40 characters."""
+    last = re.sub(r"\.(ya?ml|jsonl?|txt)$", "", text.rstrip("/").rsplit("/", 1)[-1].lower())
     return re.sub(r"[^a-z0-9.+_]+", "-", last).strip("-.")[:40]
 
 

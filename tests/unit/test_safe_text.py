@@ -54,6 +54,7 @@ def test_environment_is_read_by_the_names_of_credentials(name, value, hidden):
 @pytest.mark.parametrize("scheme", ["postgresql", "https", "redis+tls"])
 def test_passwords_in_urls_are_masked_without_being_known(scheme):
     assert masked(f"at {scheme}://me:{CANARY}@host:5/x, ok") == f"at {scheme}://me:***c4@host:5/x, ok"
+    assert masked(f"{scheme}://host/x?user=me&password={CANARY}#y") == f"{scheme}://host/x?user=me&password=***c4#y"
     assert masked("https://host:8000/a@b") == "https://host:8000/a@b"
 
 

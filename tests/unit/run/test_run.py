@@ -48,7 +48,14 @@ def test_generated_names_say_suite_model_and_time(create):
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("Qwen/Qwen3-VL-2B", "qwen3-vl-2b"), ("a b/", "a-b"), ('{"x": 1}', "x-1"), ("..", ""), ("é", "")],
+    [
+        ("Qwen/Qwen3-VL-2B", "qwen3-vl-2b"),
+        ("a b/", "a-b"),
+        ("x/My.tasks.jsonl", "my.tasks"),
+        ('{"x": 1}', "x-1"),
+        ("..", ""),
+        ("é", ""),
+    ],
 )
 def test_slugs_are_plain_file_names(text, expected):
     assert slug(text) == expected
