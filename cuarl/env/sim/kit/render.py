@@ -48,7 +48,7 @@ class Frame:
         image: Image.Image,
         background: Image.Image,
         layout: tuple[Stamp, ...],
-        tiles: Sequence[Image.Image | None],
+        tiles: Tiles,
     ) -> None:
         self.image, self.background, self.layout = image, background, layout
         self.scene: Scene | None = None
@@ -63,31 +63,46 @@ class Frame:
 
 
 def render(scene: Scene) -> Image.Image:
-    """Draw a scene, mode RGB, as a picture of the caller's own."""
-    return draw(scene).image.copy()
+    """Draw a scene from scratch, mode RGB, as a picture of the caller's own."""
+    ground, layout, tiles = _composed(scene)
+    image = ground.copy()
+    for stamp, tile in zip(layout, tiles, strict=True):
+        if tile is None:
+            image = image.point(_dimming())
+        else:
+            _put(image, stamp, tile, stamp.seen)
+    return image
 
 
 def draw(scene: Scene, last: Frame | None = None) -> Frame:
     """Draw a scene; ``last`` is what the same device showed before, from which unchanged parts are taken."""
     if last is not None and last.scene is scene:
         return last
+    ground, layout, tiles = _composed(scene)
+    frame = _FRAMES.get((id(ground), layout))
+    if frame is None:
+        same_ground = last is not None and last.background is ground
+        if last is not None and same_ground and None not in tiles and None not in last.tiles:
+            image = _changed(last, ground, layout, tiles)
+        else:
+            image = _painted(ground, layout, tiles)
+        frame = Frame(image, ground, layout, tiles)
+        _FRAMES.put((id(ground), layout), frame, scene.size[0] * scene.size[1] * 4)
+    frame.scene = scene
+    return frame
+
+
+Tiles = Sequence[Image.Image | None]
+
+
+def _composed(scene: Scene) -> tuple[Image.Image, tuple[Stamp, ...], Tiles]:
+    """The ground of a scene, its layout, and the bitmaps in it."""
     ground = background(scene.background, scene.style, scene.size)
     tiles = [_tile(item, scene.style) for item in scene.items]
     layout = tuple(
         Stamp(id(tile), item.box[0], item.box[1], item.visible) for tile, item in zip(tiles, scene.items, strict=True)
     )
-    known = _FRAMES.get((id(ground), layout))
-    if known is not None:
-        known.scene = scene
-        return known
-    if last is not None and last.background is ground and None not in tiles and None not in last.tiles:
-        image = _changed(last, ground, layout, tiles)
-    else:
-        image = _painted(ground, layout, tiles)
-    frame = Frame(image, ground, layout, tiles)
-    frame.scene = scene
-    _FRAMES.put((id(ground), layout), frame, scene.size[0] * scene.size[1] * 4)
-    return frame
+    return ground, layout, tiles
 
 
 def differ(a: Frame, b: Frame) -> bool:
@@ -95,7 +110,7 @@ def differ(a: Frame, b: Frame) -> bool:
     return a is not b and a.image.tobytes() != b.image.tobytes()
 
 
-def _painted(ground: Image.Image, layout: tuple[Stamp, ...], tiles: Sequence[Image.Image | None]) -> Image.Image:
+def _painted(ground: Image.Image, layout: tuple[Stamp, ...], tiles: Tiles) -> Image.Image:
     """Paint everything; what lies under a scrim is kept, dimmed, for the next scene with the same base."""
     start, image = 0, None
     scrims = [i for i, tile in enumerate(tiles) if tile is None]
@@ -114,9 +129,7 @@ def _painted(ground: Image.Image, layout: tuple[Stamp, ...], tiles: Sequence[Ima
     return image
 
 
-def _changed(
-    last: Frame, ground: Image.Image, layout: tuple[Stamp, ...], tiles: Sequence[Image.Image | None]
-) -> Image.Image:
+def _changed(last: Frame, ground: Image.Image, layout: tuple[Stamp, ...], tiles: Tiles) -> Image.Image:
     """Copy the last frame and repaint the bands that differ; all of it if they cover most of the screen."""
     width, height = ground.size
     differing = [stamp.seen for stamp in set(last.layout).symmetric_difference(layout)]

@@ -83,7 +83,7 @@ def line_height(style: Style, size: float) -> float:
 def row_text(row: w.Row, style: Style, width: float) -> tuple[float, tuple[str, ...], tuple[str, ...]]:
     """Left edge (units) and lines of a row's title and subtitle."""
     left = 40.0 if row.icon or row.tint else 12.0
-    right = {"switch": 38.0, "split": 44.0, "radio": 26.0, "check": 26.0, "chevron": 22.0}.get(row.trailing, 10.0)
+    right = {"switch": 41.0, "split": 46.0, "radio": 28.0, "check": 28.0, "chevron": 24.0}.get(row.trailing, 10.0)
     if row.value:
         right += 6 + 6 * min(10, len(row.value))
     room = (width - left - right) * style.scale
