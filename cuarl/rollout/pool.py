@@ -53,8 +53,10 @@ async def collect(
             done[spec.episode_id] = episode.trajectory
             if progress is not None:
                 progress(episode.trajectory, len(done), len(plan))
-            await finished.send(episode)
-        window.note(episode.trajectory)
+            # Shielded: what is complete is saved even if everything else is cancelled at this moment.
+            with anyio.CancelScope(shield=True):
+                await finished.send(episode)
+            window.note(episode.trajectory)
 
     send, receive = anyio.create_memory_object_stream[Episode](_UNSAVED)
     with _one_error():
@@ -68,7 +70,7 @@ async def collect(
 
 
 async def _drain(receive: MemoryObjectReceiveStream[Episode], save: Save | None) -> None:
-    # Shielded, so that what was complete is saved even if the rest is cancelled; it ends when the senders have ended.
+    # Shielded, too; it ends when the senders have ended.
     with anyio.CancelScope(shield=True):
         async with receive:
             async for episode in receive:

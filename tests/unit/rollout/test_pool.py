@@ -184,6 +184,20 @@ async def test_error_of_whoever_watches_comes_out_alone():
         await collect(PLAN, setup(CounterEnv, Listed(UP, UP, Finish())), max_concurrent=1, progress=progress)
 
 
+async def test_episode_that_ends_while_everything_is_cancelled_is_saved():
+    saved = []
+
+    async def save(episode):
+        saved.append(episode.trajectory.episode_id)
+
+    with anyio.CancelScope() as scope:
+        await collect(
+            PLAN, setup(CounterEnv, Listed(UP, UP, Finish())), max_concurrent=4, save=save,
+            progress=lambda t, done, total: scope.cancel() if done == 2 else None,
+        )  # fmt: skip
+    assert saved[:2] == [s.episode_id for s in PLAN[:2]]
+
+
 async def test_cancellation_tears_everything_down_and_saves_what_was_complete():
     envs, saved, cut = [], [], []
 
