@@ -142,6 +142,8 @@ def swipe(world: World, x: int, y: int, x2: int, y2: int) -> World:
     hit = hit_test(scene, x, y)
     if hit and isinstance(hit.widget, w.Slider) and abs(dx) >= abs(dy):
         return slide(world, hit, min(max(x2, 0), scene.size[0] - 1))
+    if hit and isinstance(hit.widget, w.Control) and hit.widget.on_swipe and abs(dx) > abs(dy):
+        return apply(world, hit.widget.on_swipe)
     panel = _panels(world, y / scale, dx, dy)
     if panel is not None:
         return panel

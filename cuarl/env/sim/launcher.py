@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cuarl.env.sim.chrome import NAV_HEIGHT, STATUS_HEIGHT
+from cuarl.env.sim.chrome import NAV_HEIGHT, STATUS_HEIGHT, clock
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.canvas import Canvas
 from cuarl.env.sim.kit.effects import Do, Effect, Focus, Launch, Overlay
@@ -18,6 +18,8 @@ from cuarl.env.sim.world import WIDTH, World
 COLUMNS = 4
 CELL_HEIGHT = 56.0
 DOCK_HEIGHT = 44.0
+CLOCK_HEIGHT = 52.0
+TODAY = "Thursday, 18 June"
 QUERY = "ui.form.drawer.query"
 
 
@@ -39,7 +41,11 @@ def home(world: World) -> list[Spot]:
         cells: list[w.Widget] = [w.FolderIcon(f.name, Overlay(f"folder:{f.name}"), apps=f.apps) for f in page.folders]
         cells += [icon(world, app) for key in page.apps if (app := world.app(key)) and app.installed]
         grid = w.Grid(tuple(cells), COLUMNS, CELL_HEIGHT, gap=0, pad=1)
-        spots += spread(grid, world.style, 0, STATUS_HEIGHT + 10, WIDTH, 0)
+        top = STATUS_HEIGHT + 10
+        if world.look.home_clock:
+            spots.append(Spot(HomeClock(clock(world)), 0, top, WIDTH, CLOCK_HEIGHT))
+            top += CLOCK_HEIGHT + 6
+        spots += spread(grid, world.style, 0, top, WIDTH, 0)
     dock_y = height - NAV_HEIGHT - DOCK_HEIGHT - 4
     spots.append(Spot(Dots(len(pages), world.ui.home_page), 0, dock_y - 12, WIDTH, 10))
     dock = tuple(icon(world, app, named=False) for key in state.launcher.dock if (app := world.app(key)))
@@ -100,4 +106,18 @@ def paint_dots(c: Canvas, dots: Dots) -> None:
         c.circle(x, c.height / 2, 2.6 if i == dots.at else 1.8, (255, 255, 255) if i == dots.at else (200, 200, 206))
 
 
-PAINTERS[Dots] = paint_dots
+@dataclass(frozen=True, slots=True)
+class HomeClock(w.Widget):
+    """The time, large, on the wallpaper."""
+
+    time: str = ""
+
+
+def paint_home_clock(c: Canvas, widget: HomeClock) -> None:
+    """Draw the clock with a soft shadow."""
+    for offset, ink in ((1.0, (30, 30, 36)), (0.0, (255, 255, 255))):
+        c.text(c.width / 2 + offset, c.height / 2 - 6 + offset, widget.time, 30, ink, align="centre")
+        c.text(c.width / 2 + offset, c.height - 8 + offset, TODAY, 10, ink, align="centre")
+
+
+PAINTERS.update({Dots: paint_dots, HomeClock: paint_home_clock})

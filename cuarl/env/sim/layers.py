@@ -12,7 +12,6 @@ from cuarl.env.sim.kit.effects import (
     Dialog,
     Dismiss,
     Do,
-    Effect,
     Focus,
     Launch,
     Open,
@@ -51,8 +50,9 @@ def shade(world: World) -> list[Spot]:
     body: list[w.Widget] = [w.Space(4), w.HBox(tuple(tiles(world)[:2]), height=34), w.Space(4)]
     body += [w.HBox(tuple(tiles(world)[2:4]), height=34), w.Space(6)]
     for note in items:
-        effect: Effect = Seq((Remove("notifications.items", note), Launch(note.app)))
-        body.append(w.Card(note.title, effect, text=note.text, tint=note.app))
+        gone = Remove("notifications.items", note)
+        effect = Seq((gone, Launch(note.app)))
+        body.append(w.Card(note.title, effect, on_swipe=gone, text=note.text, tint=note.app))
     if items:
         clear = Seq((Put("notifications.items", ()), Overlay("")))
         body.append(
@@ -92,14 +92,11 @@ def recents(world: World) -> list[Spot]:
         app = world.app(key)
         if app:
             page = world.ui.stacks.get(key, ("",))[-1]
-            close = w.IconButton(f"Close {app.name}", Do("system.close_app", (key,)), icon="close", white=True)
-            card = Preview(
-                app.name,
-                Launch(key),
-                Do("home.recents_menu", (key,)),
-                app=key,
-                title=build(world, page).title if page else "",
-            )
+            stop = Do("system.close_app", (key,))
+            close = w.IconButton(f"Close {app.name}", stop, icon="close", white=True)
+            title = build(world, page).title if page else ""
+            menu = Do("home.recents_menu", (key,))
+            card = Preview(app.name, Launch(key), menu, on_swipe=stop, app=key, title=title)
             body.append(w.HBox((card, close), (6, 1), height=58, gap=0, pad=8))
             body.append(w.Space(6))
     if world.ui.recents:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from cuarl.env.sim.kit.pictures import WALLPAPERS
@@ -49,6 +49,10 @@ class Look:
     notifications: tuple[Notification, ...] = ()
     popup: int = -1
     """Index into ``POPUPS``; -1 for none."""
+    discs: bool = False
+    """Icons of settings rows on coloured discs."""
+    home_clock: bool = False
+    """A large clock on the home screen."""
     show_hint: bool = True
     """Whether settings rows carry subtitles where these are optional."""
 
@@ -62,10 +66,11 @@ class Look:
             icon_shape=rng.randrange(4), icon_set=rng.choice((0, 0, 0, 1, 2)), icon_hue=rng.randrange(12),
             font_step=rng.choice((0.94, 1.0, 1.0, 1.08)), bold=rng.random() < 0.3,
             row_pad=rng.choice((0.0, 2.0, 4.0)), battery=rng.randint(18, 100), minutes=rng.randrange(24 * 60),
-            notifications=tuple(posted), show_hint=rng.random() < 0.75,
+            notifications=tuple(posted), show_hint=rng.random() < 0.75, discs=rng.random() < 0.3,
+            home_clock=rng.random() < 0.5,
         )  # fmt: skip
         popup = rng.randrange(len(POPUPS)) if rng.random() < clutter else -1
-        return look if popup < 0 else cls(**{f: getattr(look, f) for f in cls.__slots__} | {"popup": popup})
+        return replace(look, popup=popup)
 
 
 @lru_cache(maxsize=4096)

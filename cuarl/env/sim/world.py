@@ -155,5 +155,5 @@ def _style(look: Look, scale: float, dark: bool, font: str, bold: bool, contrast
     return Style(
         scale=scale, dark=dark, accent=look.accent, icon_shape=look.icon_shape, icon_set=look.icon_set,
         icon_hue=look.icon_hue, font_step=look.font_step * FONT_SIZES[font], bold=look.bold or bold,
-        row_pad=look.row_pad, contrast=contrast,
+        row_pad=look.row_pad, contrast=contrast, discs=look.discs,
     )  # fmt: skip

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.canvas import Canvas
-from cuarl.env.sim.kit.icons import APP_GLYPHS
+from cuarl.env.sim.kit.icons import APP_GLYPHS, ICONS
 from cuarl.env.sim.kit.pictures import draw_picture
 from cuarl.env.sim.kit.scene import BODY, HINT, SMALL, TITLE, line_height, row_text
 from cuarl.env.sim.kit.style import Colour, font_px, text_width, tone, wrap
@@ -21,6 +22,9 @@ def paint_row(c: Canvas, row: w.Row) -> None:
     left, title, below = row_text(row, c.style, c.width)
     if row.tint:
         draw_app_icon(c, row.tint, 21, middle, 22)
+    elif row.icon and c.style.discs:
+        c.circle(21, middle, 11, disc_colour(row.icon) if row.enabled else p.faint)
+        c.icon(row.icon, 21, middle, 13, (255, 255, 255))
     elif row.icon:
         c.icon(row.icon, 21, middle, 15, p.muted if row.enabled else p.faint)
     high, low = line_height(c.style, TITLE), line_height(c.style, SMALL)
@@ -33,6 +37,12 @@ def paint_row(c: Canvas, row: w.Row) -> None:
         c.text(left, y + low / 2, line, SMALL, p.muted if row.enabled else p.faint)
         y += low
     _trailing(c, row)
+
+
+@lru_cache(maxsize=256)
+def disc_colour(icon: str) -> Colour:
+    """A colour of its own for each icon."""
+    return tone(list(ICONS).index(icon) * 0.382 % 1.0, 0.60, 0.72)
 
 
 def _trailing(c: Canvas, row: w.Row) -> None:
@@ -289,7 +299,7 @@ def caption(c: Canvas, text: str, ink: Colour, shadow: bool) -> None:
     y, size = c.height - 8, c.fitted(text, SMALL, c.width)
     if shadow:
         step = 1 / c.style.scale
-        for dx, dy in ((step, step), (-step, step), (step, -step), (-step, -step), (0, step)):
+        for dx, dy in ((step, step), (0, step)):
             c.text(c.width / 2 + dx, y + dy, text, size, (20, 20, 24), align="centre", width=c.width)
     c.text(c.width / 2, y, text, size, ink, align="centre", width=c.width)
 

@@ -107,7 +107,7 @@ def _composed(scene: Scene) -> tuple[Image.Image, tuple[Stamp, ...], Tiles]:
 
 def differ(a: Frame, b: Frame) -> bool:
     """Whether two frames show different pixels."""
-    return a is not b and a.image.tobytes() != b.image.tobytes()
+    return a is not b and a.screenshot.digest != b.screenshot.digest
 
 
 def _painted(ground: Image.Image, layout: tuple[Stamp, ...], tiles: Tiles) -> Image.Image:
@@ -184,12 +184,12 @@ def background(name: str, style: Style, size: tuple[int, int]) -> Image.Image:
 
 
 def _edges(size: tuple[int, int]) -> Image.Image:
-    """How much of a wallpaper shows: less at the top and bottom, so that the white icons there can be read."""
+    """How much of a wallpaper shows, so that white text on it can be read: least at the top and bottom."""
     height = size[1]
     column = Image.new("L", (1, height))
     for y in range(height):
         near = min(y / height / 0.12, (height - y) / height / 0.30, 1.0)
-        column.putpixel((0, y), round(255 * (0.50 + 0.50 * near)))
+        column.putpixel((0, y), round(255 * (0.45 + 0.35 * near)))
     return column.resize(size)
 
 

@@ -35,7 +35,8 @@ class Style:
     row_pad: float = 0.0
     """Extra units between rows."""
     contrast: bool = False
-    wallpaper: int = 0
+    discs: bool = False
+    """Icons of list rows in white on coloured discs."""
 
     @property
     def palette(self) -> Palette:

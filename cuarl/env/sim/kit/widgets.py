@@ -28,6 +28,8 @@ class Control(Widget):
     label: str = ""
     on_tap: Effect | None = field(default=None, compare=False)
     on_long: Effect | None = field(default=None, compare=False)
+    on_swipe: Effect | None = field(default=None, compare=False, kw_only=True)
+    """For a slide to the left or right, as dismisses a notification."""
     enabled: bool = True
 
 

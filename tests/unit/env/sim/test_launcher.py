@@ -83,3 +83,18 @@ def test_system_app_offers_no_uninstall():
     world = phone(**{"launcher.pages": [{"apps": ["clock", "music"]}]})
     assert "Uninstall" in {e.label for e in elements(hold(world, "Music"))}
     assert "Uninstall" not in {e.label for e in elements(hold(world, "Clock"))}
+
+
+def test_notification_swiped_aside_is_gone_and_the_shade_stays_open():
+    posted = [{"app": "mail", "title": "One"}, {"app": "clock", "title": "Two"}]
+    world = phone(**{"notifications.items": posted, "ui.overlay": "shade"})
+    x, y = centre(world, "One")
+    world = device.step(world, Swipe(x=x, y=y, x2=x + 60, y2=y))
+    assert [n.title for n in world.state.notifications.items] == ["Two"] and world.ui.overlay == "shade"
+
+
+def test_card_swiped_out_of_recents_stops_its_app():
+    world = device.step(tap(phone(), "Notes"), Button(name="recents"))
+    x, y = centre(world, "Notes")
+    world = device.step(world, Swipe(x=x, y=y, x2=x - 60, y2=y))
+    assert world.ui.recents == () and world.get("apps.notes.running") is False
