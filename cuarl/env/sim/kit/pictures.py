@@ -91,6 +91,32 @@ def _night(d: Draw, w: int, h: int) -> None:
     d.ellipse((w * 0.65, h * 0.1, w * 0.65 + w * 0.18, h * 0.1 + w * 0.18), fill=(240, 236, 214))
 
 
+def _portrait(d: Draw, w: int, h: int) -> None:
+    r = min(w, h) * 0.2
+    cx, cy = w / 2, h * 0.42
+    d.ellipse((cx - r * 2, cy + r * 0.9, cx + r * 2, cy + r * 5), fill=(74, 96, 140))
+    d.ellipse((cx - r * 1.15, cy - r * 1.35, cx + r * 1.15, cy + r * 1.0), fill=(92, 62, 44))
+    d.ellipse((cx - r, cy - r * 0.9, cx + r, cy + r * 1.25), fill=(232, 190, 160))
+    for side in (-1, 1):
+        x = cx + side * r * 0.4
+        d.ellipse((x - r * 0.1, cy, x + r * 0.1, cy + r * 0.2), fill=(50, 40, 40))
+    d.arc(
+        (cx - r * 0.4, cy + r * 0.3, cx + r * 0.4, cy + r * 0.8),
+        20,
+        160,
+        fill=(150, 70, 70),
+        width=max(1, round(r / 10)),
+    )
+
+
+def _screen(d: Draw, w: int, h: int) -> None:
+    d.rectangle((0, 0, w, h * 0.16), fill=(120, 132, 170))
+    for i in range(5):
+        y = h * (0.24 + 0.15 * i)
+        d.ellipse((w * 0.08, y, w * 0.08 + h * 0.09, y + h * 0.09), fill=(150, 160, 190))
+        d.rectangle((w * 0.28, y + h * 0.015, w * (0.62 + 0.08 * (i % 3)), y + h * 0.07), fill=(176, 180, 196))
+
+
 def _plain(d: Draw, w: int, h: int) -> None:
     pass
 
@@ -105,6 +131,8 @@ SUBJECTS: dict[str, tuple[Colour, Colour, Callable[[Draw, int, int], None]]] = {
     "dunes": ((196, 214, 232), (246, 222, 186), _dunes),
     "stripes": ((60, 80, 112), (60, 80, 112), _stripes),
     "night": ((10, 16, 44), (40, 52, 98), _night),
+    "portrait": ((196, 206, 196), (150, 170, 170), _portrait),
+    "screen": ((240, 241, 246), (240, 241, 246), _screen),
     "mist": ((122, 152, 162), (196, 206, 204), _plain),
 }
 WALLPAPERS: tuple[str, ...] = ("hills", "sunset", "waves", "abstract", "dunes", "stripes", "night", "mist", "city")
@@ -113,9 +141,7 @@ WALLPAPERS: tuple[str, ...] = ("hills", "sunset", "waves", "abstract", "dunes", 
 @lru_cache(maxsize=128)
 def draw_picture(subject: str, size: tuple[int, int]) -> Image.Image:
     """The picture of ``subject`` in a size, mode RGB. Do not modify it: it is cached."""
-    if subject.startswith("screen:"):
-        subject = "stripes"
-    top, bottom, paint = SUBJECTS.get(subject, SUBJECTS["mist"])
+    top, bottom, paint = SUBJECTS.get(subject.partition(":")[0], SUBJECTS["mist"])
     big = gradient((size[0] * 2, size[1] * 2), top, bottom)
     paint(ImageDraw.Draw(big), *big.size)
     return big.reduce(2)
