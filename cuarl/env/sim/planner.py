@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cuarl.env.sim import rules
 from cuarl.env.sim.apps import build
 from cuarl.env.sim.elements import Element, usable
 from cuarl.env.sim.graph import controls, layer_controls, page_graph
@@ -26,6 +27,9 @@ from cuarl.types import Action, Answer, Button, Click, Finish
 
 DEPTH = 3
 """How many form fields may stand between a check and the field that is typed into."""
+
+HIDES_PAGES = ("network.wifi.enabled", "network.bluetooth.enabled", "system.developer_options")
+"""Switches without which some controls are not there."""
 
 
 class Planner:
@@ -85,6 +89,7 @@ def toward(world: World, check: Check, depth: int = 0) -> Action | None:
         or _use_any(world, paths)
         or _scroll(world, check, paths)
         or _elsewhere(world, check, paths)
+        or _unlock(world, check, paths, depth)
     )
 
 
@@ -156,8 +161,6 @@ def _promise(world: World, control: w.Control, check: Check, paths: tuple[str, .
 
 def _elsewhere(world: World, check: Check, paths: tuple[str, ...]) -> Action | None:
     """Go one step towards the page whose controls make the check hold most cheaply."""
-    if world.ui.dialog:
-        return Button(name="back")
     graph = page_graph(world)
     pages = dict.fromkeys(page for path in paths for page in graph.pages_for(path))
     best: dict[int, list[str]] = {}
@@ -171,6 +174,18 @@ def _elsewhere(world: World, check: Check, paths: tuple[str, ...]) -> Action | N
         step = towards_pages(world, tuple(p for p in best[cost] if p != world.ui.page or world.ui.overlay))
         if step is not None:
             return as_action(step)
+    return Button(name="back") if world.ui.dialog else None
+
+
+def _unlock(world: World, check: Check, paths: tuple[str, ...], depth: int) -> Action | None:
+    """Switch on what hides the control: the radios, or the developer options."""
+    for switch in HIDES_PAGES if depth < DEPTH else ():
+        if world.get(switch) or switch in paths:
+            continue
+        wider = rules.put(world, switch, True)
+        pages = dict.fromkeys(page for path in paths for page in page_graph(wider).pages_for(path))
+        if any(_promises(wider, c, check, paths) for page in pages for c in _page_controls(wider, page)):
+            return toward(world, Check(path=switch, value=True), depth + 1)
     return None
 
 

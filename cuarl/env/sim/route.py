@@ -9,7 +9,7 @@ from cuarl.env.sim.apps import home_of
 from cuarl.env.sim.elements import Element, elements
 from cuarl.env.sim.graph import FAR, PageGraph, page_graph
 from cuarl.env.sim.kit import widgets as w
-from cuarl.env.sim.kit.effects import dialog_of, opens, writes
+from cuarl.env.sim.kit.effects import Effect, dialog_of, opens, writes
 from cuarl.env.sim.kit.scene import Region, Spot
 from cuarl.env.sim.view import body_spots, view
 from cuarl.env.sim.world import World
@@ -70,13 +70,25 @@ def _turn(world: World, page: int) -> Swipe:
 
 
 def _through_dialog(world: World, target: str) -> Step | None:
-    for element in elements(world):
-        if element.writes == target or (element.opens and element.opens == target):
-            return element
+    """An option of the open dialog that is on the way, else the way out of it."""
+    found = next((e for e in elements(world) if target in (e.writes, e.opens)), None)
+    if found or ("/" in target and target.partition("/")[0] in ("app", "layer", "home")):
+        return found or _out_of_dialog(world)
+    graph = page_graph(world)
+    return _option_to(world, graph, (target,) if "/" in target else graph.pages_for(target)) or _out_of_dialog(world)
+
+
+def _out_of_dialog(world: World) -> Step | None:
     box = world.ui.dialog
     if box and box.kind == "popup":
         return next((e for e in elements(world) if e.role == "button" and e.label == box.buttons[-1].label), None)
     return Button(name="back")
+
+
+def _option_to(world: World, graph: PageGraph, goals: tuple[str, ...]) -> Element | None:
+    """An option of the open dialog or menu that opens the next page on the way to one of some pages."""
+    pages = {page for goal in goals for page in _next_pages(world, graph, goal)}
+    return next((e for e in elements(world) if e.opens in pages), None)
 
 
 def _to_layer(world: World, name: str) -> Step | None:
@@ -188,6 +200,8 @@ def _along(world: World, graph: PageGraph, goals: tuple[str, ...]) -> Step | Non
         return None
     if goals[0].startswith("layer/"):
         return _to_layer(world, goals[0].partition("/")[2])
+    if ui.dialog:
+        return _option_to(world, graph, goals) or _out_of_dialog(world)
     if ui.overlay:
         return Button(name="back") if ui.overlay != "drawer" else _to_app(world, goals[0].partition("/")[0])
     cost, kind, target = min((_plan(world, graph, g) for g in goals), key=lambda p: p[0])
@@ -220,17 +234,28 @@ def _best_in_stack(graph: PageGraph, stack: tuple[str, ...], goal: str) -> tuple
 
 
 def _forward(world: World, graph: PageGraph, goal: str) -> Step | None:
-    """The element on this page that opens the next one."""
-    here = graph.distance(world.ui.page, goal)
-    nexts = [p for p in graph.edges.get(world.ui.page, ()) if graph.distance(p, goal) == here - 1]
+    """The element on this page that opens the next one, or the menu that has it."""
+    pages = _next_pages(world, graph, goal)
     for element in elements(world):
-        if element.opens in nexts:
+        if element.opens in pages or _offers(element.effect, pages):
             return element
-    return scroll_until(world, lambda s: _opens(s, nexts))
+    return scroll_until(world, lambda s: isinstance(s.widget, w.Control) and _leads(s.widget, pages))
 
 
-def _opens(spot: Spot, pages: list[str]) -> bool:
-    return isinstance(spot.widget, w.Control) and opens(spot.widget.on_tap) in pages
+def _next_pages(world: World, graph: PageGraph, goal: str) -> set[str]:
+    """Pages that the shown one opens and that are one step nearer to the goal."""
+    here = graph.distance(world.ui.page, goal)
+    return {p for p in graph.edges.get(world.ui.page, ()) if graph.distance(p, goal) == here - 1}
+
+
+def _leads(control: w.Control, pages: set[str]) -> bool:
+    return opens(control.on_tap) in pages or _offers(control.on_tap, pages)
+
+
+def _offers(effect: Effect | None, pages: set[str]) -> bool:
+    """Whether an effect opens a dialog or menu with an option that opens one of the pages."""
+    box = dialog_of(effect)
+    return box is not None and any(opens(o.effect) in pages for o in (*box.options, *box.buttons))
 
 
 def scroll_until(world: World, wanted: Wanted) -> Scroll | None:

@@ -94,3 +94,8 @@ def test_oracle_follows_the_plan_line_by_line():
 def test_oracle_admits_when_there_is_no_way():
     result, kinds = solved([{"path": "apps.settings.installed", "value": False}])
     assert not result.success and result.claimed is False and kinds[-1] == "finish"
+
+
+def test_oracle_first_switches_on_what_hides_the_control():
+    checks = [{"path": "system.stay_awake", "value": True}, {"path": "system.developer_options", "value": True}]
+    assert solved(checks)[0].success
