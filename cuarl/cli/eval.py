@@ -154,7 +154,8 @@ def _player(experiment: Experiment, config: ExperimentConfig, target: Target) ->
         )  # fmt: skip
     policy = players.load_model(config, model=target.model, adapter=target.adapter)
     policy.updated(target.step)
-    return players.in_process(config, policy, temperature=config.eval_temperature, strict=False)
+    # read as strictly as in training, so that the two agree on what is a success
+    return players.in_process(config, policy, temperature=config.eval_temperature, strict=True)
 
 
 def _report(experiment: Experiment, done: _Done) -> None:

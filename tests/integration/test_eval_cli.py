@@ -1,0 +1,104 @@
+"""``cuarl eval`` on the simulator: scripted agents, a checkpoint, comparisons, bars."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cuarl.evaluate.suite import read_results
+from cuarl.policy.load import load_policy
+from cuarl.policy.spec import LoraSpec, ModelSpec
+from cuarl.rollout.seeds import EVAL_SEEDS
+from tests.unit.policy.conftest import qwen3_folder, tokenizer  # noqa: F401
+
+from .rollout_place import Place, bare
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch, capsys):
+    bare(monkeypatch, tmp_path)
+    return Place(tmp_path, capsys)
+
+
+def test_evaluation_is_printed_stored_and_written(place):
+    done = place.cuarl("eval", "oracle", "--tasks", "tasks.json", "--episodes", "6")
+    assert done.code == 0, done.err
+    rows = {line.split()[0]: line.split() for line in done.out.splitlines()}
+    assert rows["all"][1:5] == ["6", "2", "100.0", "%"]
+    assert {"easy", "medium"} <= set(rows)
+    (path,) = place.folder.glob("runs/*/evals/tasks-step-000000/results.json")
+    found = read_results(path)
+    assert (found.overall.n, found.agent, found.limited) == (6, "oracle", "")
+    assert all(o.seed in EVAL_SEEDS for o in found.outcomes)
+    with place.store() as store:
+        (record,) = store.evaluations()
+        assert store.evaluation_episode_ids(record.id) == [o.episode_id for o in found.outcomes]
+        assert record.metrics["success_rate"] == 1.0
+        assert {e.purpose for e in store.episodes(evaluation=record.id)} == {"eval"}
+
+
+def test_missed_bar_is_told_by_the_exit_code_and_loses_nothing(place):
+    done = place.cuarl("eval", "nothing", "--tasks", "tasks.json", "--episodes", "2", "--fail-under", "0.5", "--json")
+    assert done.code == 3
+    assert "0.0 % is below 50.0 %" in done.err
+    evaluation = done.lines[-1]["evaluation"]
+    assert (evaluation["overall"]["success_rate"], evaluation["overall"]["false_completion_rate"]) == (0.0, 0.0)
+    assert read_results(place.folder / done.lines[-1]["path"]).overall.n == 2
+
+
+def test_comparison_is_paired_and_can_be_made_from_what_was_measured(place):
+    fresh = place.cuarl("eval", "--compare", "nothing", "oracle", "--tasks", "tasks.json", "--episodes", "8", "--json")
+    assert fresh.code == 0, fresh.err
+    found = fresh.lines[-1]
+    assert (found["event"], found["difference"], found["pairs"], found["tasks"]) == ("comparison", 1.0, 8, 2)
+    folders = sorted(str(p.parent) for p in place.folder.glob("runs/*/evals/*/results.json"))
+    by_agent = {read_results(place.folder / f).agent: f for f in folders}
+    again = place.cuarl("eval", "--compare", by_agent["do-nothing"], by_agent["oracle"])
+    assert (again.code, "+100.0 points" in again.err) == (0, True)
+    assert (
+        "oracle is better"
+        in place.cuarl("eval", "--compare", "nothing", "oracle", "--tasks", "tasks.json", "--episodes", "8").err
+    )
+
+
+def test_fewer_episodes_than_tasks_are_labelled_as_limited(place):
+    done = place.cuarl("eval", "nothing", "--tasks", "tasks.json", "--episodes", "1")
+    assert "limited: a sample of 1 of 2 tasks" in done.err
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["nosuch"], 'there is no run "nosuch"'),
+        (["http://localhost:9/v1"], "--model-name"),
+        (["oracle", "--compare", "nothing", "oracle"], "--compare takes two targets"),
+    ],
+)
+def test_wrong_usage_starts_nothing(place, args, message):
+    done = place.cuarl("eval", *args, "--tasks", "tasks.json")
+    assert (done.code, message in done.err) == (2, True)
+    assert not (place.folder / "runs").exists()
+
+
+@pytest.fixture
+def checkpoint(tmp_path, qwen3_folder):  # noqa: F811
+    """An adapter that training might have saved at step 8."""
+    folder = tmp_path / "step-000008"
+    load_policy(ModelSpec(model=str(qwen3_folder), lora=LoraSpec(), device="cpu")).model.save_pretrained(folder)
+    (folder / "cuarl.json").write_text(json.dumps({"base_model": str(qwen3_folder), "step": 8}))
+    return folder
+
+
+def test_checkpoint_is_evaluated_on_the_base_that_it_names_with_baselines_beside(place, checkpoint):
+    done = place.cuarl(
+        "eval", str(checkpoint), "--tasks", "tasks.json", "--episodes", "2", "--max-tokens", "6", "--device", "cpu",
+        "--json",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    evaluation = done.lines[-1]["evaluation"]
+    assert (evaluation["step"], evaluation["policy_version"], evaluation["overall"]["n"]) == (8, 8, 2)
+    assert set(evaluation["baselines"]) == {"nothing", "random"}
+    assert done.lines[-1]["path"].endswith("tasks-step-000008/results.json")

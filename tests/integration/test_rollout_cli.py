@@ -1,0 +1,176 @@
+"""``cuarl rollout``: collected, shown and verified on the simulator, with a policy of random weights."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from cuarl.trajectory import Trajectory
+from tests.unit.policy.conftest import qwen3_folder, tokenizer  # noqa: F401
+
+from .rollout_place import Place, bare
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch, capsys):
+    bare(monkeypatch, tmp_path)
+    return Place(tmp_path, capsys)
+
+
+def test_oracle_episodes_are_stored_whole_with_their_pictures(place):
+    done = place.cuarl("rollout", "--tasks", "tasks.json", "--agent", "oracle", "--episodes", "4", "--json")
+    assert done.code == 0
+    start, *episodes, end = done.lines
+    assert (start["event"], start["episodes"], end["event"]) == ("start", 4, "done")
+    assert {e["task_id"] for e in episodes} == {"wifi_off", "dark_on"}
+    assert (end["summary"]["n"], end["summary"]["success_rate"]) == (4, 1.0)
+    with place.store() as store:
+        stored = list(store.trajectories(run=start["run_id"]))
+        assert {t.episode_id for t in stored} == {e["episode_id"] for e in episodes}
+        assert all(store.blobs.exists(turn.screenshot.digest) for t in stored for turn in t.turns)
+        assert store.run(start["run_id"]).status == "completed"
+    assert json.loads((place.folder / end["path"] / "manifest.json").read_text())["counts"] == {"episodes": 4}
+
+
+def test_group_is_attempts_at_one_instance(place):
+    run_id = place.cuarl(
+        "rollout", "--tasks", "wifi_off,tasks.json", "--agent", "random", "--group-size", "2", "--json"
+    ).lines  # fmt: skip
+    assert run_id == [], "an unknown id is refused"
+    lines = place.cuarl("rollout", "--tasks", "tasks.json", "--agent", "random", "--group-size", "2", "--json").lines
+    with place.store() as store:
+        groups = store.groups(run=lines[0]["run_id"])
+    assert [len(g.trajectories) for g in groups] == [2, 2]
+    for group in groups:
+        first, second = group.trajectories
+        assert first.seed == second.seed == group.seed
+        assert first.turns[0].screenshot == second.turns[0].screenshot
+        assert [t.action for t in first.turns] != [t.action for t in second.turns]
+
+
+def test_same_seed_gives_the_same_episodes(place):
+    runs = [place.cuarl("rollout", "--tasks", "tasks.json", "--agent", "random", "--json").lines for _ in range(2)]
+    other = place.cuarl("rollout", "--tasks", "tasks.json", "--agent", "random", "--seed", "1", "--json").lines
+    with place.store() as store:
+        found = [[seen(t) for t in store.trajectories(run=lines[0]["run_id"])] for lines in (*runs, other)]
+    assert found[0] == found[1] != found[2]
+
+
+def seen(t: Trajectory):
+    return t.seed, t.stop, t.reward, [(x.screenshot, x.action, x.rejected, x.changed) for x in t.turns]
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--agent", "orcale"], 'did you mean "oracle"?'),
+        (["--agent", "oracle", "--temperature", "2"], "--temperature has no effect"),
+        (["--agent", "oracle", "--env", "simm"], 'did you mean "sim"?'),
+        (["--agent", "oracle", "--reward", "simpel"], 'did you mean "simple"?'),
+        (["--agent", "oracle", "--difficulty", "hard"], "no task is left"),
+    ],
+)
+def test_wrong_usage_starts_nothing(place, args, message):
+    done = place.cuarl("rollout", "--tasks", "tasks.json", *args)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert not (place.folder / "runs").exists()
+
+
+def test_dry_run_writes_nothing(place):
+    done = place.cuarl(
+        "rollout", "--tasks", "tasks.json", "--agent", "nothing", "--group-size", "3", "--dry-run", "--json"
+    )
+    assert (done.code, json.loads(done.out)["episodes"]) == (0, 6)
+    assert not (place.folder / "runs").exists()
+
+
+def test_show_draws_every_turn_and_the_last_screen(place):
+    place.cuarl("rollout", "--tasks", "tasks.json", "--agent", "oracle", "--episodes", "1")
+    done = place.cuarl("rollout", "show", "--json")
+    shown = json.loads(done.out)
+    turns = Trajectory.model_validate(shown["episode"]).turns
+    assert [Path(p).name for p in shown["pictures"]] == [f"turn-{i + 1:03d}.png" for i in range(len(turns))] + [
+        "final.png"
+    ]
+    for path in shown["pictures"]:
+        with Image.open(path) as picture:
+            assert picture.width == 384
+    text = place.cuarl("rollout", "show", shown["episode"]["episode_id"][:20], "--out", "drawn")
+    assert "finish: success" in text.out
+    assert "\x1b" not in text.out
+    assert (place.folder / "drawn" / "final.png").is_file()
+
+
+def test_show_of_a_stranger_says_so(place):
+    assert "no episodes in the store" in place.cuarl("rollout", "show").err
+    place.cuarl("rollout", "--tasks", "tasks.json", "--agent", "nothing")
+    done = place.cuarl("rollout", "show", "zzz")
+    assert (done.code, "none begins so" in done.err) == (2, True)
+
+
+@pytest.fixture
+def sampled(place, qwen3_folder):  # noqa: F811
+    """A run of a policy with random weights."""
+    done = place.cuarl(
+        "rollout", "--tasks", "tasks.json", "--group-size", "3", "--model-name", str(qwen3_folder), "--max-tokens", "6",
+        "--device", "cpu", "--json",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    return done.lines
+
+
+def test_recorded_logprobs_are_those_of_the_recorded_policy(place, sampled):
+    done = place.cuarl("rollout", "verify", "--json")
+    assert done.code == 0, done.err
+    (version,) = json.loads(done.out)
+    assert version["policy_version"] == 0
+    assert version["turns"] == sum(line["turns"] for line in sampled if line["event"] == "episode")
+    assert 0 < version["largest"] < 1e-4
+
+
+def test_verify_finds_a_logprob_that_was_not_sampled(place, sampled):
+    with place.store() as store:
+        t = next(store.trajectories(run=sampled[0]["run_id"]))
+        logprobs = (t.turns[1].sampled.logprobs[0] - 0.01, *t.turns[1].sampled.logprobs[1:])
+        wrong = t.turns[1].model_copy(update={"sampled": t.turns[1].sampled.model_copy(update={"logprobs": logprobs})})
+        store.save_trajectory(t.model_copy(update={"turns": (t.turns[0], wrong, *t.turns[2:])}))
+    done = place.cuarl("rollout", "verify")
+    assert done.code == 3
+    assert f"{t.episode_id}#1" in done.err
+    assert "1.0e-02" in done.err
+
+
+def test_verify_of_a_run_without_a_policy_has_nothing_to_say(place):
+    place.cuarl("rollout", "--tasks", "tasks.json", "--agent", "nothing")
+    done = place.cuarl("rollout", "verify")
+    assert (done.code, "nothing to verify" in done.err) == (2, True)
+
+
+def test_interrupt_keeps_what_was_complete_and_marks_the_rest(place):
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-m", "cuarl", "rollout", "--tasks", "tasks.json", "--agent", "random", "--episodes",
+               "5000", "--max-concurrent-rollouts", "4", "--json"]  # fmt: skip
+    process = subprocess.Popen(
+        command, cwd=place.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    seen_lines = [process.stdout.readline() for _ in range(6)]
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    run_id = json.loads(seen_lines[0])["run_id"]
+    with place.store() as store:
+        assert store.run(run_id).status == "cancelled"
+        statuses = [e.status for e in store.episodes(run=run_id)]
+    assert statuses.count("completed") >= 5
+    assert statuses.count("cancelled") <= 4, "no more than were in flight"
+    assert set(statuses) <= {"completed", "cancelled"}
