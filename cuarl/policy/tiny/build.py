@@ -13,6 +13,7 @@ import torch
 from transformers import PreTrainedTokenizerFast, Qwen2VLImageProcessorPil
 
 from cuarl.env.sim.look import NOTIFICATIONS, POPUPS
+from cuarl.env.sim.world import PROFILES
 from cuarl.policy.tiny import skills
 from cuarl.policy.tiny.architecture import Shape, build_model, image_processor_config
 from cuarl.policy.tiny.dialogues import DialogueMaker, screen_of
@@ -78,7 +79,9 @@ def build_base(
         report(values)
 
     make = DialogueMaker(str(folder), system_prompts[0], build.softness, forbidden)
-    pretrain(model, build.plan, make, device=device, report=note, probe=probe)
+    screen = PROFILES[make.profile]
+    size = screen.height_px, screen.width_px
+    pretrain(model, build.plan, make, size=size, device=device, report=note, probe=probe)
     save(model, build, last, folder)
     return last
 

@@ -16,7 +16,7 @@ from cuarl.policy.tiny import MERGE, PATCH, skills
 from cuarl.policy.tiny.screens import add_telltales, facts_of, picture, random_world, visible
 from cuarl.policy.tiny.ways import names, way
 
-ROUNDS = 10
+ROUNDS = 14
 """Rounds about one screenshot: dense supervision is what makes looking worth learning."""
 
 

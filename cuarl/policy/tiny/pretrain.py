@@ -26,7 +26,7 @@ from cuarl.policy.images import Grid
 from cuarl.policy.positions import multi_axis_positions
 from cuarl.policy.tiny import MERGE, PATCH
 from cuarl.policy.tiny.dialogues import Dialogues
-from cuarl.policy.vision import batch_attention
+from cuarl.policy.vision import adapt_tower
 
 Progress = Callable[[dict[str, float]], None]
 
@@ -72,7 +72,7 @@ class Plan:
 
 
 def patches_of(screens: torch.Tensor) -> torch.Tensor:
-    """Equal-sized screens (B, height, width, 3) uint8 to patches (B * patches, 1536) float32 in token order.
+    """Equal-sized screens (B, height, width, 3) uint8 to patches (B * patches, 768) float32 in token order.
 
     The same values as ``images.ImageProcessor.patches`` gives, computed on the device.
     """
@@ -80,35 +80,81 @@ def patches_of(screens: torch.Tensor) -> torch.Tensor:
     side = PATCH * MERGE
     x = screens.float() / 127.5 - 1
     x = x.view(b, h // side, MERGE, PATCH, w // side, MERGE, PATCH, 3)
-    x = x.permute(0, 1, 4, 2, 5, 7, 3, 6).reshape(-1, 3, 1, PATCH * PATCH)
-    return x.expand(-1, 3, 2, -1).reshape(x.shape[0], -1)
+    return x.permute(0, 1, 4, 2, 5, 7, 3, 6).reshape(-1, 3 * PATCH * PATCH)
+
+
+class Tower:
+    """The vision tower over equal-sized screens: positions are worked out once, not for each picture in Python."""
+
+    def __init__(self, visual: Any, grid: Grid) -> None:
+        self._visual, self._grid = visual, grid
+        self._rotary: tuple[torch.Tensor, ...] = ()
+        hook = visual.blocks[0].register_forward_pre_hook(self._note, with_kwargs=True)
+        weight = next(visual.parameters())
+        thw = torch.tensor([[1, grid.rows, grid.cols]], device=weight.device)
+        with torch.no_grad():
+            visual(torch.zeros(grid.patches, visual.patch_embed.proj.weight[0].numel()).to(weight), grid_thw=thw)
+        hook.remove()
+
+    def _note(self, _: nn.Module, __: Any, kwargs: dict[str, Any]) -> None:
+        self._rotary = kwargs["position_embeddings"]
+
+    def __call__(self, patches: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Patches (B * patches, values) to features (N, D) and those of deeper levels (levels, N, D)."""
+        visual, count = self._visual, self._grid.patches
+        pictures = patches.shape[0] // count
+        hidden = visual.patch_embed(patches)
+        hidden = (hidden.view(pictures, count, -1) + self._positions().to(hidden.dtype)).flatten(0, 1)
+        bounds = torch.arange(0, pictures * count + 1, count)
+        rotary = tuple(t.repeat(pictures, 1) for t in self._rotary)
+        deep = []
+        for i, block in enumerate(visual.blocks):
+            hidden = block(hidden, cu_seqlens=bounds, position_embeddings=rotary)
+            if i in visual.deepstack_visual_indexes:
+                deep.append(visual.deepstack_merger_list[visual.deepstack_visual_indexes.index(i)](hidden))
+        return visual.merger(hidden), torch.stack(deep)
+
+    def _positions(self) -> torch.Tensor:
+        """(patches, D) in token order, resampled from the square grid of learnt positions."""
+        g, table = self._grid, self._visual.pos_embed.weight
+        side = math.isqrt(table.shape[0])
+        square = table.view(side, side, -1).permute(2, 0, 1)[None].float()
+        fitted = nn.functional.interpolate(square, (g.rows, g.cols), mode="bilinear", align_corners=True)[0]
+        m = g.merge
+        return fitted.view(-1, g.rows // m, m, g.cols // m, m).permute(1, 3, 2, 4, 0).reshape(g.patches, -1)
 
 
 class Trainee(nn.Module):
     """The model with a forward over equal-sized screens at one place in the prompt; returns the mean loss."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, height: int, width: int) -> None:
         super().__init__()
         self.model = model
         self.image_id: int = model.config.image_token_id
-        batch_attention(model.model.visual)
+        adapt_tower(model.model.visual)
+        self._grid = Grid(height // PATCH, width // PATCH, MERGE)
+        self._tower = Tower(model.model.visual, self._grid)
         self._decoder = Decoder(model.model.language_model, model.lm_head)
 
     def hidden(self, screens: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-        """(B, T, D) states for screens (B, h, w, 3) uint8 and ids (B, T) int64."""
-        b, h, w, _ = screens.shape
-        grid = Grid(h // PATCH, w // PATCH, MERGE)
-        thw = torch.tensor([[1, grid.rows, grid.cols]] * b, device=ids.device)
-        seen = self.model.model.visual(patches_of(screens), grid_thw=thw)
-        is_image = ids == self.image_id
-        one = multi_axis_positions(is_image[:1].cpu(), torch.ones_like(ids[:1], dtype=torch.bool).cpu(), [grid])
-        positions = one.axes.to(ids.device).expand(3, b, -1)
-        index = is_image.flatten().nonzero()[:, 0]
+        """(B, T, D) states for screens (B, height, width, 3) uint8 and ids (B, T) int64."""
+        seen, deep = self._tower(patches_of(screens))
+        first = int((ids[0] == self.image_id).nonzero()[0])
+        count = self._grid.tokens
         embedded = self._decoder.embed(ids)
-        flat = embedded.reshape(-1, embedded.shape[-1])
-        flat = flat.index_copy(0, index, seen.pooler_output.to(flat.dtype))
-        deep = torch.stack(list(seen.deepstack_features))
-        return self._decoder.run(flat.view_as(embedded), positions, None, image_index=index, deep=deep)
+        embedded = torch.cat(
+            [embedded[:, :first], seen.view(len(ids), count, -1).to(embedded.dtype), embedded[:, first + count :]], 1
+        )
+        rows = torch.arange(len(ids), device=ids.device)[:, None] * ids.shape[1]
+        index = (rows + torch.arange(first, first + count, device=ids.device)).flatten()
+        return self._decoder.run(embedded, self._where(ids, first), None, image_index=index, deep=deep)
+
+    def _where(self, ids: torch.Tensor, first: int) -> torch.Tensor:
+        """Positions (3, B, T): the same for every row, since the picture is at the same place in all."""
+        is_image = torch.zeros(1, ids.shape[1], dtype=torch.bool)
+        is_image[0, first : first + self._grid.tokens] = True
+        one = multi_axis_positions(is_image, torch.ones_like(is_image), [self._grid])
+        return one.axes.to(ids.device).expand(3, len(ids), -1)
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """(…, D) to (…, vocabulary) float32."""
@@ -167,11 +213,14 @@ def _joined(parts: list[Dialogues]) -> Dialogues:
 
 
 def pretrain(
-    model: Any, plan: Plan, make: Maker, *, device: str, report: Progress, probe: Callable[[Trainee], dict[str, float]],
-    every: int = 250,
+    model: Any, plan: Plan, make: Maker, *, size: tuple[int, int], device: str, report: Progress,
+    probe: Callable[[Trainee], dict[str, float]], every: int = 250,
 ) -> None:  # fmt: skip
-    """Train ``model`` in place. ``probe`` measures held-out accuracy; ``report`` gets its figures every ``every`` steps."""
-    trainee = Trainee(model.to(device)).train()
+    """Train ``model`` in place on screens of ``size`` (height, width).
+
+    ``probe`` measures held-out accuracy; ``report`` gets its figures every ``every`` steps.
+    """
+    trainee = Trainee(model.to(device), *size).train()
     optimiser = torch.optim.AdamW(
         model.parameters(), lr=plan.learning_rate, betas=plan.betas, weight_decay=plan.weight_decay,
         fused=device != "cpu",

@@ -78,7 +78,7 @@ def _variants(name: str) -> list[str]:
     for page in (name, *(f"{name}:{arg}" for arg in ("chrome", "mail", "camera", "0", "1"))):
         try:
             view(apply(apply(start, Launch(page.partition("/")[0])), Open(page)))
-        except (KeyError, IndexError, ValueError, AttributeError):
+        except (KeyError, IndexError, ValueError, AttributeError, AssertionError, TypeError):
             continue
         fitting.append(page)
         if ":" not in page:
@@ -123,15 +123,16 @@ def visible(world: World) -> tuple[Element, ...]:
 
 
 def add_telltales(image: Image.Image, facts: tuple[Fact, ...]) -> Image.Image:
-    """A mark in a colour of its own on every element: what is named can be told apart before letters can be read."""
+    """A mark in colours of its own on every element: what is named can be told apart before letters can be read."""
     image = image.copy()
     draw = ImageDraw.Draw(image)
     for fact in facts:
-        x0, y0, _x1, y1 = fact.box
+        x0, y0, x1, y1 = fact.box
         rng = random.Random(f"telltale/{fact.label}")
-        side = max(6, min(14, (y1 - y0) - 8))
-        x, y = x0 + 4, (y0 + y1 - side) // 2
-        outer, inner = (tuple(rng.randint(0, 255) for _ in range(3)) for _ in range(2))
-        draw.rectangle((x, y, x + side, y + side), fill=outer)
-        draw.rectangle((x + side // 3, y + side // 3, x + 2 * side // 3, y + 2 * side // 3), fill=inner)
+        side = min(24, y1 - y0 - 2, x1 - x0 - 2)
+        x, y = x0 + 2, (y0 + y1 - side) // 2
+        for k in range(4):
+            colour = tuple(rng.choice((0, 85, 170, 255)) for _ in range(3))
+            cx, cy = x + (k % 2) * side // 2, y + (k // 2) * side // 2
+            draw.rectangle((cx, cy, cx + side // 2, cy + side // 2), fill=colour)
     return image

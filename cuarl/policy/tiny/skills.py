@@ -19,6 +19,7 @@ GRID = 10
 
 POINT = ("Tap {x}.", "Touch {x}.", "Press {x}.", "{x}", "Select {x}.", "Point at {x}.")
 WAY = ("Find {x}.", "Where is {x}?", "Way to {x}?", "Look for {x}.", "Go towards {x}.")
+READ = ("Read {x}, {y}.", "What is at {x}, {y}?", "Name of {x}, {y}?")
 STATE = ("Is {x} on?", "{x}: on or off?")
 HOLDS = ("Check: {x} {s}.", "{x} {s}?", "Stop if {x} {s}.")
 DOWN, UP = ("Scroll down.", "Show more below.", "Further down."), ("Scroll up.", "Show more above.", "Further up.")
@@ -88,7 +89,7 @@ def click(rng: random.Random, box: tuple[int, int, int, int], screen: Screen) ->
 
 
 def _inside(rng: random.Random, low: int, high: int, size: int) -> int:
-    middle, half = (low + high) / 2, (high - low) * 0.36
+    middle, half = (low + high) / 2, min((high - low) * 0.36, size * 0.12)
     first = -(-int((middle - half) * 1000) // (size * GRID))
     last = int((middle + half) * 1000) // (size * GRID)
     if last < first:
@@ -138,8 +139,8 @@ def step_towards(rng: random.Random, screen: Screen, name: str) -> Step | None:
     return Step(swipe(rng, FINGER[found])) if found in FINGER else None
 
 
-FINGER = {"down": "up", "up": "down", "next": "left", "previous": "right"}
-"""Where the finger goes to show what is further down, further up, on the next page, on the previous one."""
+FINGER = {"down": "up", "up": "down", "next": "left", "previous": "right", "drawer": "up"}
+"""Where the finger goes to show what is further down, further up, on the next page, on the previous one, all apps."""
 
 
 def rounds(rng: random.Random, screen: Screen, count: int) -> list[Round]:
@@ -150,19 +151,28 @@ def rounds(rng: random.Random, screen: Screen, count: int) -> list[Round]:
     out: list[Round] = []
     while len(out) < count:
         kind = rng.random()
-        if kind < 0.5 and pool:
+        if kind < 0.22 and pool:
+            out.append(_read(rng, screen, rng.choice(pool)))
+        elif kind < 0.6 and pool:
             fact = pool[len(out) % len(pool)]
             out.append(Round(rng.choice(POINT).format(x=fact.label), click(rng, fact.box, screen), "point", fact.box))
-        elif kind < 0.72 and screen.names:
+        elif kind < 0.78 and screen.names:
             name = rng.choice(screen.names)
             step = step_towards(rng, screen, name)
             if step:
                 out.append(Round(rng.choice(WAY).format(x=name), step.call, "way", step.box))
-        elif kind < 0.88 and switches:
+        elif kind < 0.91 and switches:
             out.append(_about_switch(rng, rng.choice(switches)))
         else:
             out.append(_plain(rng, screen))
     return out
+
+
+def _read(rng: random.Random, screen: Screen, fact: Fact) -> Round:
+    """Reading what is written at a place: the same eyes as pointing needs, and every letter of the name teaches them."""
+    x = _inside(rng, fact.box[0], fact.box[2], screen.width)
+    y = _inside(rng, fact.box[1], fact.box[3], screen.height)
+    return Round(rng.choice(READ).format(x=x, y=y), answer(fact.label), "read")
 
 
 def _about_switch(rng: random.Random, fact: Fact) -> Round:

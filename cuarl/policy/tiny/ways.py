@@ -2,118 +2,68 @@
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from cuarl.env.sim.apps import PAGES
 from cuarl.env.sim.elements import Element, elements
 from cuarl.env.sim.kit.effects import Launch, Open
 from cuarl.env.sim.reduce import apply
+from cuarl.env.sim.route import leads_to
 from cuarl.env.sim.state import DeviceState
-from cuarl.env.sim.view import view
 from cuarl.env.sim.world import Profile, World
 from cuarl.policy.tiny.skills import Fact
+from cuarl.types import Button, Scroll, Swipe
 
 _LONG = Profile(192, 6000)
 """A screen on which nothing has to be scrolled."""
 _BARS = frozenset({"Back", "Home", "Recents", "Navigate up", "More options"})
 
 
-@dataclass(frozen=True, slots=True)
-class Map:
-    """What Settings and the launcher hold: where each name is found, and how pages hang together."""
-
-    page_of: dict[str, str]
-    """Page of Settings that a label is on (the one nearest to the main page)."""
-    parent: dict[str, tuple[str, str]]
-    """Page -> (page above it, label of the row that opens it)."""
-    apps: frozenset[str]
-    """Names of apps."""
-
-
 @lru_cache(maxsize=1)
-def phone_map() -> Map:
-    """Found once by walking through Settings, breadth first."""
+def targets() -> dict[str, str]:
+    """What one can look for, by name: settings and pages of Settings, and apps; found by walking through Settings once.
+
+    A name that occurs on several pages means the one nearest to the main page.
+    """
     start = apply(World(DeviceState(), profile=_LONG), Launch("settings"))
-    page_of: dict[str, str] = {}
-    parent: dict[str, tuple[str, str]] = {}
+    found: dict[str, str] = {}
     queue, seen = ["settings/main"], {"settings/main"}
     while queue:
-        page = queue.pop(0)
-        for e in elements(apply(start, Open(page))):
-            if e.label in _BARS or not e.label:
-                continue
-            page_of.setdefault(e.label, page)
-            plain = e.opens.startswith("settings/") and ":" not in e.opens
-            if plain and e.opens not in seen and e.opens in PAGES:
-                seen.add(e.opens)
-                parent[e.opens] = (page, e.label)
-                queue.append(e.opens)
-    apps = frozenset(a.name for a in DeviceState().apps if a.icon)
-    return Map(page_of, parent, apps)
+        for e in elements(apply(start, Open(queue.pop(0)))):
+            page = e.opens if e.opens.startswith("settings/") and e.opens in PAGES else ""
+            if e.label and e.label not in _BARS and (page or e.writes):
+                found.setdefault(e.label, page or e.writes)
+            if page and page not in seen:
+                seen.add(page)
+                queue.append(page)
+    return found | {a.name: f"app/{a.key}" for a in DeviceState().apps if a.icon}
 
 
 @lru_cache(maxsize=1)
 def names() -> tuple[str, ...]:
-    """Everything that one can look for: settings, pages, apps."""
-    known = phone_map()
-    return tuple(sorted(set(known.page_of) | known.apps))
+    """Everything that one can look for, sorted."""
+    return tuple(sorted(targets()))
 
 
 def way(world: World, name: str, facts: tuple[Fact, ...]) -> Fact | str | None:
-    """First step from ``world`` towards ``name``: an element, or ``down``, ``up``, ``next``, ``previous``, ``back``, ``home``."""
-    here = {f.label: f for f in facts}
-    if name in here:
-        return here[name]
-    if world.ui.overlay or world.ui.dialog:
-        return "back"
-    known = phone_map()
-    in_settings = name in known.page_of
-    if not world.ui.app:
-        return _from_home(world, "Settings" if in_settings else name, here)
-    if not in_settings or world.ui.app != "settings":
-        return "home"
-    chain = _chain(known, known.page_of[name])
-    page = world.ui.page
-    if page == known.page_of[name]:
-        return _on_page(world, name, here)
-    for above, below in itertools.pairwise(chain):
-        if above == page:
-            return _on_page(world, known.parent[below][1], here)
-    return "back"
+    """First step from ``world`` towards ``name``: what is so named if it is here, an element, or a move.
 
-
-def _chain(known: Map, page: str) -> list[str]:
-    chain = [page]
-    while chain[0] in known.parent:
-        chain.insert(0, known.parent[chain[0]][0])
-    return chain
-
-
-def _from_home(world: World, app: str, here: dict[str, Fact]) -> Fact | str | None:
-    if app in here:
-        return here[app]
-    for i, page in enumerate(world.state.launcher.pages):
-        if any((a := world.app(key)) and a.name == app for key in page.apps):
-            return "next" if i > world.ui.home_page else "previous"
+    Moves are ``down``, ``up``, ``next``, ``previous``, ``drawer``, ``back`` and ``home``. None if there is no way.
+    """
+    here = next((f for f in facts if f.label == name), None)
+    if here:
+        return here
+    match leads_to(world, targets()[name]):
+        case Element(label="Home", role="button") | Button(name="home"):
+            return "home"
+        case Element() as e:
+            return Fact(e.label, e.box)
+        case Button():
+            return "back"
+        case Scroll(direction=direction):
+            return direction
+        case Swipe() as s if abs(s.x2 - s.x) > abs(s.y2 - s.y):
+            return "next" if s.x2 < s.x else "previous"
+        case Swipe() as s if s.y2 < s.y:
+            return "drawer"
     return None
-
-
-def _on_page(world: World, label: str, here: dict[str, Fact]) -> Fact | str | None:
-    if label in here:
-        return here[label]
-    whole: dict[str, Element] = {e.label: e for e in elements(_unrolled(world))}
-    regions = view(world).regions
-    if label not in whole or not regions:
-        return None
-    region = regions[0]
-    middle = (region.box[1] + region.box[3]) / 2 / world.profile.scale
-    y = (whole[label].box[1] + whole[label].box[3]) / 2
-    return "down" if y - region.offset > middle else "up"
-
-
-def _unrolled(world: World) -> World:
-    """The same page on a screen long enough to show all of it."""
-    flat = world.with_ui(scroll=world.ui.scroll.drop("page:"))
-    return replace(flat, profile=_LONG)
