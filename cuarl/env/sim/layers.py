@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cuarl.env.sim.apps import build
 from cuarl.env.sim.chrome import NAV_HEIGHT, STATUS_HEIGHT, clock
@@ -131,7 +131,7 @@ def dialog(world: World, box: Dialog, bottom: float) -> tuple[Spot, list[Spot]]:
     spots = stack(body, style, left, 0, width)
     height = total_height(spots, 0)
     top = STATUS_HEIGHT + 4 if menu else max(STATUS_HEIGHT + 4, (STATUS_HEIGHT + bottom - height) / 2)
-    moved = [replace(s, y=s.y + top) for s in spots]
+    moved = [s._replace(y=s.y + top) for s in spots]
     return Spot(w.Bar("sheet-box"), left, top, width, min(height, bottom - top - 4)), moved
 
 

@@ -18,6 +18,12 @@ APP_BAR = 32.0
 FAB = 38.0
 
 
+def scrim(size: tuple[int, int]) -> Placed:
+    """Dims all that was painted before."""
+    whole = (0, 0, *size)
+    return Placed(w.Bar("scrim"), whole, whole, whole)
+
+
 class Composer:
     """Collects the items of a scene."""
 
@@ -51,7 +57,7 @@ class Composer:
 
     def layer(self) -> None:
         """Dim what is there and make it unreachable."""
-        self.items.append(Placed(w.Bar("scrim"), (0, 0, *self.size), (0, 0, *self.size)))
+        self.items.append(scrim(self.size))
         self.modal_from = len(self.items)
         self.regions.clear()
 
@@ -69,7 +75,7 @@ def view(world: World) -> Scene:
         _drawer(c, bottom)
     elif ui.overlay == "recents":
         _wallpaper(c)
-        c.items.append(Placed(w.Bar("scrim"), (0, 0, *c.size), (0, 0, *c.size)))
+        c.items.append(scrim(c.size))
         c.scroller("recents:", layers.recents(world), STATUS_HEIGHT, c.height - NAV_HEIGHT, "")
     elif ui.app:
         _page(c, ui.page, bottom)

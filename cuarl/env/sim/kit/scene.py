@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.style import Style, font_px, wrap
@@ -12,25 +14,18 @@ Box = tuple[int, int, int, int]
 """Left, top, right, bottom in pixels; right and bottom are exclusive."""
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     """A widget and the box it fills; only the part inside ``clip`` is visible."""
 
     widget: w.Widget
     box: Box
     clip: Box
+    visible: Box
+    """The part of the box that can be seen (may be empty)."""
     region: str = ""
     """Id of the scroll region that it moves with."""
     ground: str = "page"
     """Colour that it is drawn on; empty where that varies."""
-    visible: Box = (0, 0, 0, 0)
-    """The part of the box that can be seen, filled in from the others (may be empty)."""
-
-    def __post_init__(self) -> None:
-        (x0, y0, x1, y1), (a, b, c, d) = self.box, self.clip
-        inside = a <= x0 and b <= y0 and x1 <= c and y1 <= d
-        seen = self.box if inside else (max(x0, a), max(y0, b), min(x1, c), min(y1, d))
-        object.__setattr__(self, "visible", seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +53,7 @@ class Scene:
     """Items before this index lie under a layer and can't be reached."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(NamedTuple):
     """A widget at a place in units, before it is cut to a region."""
 
     widget: w.Widget
@@ -94,6 +88,25 @@ def row_text(row: w.Row, style: Style, width: float) -> tuple[float, tuple[str, 
 
 def height_of(widget: w.Widget, style: Style, width: float) -> float:
     """Height in units that a widget takes at a width."""
+    known = _heights(style)
+    height = known.get((widget, width))
+    if height is None:
+        if len(known) > KNOWN_HEIGHTS:
+            known.clear()
+        height = known[widget, width] = _measured(widget, style, width)
+    return height
+
+
+KNOWN_HEIGHTS = 4096
+
+
+@lru_cache(maxsize=32)
+def _heights(style: Style) -> dict[tuple[w.Widget, float], float]:
+    """Heights measured so far in a style."""
+    return {}
+
+
+def _measured(widget: w.Widget, style: Style, width: float) -> float:
     match widget:
         case w.Row():
             _, title, below = row_text(widget, style, width)
@@ -177,12 +190,15 @@ def place(
     spots: Sequence[Spot], style: Style, clip: Box, shift: float = 0.0, region: str = "", ground: str = "page"
 ) -> list[Placed]:
     """Round spots to pixels, moved up by ``shift`` units, leaving out what lies wholly outside ``clip``."""
-    px, placed = style.px, []
-    for s in spots:
-        if isinstance(s.widget, w.Space):
+    scale, placed = style.scale, []
+    left, high, right, low = clip
+    for widget, x, y, width, height, own in spots:
+        y0, y1 = round((y - shift) * scale), round((y - shift + height) * scale)
+        if y0 >= low or y1 <= high or isinstance(widget, w.Space):
             continue
-        top = s.y - shift
-        box = px(s.x), px(top), px(s.x + s.width), px(top + s.height)
-        if box[1] < clip[3] and box[3] > clip[1] and box[0] < clip[2] and box[2] > clip[0]:
-            placed.append(Placed(s.widget, box, clip, region, ground if s.ground is None else s.ground))
+        x0, x1 = round(x * scale), round((x + width) * scale)
+        if x0 < right and x1 > left:
+            box = x0, y0, x1, y1
+            seen = max(x0, left), max(y0, high), min(x1, right), min(y1, low)
+            placed.append(Placed(widget, box, clip, seen, region, ground if own is None else own))
     return placed
