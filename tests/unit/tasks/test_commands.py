@@ -114,7 +114,8 @@ def test_a_task_is_shown_in_full() -> None:
 
 def test_sound_tasks_validate_and_findings_are_listed(tmp_path: Path) -> None:
     out, err, error = run("validate", "toy-basics", "toy-held-out")
-    assert (out, err, error) == ("", "6 tasks without errors\n", None)
+    assert (err, error) == ("6 tasks without errors\n", None)
+    assert {line.split()[0] for line in out.splitlines()[1:]} <= {"warning"}  # shipped suites may train the same checks
     (tmp_path / "goals.txt").write_text("Open the clock\n")
     out, _, error = run("validate", "goals.txt", "--json")
     report = json.loads(out)
