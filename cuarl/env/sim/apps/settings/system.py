@@ -47,6 +47,7 @@ def keyboard(ctx: Context) -> Screen:
                 switch(ctx, "Sound on keypress", "system.key_sounds"),
                 switch(ctx, "Show suggestions", "system.suggestions"),
                 switch(ctx, "Spell checker", "system.spell_checker"),
+                link(ctx, "GBox Keyboard", "keyboard/settings", "On-screen keyboard"),
             )
         ),
     )

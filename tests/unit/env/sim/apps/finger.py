@@ -27,7 +27,7 @@ def tap(world, *labels, role=None):
         for _ in range(8):
             if any(e.label == label and role in (None, e.role) for e in elements(world)):
                 break
-            world = step(world, Scroll(direction="down", amount=2))
+            world = step(world, Scroll(direction="down", amount=2, unit="notch"))
         x, y = find(world, label, role).centre
         world = step(world, Click(x=x, y=y))
     return world
