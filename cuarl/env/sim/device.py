@@ -10,7 +10,7 @@ from cuarl.env.sim.chrome import STATUS_HEIGHT
 from cuarl.env.sim.home_editing import home_menu
 from cuarl.env.sim.kit import effects as e
 from cuarl.env.sim.kit import widgets as w
-from cuarl.env.sim.kit.paint import slider_track
+from cuarl.env.sim.kit.marks import slider_track
 from cuarl.env.sim.kit.scene import Placed, Region, Scene
 from cuarl.env.sim.reduce import apply
 from cuarl.env.sim.view import outside, view

@@ -22,7 +22,8 @@ from cuarl.env.sim.kit.effects import (
     Submit,
     Toggle,
 )
-from cuarl.env.sim.kit.paint import PAINTERS, draw_app_icon
+from cuarl.env.sim.kit.marks import draw_app_icon
+from cuarl.env.sim.kit.paint import PAINTERS
 from cuarl.env.sim.kit.scene import BODY, Spot, spread, stack, total_height
 from cuarl.env.sim.look import permutation
 from cuarl.env.sim.world import WIDTH, World

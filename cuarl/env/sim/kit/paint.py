@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.canvas import Canvas
-from cuarl.env.sim.kit.icons import APP_GLYPHS, ICONS
+from cuarl.env.sim.kit.marks import (
+    caption,
+    disc_colour,
+    draw_app_icon,
+    draw_check,
+    draw_radio,
+    draw_switch,
+    slider_track,
+    text_units,
+)
 from cuarl.env.sim.kit.pictures import draw_picture
 from cuarl.env.sim.kit.scene import BODY, HINT, SMALL, TITLE, line_height, row_text
-from cuarl.env.sim.kit.style import Colour, font_px, text_width, tone, wrap
+from cuarl.env.sim.kit.style import Colour, font_px, text_width, wrap
 
 Painter = Callable[[Canvas, Any], None]
 
@@ -39,12 +47,6 @@ def paint_row(c: Canvas, row: w.Row) -> None:
     _trailing(c, row)
 
 
-@lru_cache(maxsize=256)
-def disc_colour(icon: str) -> Colour:
-    """A colour of its own for each icon."""
-    return tone(list(ICONS).index(icon) * 0.382 % 1.0, 0.60, 0.72)
-
-
 def _trailing(c: Canvas, row: w.Row) -> None:
     p, middle, right = c.style.palette, c.height / 2, c.width
     if row.trailing == "switch":
@@ -60,52 +62,6 @@ def _trailing(c: Canvas, row: w.Row) -> None:
     if row.value:
         end = right - (24 if row.trailing == "chevron" else 10)
         c.text(end, middle, row.value, SMALL, p.muted, align="right")
-
-
-def draw_switch(c: Canvas, cx: float, cy: float, on: bool, enabled: bool = True) -> None:
-    """A switch, 26 by 15 units."""
-    p = c.style.palette
-    if on:
-        c.rounded(cx - 13, cy - 7.5, 26, 15, 7.5, p.accent if enabled else p.faint)
-        c.circle(cx + 5.5, cy, 5.5, p.on_accent if enabled else p.page)
-    else:
-        c.rounded(cx - 13, cy - 7.5, 26, 15, 7.5, p.raised)
-        c.outline(cx - 13, cy - 7.5, 26, 15, 7.5, p.muted if enabled else p.faint, 1.3)
-        c.circle(cx - 5.5, cy, 3.8, p.muted if enabled else p.faint)
-
-
-def draw_radio(c: Canvas, cx: float, cy: float, on: bool) -> None:
-    """A radio button."""
-    p = c.style.palette
-    c.ring(cx, cy, 6.5, p.accent if on else p.muted, 1.5)
-    if on:
-        c.circle(cx, cy, 3.4, p.accent)
-
-
-def draw_check(c: Canvas, cx: float, cy: float, on: bool) -> None:
-    """A check box."""
-    p = c.style.palette
-    if on:
-        c.rounded(cx - 6, cy - 6, 12, 12, 2, p.accent)
-        c.icon("check", cx, cy, 9, p.on_accent)
-    else:
-        c.outline(cx - 6, cy - 6, 12, 12, 2, p.muted, 1.5)
-
-
-def draw_app_icon(c: Canvas, app: str, cx: float, cy: float, size: float) -> None:
-    """A launcher icon: a coloured shape with the app's glyph."""
-    s, p = c.style, c.style.palette
-    glyph, hue = APP_GLYPHS.get(app, ("apps", 0.5))
-    hue = (hue + s.icon_hue / 12) % 1.0
-    strong = tone(hue, 0.72, 0.80) if app != "settings" else tone(hue, 0.16, 0.46)
-    fill, ink = {0: (strong, (255, 255, 255)), 1: ((250, 250, 252), strong), 2: (p.tonal, p.on_tonal)}[s.icon_set]
-    half = size / 2
-    if s.icon_shape == 3:
-        c.circle(cx, cy, half, fill)
-        c.rounded(cx, cy, half, half, half / 4, fill)
-    else:
-        c.rounded(cx - half, cy - half, size, size, {0: half, 1: size * 0.36, 2: size * 0.20}[s.icon_shape], fill)
-    c.icon(glyph, cx, cy, size * 0.60, ink)
 
 
 def paint_switch(c: Canvas, widget: w.Switch) -> None:
@@ -138,22 +94,12 @@ def paint_bubble(c: Canvas, widget: w.Bubble) -> None:
     """A chat message: mine on the right in the accent colour."""
     p, high = c.style.palette, line_height(c.style, BODY)
     lines = wrap(widget.label, font_px(c.style, BODY), (c.width - 70) * c.style.scale)
-    longest = max(c_width(c, line, BODY) for line in lines)
+    longest = max(text_units(c, line, BODY) for line in lines)
     width, height = longest + 18, len(lines) * high + 8
     left = c.width - 10 - width if widget.mine else 10.0
     c.rounded(left, 3, width, height, 9, p.tonal if widget.mine else p.raised)
     for i, line in enumerate(lines):
         c.text(left + 9, 7 + (i + 0.5) * high, line, BODY, p.on_tonal if widget.mine else p.text)
-
-
-def c_width(c: Canvas, text: str, size: float) -> float:
-    """Width of a line, units."""
-    return text_width(text, font_px(c.style, size)) / c.style.scale
-
-
-def slider_track(width: float, icon: bool) -> tuple[float, float]:
-    """Left and right end of a slider's track, units from the widget's left edge."""
-    return (34.0 if icon else 16.0), width - 16.0
 
 
 def paint_slider(c: Canvas, widget: w.Slider) -> None:
@@ -194,7 +140,7 @@ def paint_button(c: Canvas, widget: w.Button) -> None:
         c.icon(widget.icon, c.width / 2, middle, 14, ink)
     elif widget.icon:
         room = width - 27
-        left = (c.width - 17 - min(room, c_width(c, widget.label, BODY))) / 2
+        left = (c.width - 17 - min(room, text_units(c, widget.label, BODY))) / 2
         c.icon(widget.icon, left + 6, middle, 12, ink)
         c.text(left + 17, middle, widget.label, BODY, ink, width=room)
     else:
@@ -243,7 +189,7 @@ def paint_field(c: Canvas, widget: w.Field) -> None:
         c.text(left, y + i * high, line, TITLE, p.text)
     if widget.focused:
         y += (len(lines) - 1) * high
-        c.rect(left + c_width(c, lines[-1], TITLE) + 1, y - high / 2, 1.2, high, p.accent)
+        c.rect(left + text_units(c, lines[-1], TITLE) + 1, y - high / 2, 1.2, high, p.accent)
 
 
 def _tail(c: Canvas, text: str, room: float, lines: int) -> tuple[str, ...]:
@@ -294,16 +240,6 @@ def paint_app(c: Canvas, widget: w.AppIcon) -> None:
         caption(c, widget.label, p.text if not widget.on_wallpaper else (255, 255, 255), widget.on_wallpaper)
 
 
-def caption(c: Canvas, text: str, ink: Colour, shadow: bool) -> None:
-    """The name below an icon; over a wallpaper with a shadow, so that it reads on any."""
-    y, size = c.height - 8, c.fitted(text, SMALL, c.width)
-    if shadow:
-        step = 1 / c.style.scale
-        for dx, dy in ((step, step), (0, step)):
-            c.text(c.width / 2 + dx, y + dy, text, size, (20, 20, 24), align="centre", width=c.width)
-    c.text(c.width / 2, y, text, size, ink, align="centre", width=c.width)
-
-
 def paint_folder(c: Canvas, widget: w.FolderIcon) -> None:
     """A launcher folder."""
     p = c.style.palette
@@ -333,7 +269,7 @@ def paint_picture(c: Canvas, widget: w.Picture) -> None:
     image = draw_picture(widget.subject, c.image.size)
     c.image.paste(image, (0, 0))
     if widget.badge:
-        c.rounded(3, c.height - 15, c_width(c, widget.badge, 9) + 8, 12, 4, (0, 0, 0))
+        c.rounded(3, c.height - 15, text_units(c, widget.badge, 9) + 8, 12, 4, (0, 0, 0))
         c.text(7, c.height - 9, widget.badge, 9, (255, 255, 255))
     if widget.selected:
         c.outline(0, 0, c.width, c.height, 2, c.style.palette.accent, 3)
