@@ -259,7 +259,10 @@ class StepResult:
 
 
 class StopReason(StrEnum):
-    """Why an episode ended. Only FAILED and CANCELLED leave an episode without a score."""
+    """Why an episode ended.
+
+    FAILED and CANCELLED leave it without a score, and so does a DEADLINE that the infrastructure brought about.
+    """
 
     DONE = "done"
     ENV_DONE = "env_done"
