@@ -130,16 +130,13 @@ class _Run:
                 self._before = await env.state()
 
     async def _turn(self) -> None:
-        begin = self.setup.clock()
-        self._bound(min(self._deadline, begin + self.limits.turn_s))
-        # Environments and agents in this process never wait: give other tasks and cancellation their chance.
+        self._bound(min(self._deadline, self.setup.clock() + self.limits.turn_s))
+        # Environments and agents in this process never wait: give other tasks, and the deadline, their chance.
         await checkpoint()
         if len(self._record.turns) >= self._max_turns:
             self.stop = StopReason.MAX_TURNS
             return
-        if begin >= self._deadline:
-            self.stop = StopReason.DEADLINE
-            return
+        begin = self.setup.clock()
         decision = await self._decide()
         if decision.too_long is not None:
             self.stop = StopReason.CONTEXT_FULL
