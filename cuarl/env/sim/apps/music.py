@@ -46,14 +46,17 @@ def _play_pause(ctx: Context) -> w.IconButton:
 
 
 def _rows(ctx: Context, found: list[tuple[int, Song]]) -> tuple[w.Widget, ...]:
+    return tuple(_row(ctx, index, song) for index, song in found)
+
+
+def _row(ctx: Context, index: int, song: Song) -> w.HBox:
+    """A song with its heart at the end."""
     music = ctx.state.music
-    return tuple(
-        w.Row(
-            song.title, _play(i), subtitle=song.artist, accent=i == music.current and music.playing,
-            icon="heart" if song.liked else "volume" if i == music.current and music.playing else "music",
-        )
-        for i, song in found
-    )  # fmt: skip
+    heard = index == music.current and music.playing
+    row = w.Row(song.title, _play(index), subtitle=song.artist, accent=heard, icon="volume" if heard else "music")
+    label = f"{'Unlike' if song.liked else 'Like'} {song.title}"
+    heart = w.IconButton(label, Toggle(f"music.songs.{index}.liked"), icon="heart", active=song.liked)
+    return w.HBox((row, heart), (5, 1), pad=0, gap=0)
 
 
 @APP.page("songs")

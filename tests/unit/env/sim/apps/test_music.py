@@ -50,8 +50,16 @@ def test_shuffled_every_song_is_played_once_before_the_first_comes_again(seed):
 def test_a_liked_song_is_listed_and_unliked():
     world = tap(device("music/player"), "Like song")
     assert world.state.music.songs[0].liked
-    assert rows(tap(back(world), "Liked")) == ["Blue Harbour"]
-    assert not tap(world, "Unlike song").state.music.songs[0].liked
+    world = tap(back(world), "Like Slow Train", "Liked")
+    assert rows(world) == ["Blue Harbour", "Slow Train"]
+    assert rows(tap(world, "Unlike Slow Train")) == ["Blue Harbour"]
+    assert (
+        not tap(
+            device("music/player", **{"music.songs": [{"title": "A", "artist": "B", "liked": True}]}), "Unlike song"
+        )
+        .state.music.songs[0]
+        .liked
+    )
 
 
 def test_an_empty_library_has_no_player():
