@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cuarl.env.sim import tree
+from cuarl.env.sim.launcher import QUERY
 from cuarl.env.sim.memory import remember
 from cuarl.env.sim.world import World
 
@@ -42,6 +43,7 @@ def ui_mapping(world: World) -> dict[str, Any]:
         "shade_open": ui.overlay == "shade",
         "quick_settings_open": ui.overlay == "quick",
         "drawer_open": ui.overlay == "drawer",
+        "drawer_query": str(world.get(QUERY)),
         "folder_open": ui.overlay.partition(":")[2],
         "keyboard_open": bool(ui.focus),
         "focus": ui.focus,

@@ -52,12 +52,14 @@ def _start(world: World, path: str, value: Any, task: TaskInstance) -> World:
             return apply(world, Launch(str(value)))
         case "ui.overlay":
             return apply(world, Overlay(str(value)))
+        case "ui.home_page" if value in range(len(world.state.launcher.pages)):
+            return world.with_ui(home_page=value)
         case _ if path.startswith("ui.form."):
             return world.put(path, value)
     raise TaskError(
         f"preset {path!r} can't be set",
         where=f"task {task.task_id}",
-        hint="use ui.app, ui.page, ui.overlay or ui.form.NAME",
+        hint="use ui.app, ui.page, ui.overlay, ui.home_page or ui.form.NAME",
     )
 
 

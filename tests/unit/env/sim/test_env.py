@@ -8,7 +8,7 @@ from cuarl.env.sim.elements import elements
 from cuarl.env.sim.env import SimEnv
 from cuarl.errors import EnvError, TaskError
 from cuarl.tasks.task import TaskInstance
-from cuarl.types import Button, Click, OpenApp
+from cuarl.types import Button, Click, OpenApp, Swipe, TypeText
 
 
 def started(seed=0, **preset):
@@ -46,7 +46,9 @@ def test_preset_is_applied_before_the_first_screen():
     assert element.checked is False
 
 
-@pytest.mark.parametrize("preset", [{"network.wify": True}, {"display.brightness": "high"}, {"ui.nothing": 1}])
+@pytest.mark.parametrize(
+    "preset", [{"network.wify": True}, {"display.brightness": "high"}, {"ui.nothing": 1}, {"ui.home_page": 9}]
+)
 def test_reset_raises_a_task_error_when_the_preset_is_impossible(preset):
     with pytest.raises(TaskError, match="preset"):
         started(**preset)
@@ -83,3 +85,12 @@ def test_airplane_mode_switches_radios_off_and_on_again_and_owns_up_to_it():
     tap(env, "Airplane mode")
     network = env.world.state.network
     assert (network.wifi.enabled, network.bluetooth.enabled, network.wifi.connected) == (True, True, "HomeNet")
+
+
+def test_the_home_page_and_the_drawers_search_are_told():
+    env, _ = started(**{"ui.home_page": 1})
+    ui = anyio.run(env.state)["ui"]
+    assert (ui["home_page"], ui["is_home_screen"], ui["drawer_query"]) == (1, True, "")
+    for action in (Swipe(x=96, y=230, x2=96, y2=60), Click(x=96, y=30), TypeText(text="clo")):
+        anyio.run(env.step, action)
+    assert anyio.run(env.state)["ui"]["drawer_query"] == "clo"
