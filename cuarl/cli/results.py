@@ -8,7 +8,7 @@ from cuarl.cli.output import print_table
 from cuarl.evaluate.summary import Outcome, Summary, breakdown, summarise
 from cuarl.tasks.task import CATEGORIES, DIFFICULTIES
 
-SUMMARY_COLUMNS = ("n", "tasks", "success", "95 % interval", "false completions", "side effects", "steps", "failed")
+SUMMARY_COLUMNS = ("n", "tasks", "success", "95 % interval", "false claims", "side effects", "steps", "failed")
 
 
 def percent(share: float | None) -> str:
@@ -17,14 +17,14 @@ def percent(share: float | None) -> str:
 
 
 def interval(summary: Summary) -> str:
-    """``88.0 to 95.4 %``."""
+    """``88.0–95.4 %``."""
     if summary.ci_low is None or summary.ci_high is None:
         return "-"
-    return f"{100 * summary.ci_low:.1f} to {100 * summary.ci_high:.1f} %"
+    return f"{100 * summary.ci_low:.1f}–{100 * summary.ci_high:.1f} %"
 
 
 def headline(summary: Summary) -> str:
-    """``success 92.5 % (95 % interval 88.0 to 95.4 %, 200 episodes of 60 tasks)``."""
+    """``success 92.5 % (95 % interval 88.0–95.4 %, 200 episodes of 60 tasks)``."""
     if not summary.n:
         return f"no verdict in {summary.failed} episodes"
     lost = f", {summary.failed} failed" if summary.failed else ""
@@ -45,7 +45,7 @@ def print_summaries(outcomes: Sequence[Outcome], baselines: Mapping[str, Sequenc
 def summary_cells(s: Summary) -> list[object]:
     """One row under ``SUMMARY_COLUMNS``."""
     steps = "-" if s.steps_mean is None else f"{s.steps_mean:.1f}"
-    return [s.n, s.tasks, percent(s.success_rate), interval(s), percent(s.false_completion_rate),
+    return [s.n, s.tasks, percent(s.success_rate), interval(s).removesuffix(" %"), percent(s.false_completion_rate),
             percent(s.side_effect_rate), steps, s.failed]  # fmt: skip
 
 
