@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 from cuarl.env.sim.kit import widgets as w
@@ -89,13 +90,25 @@ def clock(world: World) -> str:
 
 def nav_bar(world: World, *, white: bool) -> tuple[Spot, ...]:
     """Back, home, recents."""
-    y, third = world.profile.height - NAV_HEIGHT, WIDTH / 3
-    recents: Effect = Overlay("" if world.ui.overlay == "recents" else "recents")
-    keys = (("Back", "nav_back", Back()), ("Home", "nav_home", Home()), ("Recents", "nav_recents", recents))
+    return _nav_bar(world.profile.height, white, world.ui.overlay == "recents")
+
+
+@lru_cache(maxsize=64)
+def _nav_bar(height: float, white: bool, in_recents: bool) -> tuple[Spot, ...]:
+    third = WIDTH / 3
+    keys = (
+        ("Back", "nav_back", Back()),
+        ("Home", "nav_home", Home()),
+        ("Recents", "nav_recents", _toggled(in_recents)),
+    )
     return tuple(
-        Spot(NavKey(label, effect, icon=icon, white=white), i * third, y, third, NAV_HEIGHT)
+        Spot(NavKey(label, effect, icon=icon, white=white), i * third, height - NAV_HEIGHT, third, NAV_HEIGHT)
         for i, (label, icon, effect) in enumerate(keys)
     )
+
+
+def _toggled(in_recents: bool) -> Effect:
+    return Overlay("" if in_recents else "recents")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,25 +5,39 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import wraps
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 A = TypeVar("A")
 B = TypeVar("B")
+Parts = tuple[object, ...]
 
 
-def remember(size: int) -> Callable[[Callable[[A], B]], Callable[[A], B]]:
-    """Keep the ``size`` newest results of a function of one argument; the argument is known by ``is``."""
+class Remembering(Protocol):
+    """A decorator that keeps a function's type."""
+
+    def __call__(self, function: Callable[[A], B]) -> Callable[[A], B]:
+        """Decorate."""
+        ...
+
+
+def remember(size: int, parts: Callable[[A], Parts] | None = None) -> Callable[[Callable[[A], B]], Callable[[A], B]]:
+    """Keep the ``size`` newest results of a function of one argument.
+
+    Arguments are the same if they are one object, or with ``parts``, if all these are: name all that the result depends on.
+    """
 
     def decorate(function: Callable[[A], B]) -> Callable[[A], B]:
-        kept: OrderedDict[int, tuple[A, B]] = OrderedDict()
+        kept: OrderedDict[tuple[int, ...], tuple[Parts, B]] = OrderedDict()
 
         @wraps(function)
         def recall(argument: A) -> B:
-            found = kept.get(id(argument))
-            if found is not None and found[0] is argument:
+            values = (argument,) if parts is None else parts(argument)
+            key = tuple(map(id, values))
+            found = kept.get(key)
+            if found is not None:
                 return found[1]
             result = function(argument)
-            kept[id(argument)] = (argument, result)  # holding the argument keeps its id from being used again
+            kept[key] = (values, result)  # holding the values keeps their ids from being used again
             if len(kept) > size:
                 kept.popitem(last=False)
             return result

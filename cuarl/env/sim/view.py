@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from cuarl.env.sim import launcher, layers
 from cuarl.env.sim.apps import build
 from cuarl.env.sim.chrome import NAV_HEIGHT, STATUS_HEIGHT, nav_bar, status_bar
@@ -107,23 +109,45 @@ def _drawer(c: Composer, bottom: float) -> None:
     c.items += place(top, c.style, (0, 0, *c.size))
 
 
+class Layout(NamedTuple):
+    """A page laid out, unscrolled."""
+
+    screen: Screen
+    fixed: list[Spot]
+    """App bar and what is pinned below it."""
+    body: list[Spot]
+    top: float
+    """Where the body starts, units."""
+
+
+def _page_parts(world: World) -> tuple[object, ...]:
+    """All that a page is built from; scrolling is not part of it."""
+    ui = world.ui
+    return world.state, world.look, world.profile, ui.app, ui.stacks, ui.form, ui.focus
+
+
+@remember(64, _page_parts)
+def page_layout(world: World) -> Layout:
+    """The shown page."""
+    screen, style, ui = build(world, world.ui.page), world.style, world.ui
+    y, fixed = STATUS_HEIGHT, list[Spot]()
+    if screen.bar:
+        fixed += app_bar(screen, len(ui.stacks.get(ui.app, ())) > 1, style)
+        y += APP_BAR
+    pinned = stack(screen.top, style, 0, y, WIDTH)
+    y += total_height(pinned, y)
+    return Layout(screen, [*fixed, *pinned], stack(_content(screen), style, 0, y, WIDTH), y)
+
+
 def _page(c: Composer, page: str, bottom: float) -> None:
-    screen = build(c.world, page)
+    screen, fixed, body, top = page_layout(c.world)
     if screen.background != "page":
         c.background, c.white = screen.background, True
-    y = STATUS_HEIGHT
-    fixed: list[Spot] = []
-    if screen.bar:
-        fixed += app_bar(screen, len(c.world.ui.stacks.get(c.world.ui.app, ())) > 1, c.style)
-        y += APP_BAR
-    top = stack(screen.top, c.style, 0, y, WIDTH)
-    y += total_height(top, y)
     foot_height = sum(height_of(widget, c.style, WIDTH) for widget in screen.bottom)
     foot = stack(screen.bottom, c.style, 0, bottom - foot_height, WIDTH)
     ground = "page" if screen.background == "page" else ""
-    body = stack(_content(screen), c.style, 0, y, WIDTH)
-    c.scroller(f"page:{page}", body, y, bottom - foot_height, ground, end=screen.footing)
-    c.add([*fixed, *top, *foot], ground)
+    c.scroller(f"page:{page}", body, top, bottom - foot_height, ground, end=screen.footing)
+    c.add([*fixed, *foot], ground)
     if screen.fab:
         spot = Spot(screen.fab, WIDTH - FAB - 10, bottom - foot_height - FAB - 10, FAB, FAB)
         c.add([spot], "")
@@ -131,10 +155,7 @@ def _page(c: Composer, page: str, bottom: float) -> None:
 
 def body_spots(world: World) -> list[Spot]:
     """The shown page's scrolling content, unscrolled."""
-    screen = build(world, world.ui.page)
-    y = STATUS_HEIGHT + (APP_BAR if screen.bar else 0)
-    y += total_height(stack(screen.top, world.style, 0, y, WIDTH), y)
-    return stack(_content(screen), world.style, 0, y, WIDTH)
+    return page_layout(world).body
 
 
 def _content(screen: Screen) -> tuple[w.Widget, ...]:

@@ -120,11 +120,11 @@ class World:
         if path.startswith(FORM):
             return self.with_ui(form=self.ui.form.put(path[len(FORM) :], value))
         state = tree.put(self.state, path, value)
-        return self if state is self.state else replace(self, state=state)
+        return self if state is self.state else World(state, self.ui, self.look, self.profile)
 
     def with_ui(self, **changes: Any) -> World:
         """A world with some fields of ``ui`` changed."""
-        return replace(self, ui=replace(self.ui, **changes))
+        return World(self.state, replace(self.ui, **changes), self.look, self.profile)
 
     def app(self, key: str) -> App | None:
         """The application of a key."""
