@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import wraps
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -20,7 +20,7 @@ class Remembering(Protocol):
         ...
 
 
-def remember(size: int, parts: Callable[[A], Parts] | None = None) -> Callable[[Callable[[A], B]], Callable[[A], B]]:
+def remember(size: int, parts: Callable[[Any], Parts] | None = None) -> Remembering:
     """Keep the ``size`` newest results of a function of one argument.
 
     Arguments are the same if they are one object, or with ``parts``, if all these are: name all that the result depends on.
