@@ -154,6 +154,8 @@ def export(
     else:
         print_table(("file", "lines"), list(done.counts.items()), numeric=("lines",))
         result = f"exported {done.counts['episodes']} episodes and {done.screenshots} screenshots"
+        if done.missing_screenshots:
+            result += f"; {done.missing_screenshots} screenshots are missing in the store"
         closing(result, where=folder, then=f"cuarl db import {folder} --db sqlite:///copy.db")
 
 

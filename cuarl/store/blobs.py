@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
+from anyio.lowlevel import RunVar
 from fsspec.core import url_to_fs
 from PIL import UnidentifiedImageError
 
@@ -22,6 +23,7 @@ Pictures = Mapping[str, Screenshot] | Iterable[Screenshot]
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _REMEMBERED = 500_000
 _ENCODERS = 2
+_limiters: RunVar[anyio.CapacityLimiter] = RunVar("encoders")  # one per event loop
 
 
 class Blobs:
@@ -37,7 +39,6 @@ class Blobs:
         self._local = "file" in _protocols(self._fs)
         # 32 bytes each; known to be stored, so that a screen that comes again costs a look-up
         self._known: set[bytes] = set()
-        self._encoders: anyio.CapacityLimiter | None = None
 
     @property
     def root(self) -> str:
@@ -64,9 +65,7 @@ class Blobs:
 
     async def put_async(self, pictures: Pictures) -> None:
         """``put`` off the event loop, on at most two threads; Pillow encodes without holding the interpreter."""
-        if self._encoders is None:
-            self._encoders = anyio.CapacityLimiter(_ENCODERS)
-        await anyio.to_thread.run_sync(self.put, pictures, limiter=self._encoders)
+        await anyio.to_thread.run_sync(self.put, pictures, limiter=_limiter())
 
     def get(self, digest: str) -> Screenshot:
         """Read a screenshot back. Raises StoreError if it is missing or not a picture."""
@@ -144,6 +143,15 @@ class Blobs:
             temporary.replace(target)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def _limiter() -> anyio.CapacityLimiter:
+    try:
+        return _limiters.get()
+    except LookupError:
+        limiter = anyio.CapacityLimiter(_ENCODERS)
+        _limiters.set(limiter)
+        return limiter
 
 
 def _protocols(filesystem: Any) -> tuple[str, ...]:

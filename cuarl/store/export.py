@@ -16,13 +16,14 @@ import importlib.util
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import ValidationError
 
 from cuarl import __version__
-from cuarl.errors import StoreError
+from cuarl.errors import ConfigError, StoreError
 from cuarl.store.blobs import Blobs
 from cuarl.store.codec import dump_line
 from cuarl.store.records import EvaluationRecord, RunRecord, StatusChange
@@ -48,18 +49,19 @@ class Exported:
     counts: dict[str, int]
     """Lines of each file, without the suffix."""
     screenshots: int
+    missing_screenshots: int = 0
+    """Named by episodes, but not in the store."""
     parquet: bool = False
 
 
 def export_store(store: Store, folder: Path, *, run: str | None = None, images: bool = True) -> Exported:
-    """Write a store, or one of its runs, to an empty folder. Raises StoreError if the folder holds something."""
+    """Write a store, or one of its runs, to an empty folder. Raises ConfigError if the folder holds something."""
     if folder.exists() and any(folder.iterdir()):
-        raise StoreError("the export needs an empty folder", where=str(folder), hint=f"cuarl db export {folder}-2")
-    folder.mkdir(parents=True, exist_ok=True)
+        raise ConfigError("the export needs an empty folder", where=str(folder), hint=f"cuarl db export {folder}-2")
     found = _Found()
-    counts = {
-        name: write_lines(folder / f"{name}.jsonl", records) for name, records in _tables(store, run, found).items()
-    }
+    tables = _tables(store, run, found)
+    folder.mkdir(parents=True, exist_ok=True)
+    counts = {name: write_lines(folder / f"{name}.jsonl", records) for name, records in tables.items()}
     copied = store.blobs.copy_all(Blobs(str(folder / "blobs")), found.digests) if images else 0
     parquet = importlib.util.find_spec("pyarrow") is not None
     if parquet:
@@ -71,7 +73,8 @@ def export_store(store: Store, folder: Path, *, run: str | None = None, images: 
         "screenshots": copied,
     }  # fmt: skip
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-    return Exported(folder, counts, copied, parquet)
+    missing = len(found.digests) - copied if images else 0
+    return Exported(folder, counts, copied, missing, parquet)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,9 @@ def _oldest_first(runs: Iterable[RunRecord], run: str | None) -> list[RunRecord]
     """All runs, or one and those it came from; parents before their children."""
     by_id = {r.id: r for r in runs}
     if run is not None and run not in by_id:
-        raise StoreError(f'there is no run "{run}" in the store', hint="cuarl db status")
+        close = get_close_matches(run, by_id, n=1)
+        mend = f'; did you mean "{close[0]}"?' if close else ""
+        raise ConfigError(f'there is no run "{run}" in the store{mend}', where="--run")
     taken: dict[str, RunRecord] = {}
 
     def take(record: RunRecord) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from cuarl.errors import StoreError
+from cuarl.errors import ConfigError
 from cuarl.store import tables as t
 from cuarl.store import transaction
 from cuarl.store import writes as w
@@ -34,7 +34,8 @@ _KINDS: dict[str, type[Record]] = {
 def import_store(store: Store, folder: Path, *, at: float) -> Exported:
     """Add what an export holds, as of Unix time ``at``.
 
-    Raises StoreError, before anything is written, if the folder is no export of a known format.
+    Raises ConfigError if the folder is no export of a known format, StoreError if a line can't be read; before anything
+    is written.
     """
     check_export(folder)
     # restored statuses may come from a machine whose clock is ahead, and must not look newer than the rows
@@ -46,14 +47,16 @@ def import_store(store: Store, folder: Path, *, at: float) -> Exported:
 
 
 def check_export(folder: Path) -> None:
-    """Raise StoreError unless the folder is an export that this version can read, every line of it."""
+    """Raise unless the folder is an export that this version can read, every line of it: see ``import_store``."""
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         version = (int(manifest["format"]), int(manifest["trajectory_schema"]))
     except (OSError, ValueError, KeyError, TypeError):
-        raise StoreError("this is not an export of a store", where=str(folder), hint="cuarl db export FOLDER") from None
+        raise ConfigError(
+            "this is not an export of a store", where=str(folder), hint="cuarl db export FOLDER"
+        ) from None
     if version > (FORMAT, SCHEMA_VERSION):
-        raise StoreError(
+        raise ConfigError(
             f"the export has format {version[0]}.{version[1]}, newer than this program's {FORMAT}.{SCHEMA_VERSION}",
             where=str(folder), hint="pip install --upgrade cuarl",
         )  # fmt: skip

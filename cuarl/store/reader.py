@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypedDict, TypeVar, Unpack
 
@@ -135,10 +135,7 @@ class Reader:
 
     def trajectories(self, **where: Unpack[EpisodeFilter]) -> Iterator[Trajectory]:
         """Whole episodes, in the order of ``episodes``, read a few at a time; those under way are left out."""
-        ids = iter(self.episode_ids(**where))
-        while chunk := list(islice(ids, _CHUNK)):
-            found = self._load(chunk)
-            yield from (found[i] for i in chunk if i in found)
+        return self._stream(self.episode_ids(**where))
 
     def trajectory(self, episode_id: str) -> Trajectory:
         """One episode, exactly as it was saved. Raises StoreError if it isn't there, or is under way."""
@@ -150,20 +147,33 @@ class Reader:
     def groups(self, *, run: str | None = None, step: int | None = None, purpose: Purpose | None = None) -> list[Group]:
         """Groups with their finished episodes, attempts in order."""
         query = _where(_where(select(t.GroupRow), t.GroupRow.run_id, run), t.GroupRow.step, step)
-        query = _where(query, t.GroupRow.purpose, purpose).order_by(t.GroupRow.step, t.GroupRow.id)
-        rows = self._read(lambda s: s.scalars(query).all())
-        return [self._group(row) for row in rows]
+        return self._groups(_where(query, t.GroupRow.purpose, purpose))
 
     def group(self, group_id: str) -> Group:
         """One group. Raises StoreError if it isn't there."""
-        row = self._read(lambda s: s.get(t.GroupRow, group_id))
-        if row is None:
+        found = self._groups(select(t.GroupRow).where(t.GroupRow.id == group_id))
+        if not found:
             raise StoreError(f'there is no group "{group_id}" in the store', hint="cuarl db status")
-        return self._group(row)
+        return found[0]
 
-    def _group(self, row: t.GroupRow) -> Group:
-        members = tuple(self.trajectories(group=row.id))
-        return Group(group_id=row.id, task_id=row.task_id, seed=row.seed, trajectories=members)
+    def _groups(self, query: Select[Any]) -> list[Group]:
+        rows = self._read(lambda s: s.scalars(query.order_by(t.GroupRow.step, t.GroupRow.id)).all())
+        members: dict[str, list[Trajectory]] = {row.id: [] for row in rows}
+        wanted = t.EpisodeRow.group_id.in_(query.with_only_columns(t.GroupRow.id))
+        ids = _filtered(select(t.EpisodeRow.id), {}).where(wanted, t.EpisodeRow.status != "started")
+        for trajectory in self._stream(self._read(lambda s: list(s.scalars(ids)))):
+            # a group that came in between the two reads is for the next call
+            members.get(trajectory.group_id, []).append(trajectory)
+        return [
+            Group(group_id=row.id, task_id=row.task_id, seed=row.seed, trajectories=tuple(members[row.id]))
+            for row in rows
+        ]
+
+    def _stream(self, ids: Iterable[str]) -> Iterator[Trajectory]:
+        rest = iter(ids)
+        while chunk := list(islice(rest, _CHUNK)):
+            found = self._load(chunk)
+            yield from (found[i] for i in chunk if i in found)
 
     def _load(self, ids: Sequence[str]) -> dict[str, Trajectory]:
         return self._read(lambda session: _load(session, ids))

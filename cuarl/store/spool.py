@@ -59,7 +59,7 @@ class Spool:
         if self._path is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             path = self._folder / f"{new_id(self._name)}.jsonl"
-            self._lock = FileLock(f"{path}.lock")
+            self._lock = _lock(path)
             self._lock.acquire(timeout=0)
             self._path = path
         return self._path
@@ -87,7 +87,7 @@ class Spool:
         if self.holds:
             return False
         for path in self.files():
-            lock = FileLock(f"{path}.lock")
+            lock = _lock(path)
             try:
                 lock.acquire(timeout=0)
             except Timeout:
@@ -107,6 +107,11 @@ class Spool:
     def files(self) -> list[Path]:
         """All spool files of this store, oldest first."""
         return sorted(self._folder.glob(f"{self._name}-*.jsonl")) if self._folder.is_dir() else []
+
+
+def _lock(path: Path) -> FileLock:
+    """Held by the process: one thread may write what another one closes."""
+    return FileLock(f"{path}.lock", thread_local=False)
 
 
 def _lines(path: Path) -> Iterator[Write]:

@@ -40,6 +40,7 @@ from cuarl.store.records import (
     SessionRecord,
 )
 from cuarl.store.spool import DEFAULT_LIMIT_BYTES, Spool
+from cuarl.store.transaction import RETRY_S
 from cuarl.store.url import default_blobs_url, masked, parse_url
 from cuarl.store.writer import Writer
 from cuarl.tasks.task import Task
@@ -58,7 +59,7 @@ class Store(Reader):
         spool: Spool | None,
         *,
         queue: int = _QUEUE,
-        retry_s: float = 8.0,
+        retry_s: float = RETRY_S,
         away_s: float = 5.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -78,7 +79,7 @@ class Store(Reader):
         runs_dir: Path | str = "runs",
         spool_limit_bytes: int = DEFAULT_LIMIT_BYTES,
         queue: int = _QUEUE,
-        retry_s: float = 8.0,
+        retry_s: float = RETRY_S,
         away_s: float = 5.0,
         clock: Callable[[], float] = time.time,
     ) -> Store:
@@ -159,9 +160,11 @@ class Store(Reader):
         self._link.write([w.SaveRun(run=begun, at=at)])
 
     def finish_run(self, run_id: str, status: RunStatus = "completed", message: str = "") -> None:
-        """Record how a run ended, after everything that was submitted before."""
-        self.drain()
-        self._link.write([w.FinishRun(run_id=run_id, status=status, message=message, at=self._clock())])
+        """Record how a run ended, after everything that was submitted before; also if some of that was refused."""
+        try:
+            self.drain()
+        finally:
+            self._link.write([w.FinishRun(run_id=run_id, status=status, message=message, at=self._clock())])
 
     def heartbeat(self, run_id: str, step: int | None = None) -> None:
         """Record that a run is alive, and its step. Queued."""

@@ -138,7 +138,7 @@ class EpisodeRow(Base):
     sampled_tokens: Mapped[int]
     started_at: Mapped[float]
     wall_s: Mapped[float]
-    saved_at: Mapped[float]
+    saved_at: Mapped[float] = mapped_column(index=True)
     info: Mapped[Any]
 
 

@@ -17,7 +17,7 @@ from cuarl.store.url import masked
 
 T = TypeVar("T")
 
-RETRY_S = 8.0
+RETRY_S = 3.0
 """How long a transaction is tried again. SQLite's own wait for a lock comes on top of each attempt."""
 
 

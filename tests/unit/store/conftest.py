@@ -1,3 +1,10 @@
-from tests.unit.store.databases import empty_url, flaky_server, postgres_tables, sqlite_store, store, url
+from tests.unit.store import databases
 
-__all__ = ["empty_url", "flaky_server", "postgres_tables", "sqlite_store", "store", "url"]
+empty_url = databases.empty_url
+flaky_server = databases.flaky_server
+postgres_tables = databases.postgres_tables
+sqlite_store = databases.sqlite_store
+sqlite_tables = databases.sqlite_tables
+sqlite_url = databases.sqlite_url
+store = databases.store
+url = databases.url

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shutil
 import socket
 import threading
 from contextlib import contextmanager, suppress
@@ -56,13 +57,25 @@ def postgres_tables():
         yield url
 
 
+@pytest.fixture(scope="session")
+def sqlite_tables(tmp_path_factory):
+    """A file with tables, made once, to be copied."""
+    path = tmp_path_factory.mktemp("template") / "x.db"
+    Store.open(f"sqlite:///{path}").close()
+    return path
+
+
+@pytest.fixture
+def sqlite_url(sqlite_tables, tmp_path):
+    shutil.copy(sqlite_tables, tmp_path / "test.db")
+    return f"sqlite:///{tmp_path}/test.db"
+
+
 @pytest.fixture(params=BOTH)
-def url(request, tmp_path):
+def url(request):
     """The URL of a database with empty tables."""
     if request.param == "sqlite":
-        url = f"sqlite:///{tmp_path}/test.db"
-        set_up(url)
-        return url
+        return request.getfixturevalue("sqlite_url")
     url = request.getfixturevalue("postgres_tables")
     tables = reversed(Base.metadata.sorted_tables)
     query(url, "; ".join(f"DELETE FROM {table.name}" for table in tables))
@@ -76,8 +89,8 @@ def store(url, tmp_path):
 
 
 @pytest.fixture
-def sqlite_store(tmp_path):
-    with Store.open(f"sqlite:///{tmp_path}/test.db") as opened:
+def sqlite_store(sqlite_url):
+    with Store.open(sqlite_url) as opened:
         yield opened
 
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from cuarl.errors import StoreError
+from cuarl.errors import ConfigError, StoreError
 from cuarl.store import EpisodeStart, EvaluationRecord, PolicyRecord, SessionRecord, Store
 from cuarl.store.check import check
 from cuarl.store.export import export_store
@@ -57,7 +57,7 @@ def everything(store):
 
 def test_an_export_imports_to_an_equal_store(filled, other, tmp_path):
     done = export_store(filled, tmp_path / "out")
-    assert (done.counts["episodes"], done.screenshots) == (5, 1)
+    assert (done.counts["episodes"], done.screenshots, done.missing_screenshots) == (5, 1, 5)
     assert import_store(other, tmp_path / "out", at=FAR_FUTURE).counts == done.counts
     assert everything(other) == everything(filled)
     assert list(other.blobs.digests()) == [picture(1).digest]
@@ -96,8 +96,9 @@ def test_an_export_of_one_run_has_that_run_and_those_it_came_from(filled, other,
     import_store(other, tmp_path / "out", at=FAR_FUTURE)
     assert {e.run_id for e in other.episodes()} == {"r2"}
     assert other.evaluation_episode_ids("v") == ["seen"]
-    with pytest.raises(StoreError, match='no run "r9"'):
-        export_store(filled, tmp_path / "out9", run="r9")
+    with pytest.raises(ConfigError, match='no run "r22" in the store; did you mean "r2"'):
+        export_store(filled, tmp_path / "out9", run="r22")
+    assert not (tmp_path / "out9").exists()
 
 
 def test_one_line_is_one_whole_episode(filled, tmp_path):
@@ -112,7 +113,7 @@ def test_one_line_is_one_whole_episode(filled, tmp_path):
 def test_an_export_does_not_mix_with_what_is_in_a_folder(filled, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("")
-    with pytest.raises(StoreError, match="empty folder"):
+    with pytest.raises(ConfigError, match="empty folder"):
         export_store(filled, tmp_path / "out")
 
 
@@ -133,7 +134,7 @@ def test_a_broken_line_is_named_before_anything_is_imported(filled, other, tmp_p
 )
 def test_a_folder_that_is_no_export_of_ours_is_refused(tmp_path, manifest, message):
     (tmp_path / "manifest.json").write_text(manifest)
-    with pytest.raises(StoreError, match=message):
+    with pytest.raises(ConfigError, match=message):
         check_export(tmp_path)
 
 

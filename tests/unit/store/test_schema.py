@@ -8,14 +8,28 @@ import pytest
 
 from cuarl.errors import DatabaseBehind, PrerequisiteError
 from cuarl.store import Store
-from cuarl.store.migrate import script_revisions
+from cuarl.store.check import schema_differences
+from cuarl.store.engine import make_engine
+from cuarl.store.migrate import migrate, script_revisions
 from cuarl.store.schema import HEAD, REVISIONS, VERSION_TABLE
+from cuarl.store.url import parse_url
 from tests.unit.store.databases import needs_postgres, postgres_schema, query, set_up
 from tests.unit.store.samples import plain
 
 
 def test_the_known_revisions_are_those_of_the_script_folder():
     assert list(REVISIONS) == script_revisions()
+
+
+def test_a_migrated_schema_equals_the_mappings_and_the_one_made_at_first_use(tmp_path):
+    migrated, fresh = f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
+    migrate(migrated)
+    set_up(fresh)
+    for url in (migrated, fresh):
+        engine = make_engine(parse_url(url))
+        with engine.connect() as connection:
+            assert schema_differences(connection) == []
+        engine.dispose()
 
 
 def test_an_empty_sqlite_file_is_set_up_by_itself(tmp_path):

@@ -107,23 +107,21 @@ def test_a_summary_says_what_came_of_an_episode(store):
     assert (seen.turn_count, seen.prompt_tokens, seen.sampled_tokens, seen.wall_s) == (3, 10, 6, 3.25)
 
 
-@pytest.mark.parametrize(
-    ("where", "expected"),
-    [
-        ({}, "abcde"),
-        ({"run": "r1"}, "abc"),
-        ({"run": "r1", "step": 2}, "bc"),
-        ({"purpose": "eval"}, "c"),
-        ({"task": "other"}, "d"),
-        ({"group": "g"}, "b"),
-        ({"policy": "p", "policy_version": 2}, "d"),
-        ({"status": "cancelled"}, "e"),
-        ({"evaluation": "v"}, "ac"),
-        ({"saved_after": 1000.5}, "e"),
-    ],
-    ids=lambda v: str(v),
-)
-def test_episodes_are_found_by(url, tmp_path, where, expected):
+FOUND_BY = [
+    ({}, "abcde"),
+    ({"run": "r1"}, "abc"),
+    ({"run": "r1", "step": 2}, "bc"),
+    ({"purpose": "eval"}, "c"),
+    ({"task": "other"}, "d"),
+    ({"group": "g"}, "b"),
+    ({"policy": "p", "policy_version": 2}, "d"),
+    ({"status": "cancelled"}, "e"),
+    ({"evaluation": "v"}, "ac"),
+    ({"saved_after": 1000.5}, "e"),
+]
+
+
+def test_episodes_are_found_by_any_condition(url, tmp_path):
     clock = Clock()
     with Store.open(url, str(tmp_path), runs_dir=tmp_path, clock=clock) as store:
         for name in ("r1", "r2"):
@@ -135,8 +133,9 @@ def test_episodes_are_found_by(url, tmp_path, where, expected):
         clock.now = 1001.0
         store.save_trajectory(plain("e", step=4, stop=StopReason.CANCELLED))
         store.save_evaluation(EvaluationRecord(id="v"), ["a", "c"])
-        assert [e.episode_id for e in store.episodes(**where)] == list(expected)
-        assert [e.episode_id for e in store.trajectories(**where)] == list(expected)
+        for where, expected in FOUND_BY:
+            assert [e.episode_id for e in store.episodes(**where)] == list(expected), where
+            assert [e.episode_id for e in store.trajectories(**where)] == list(expected), where
 
 
 def test_a_limit_cuts_a_listing(store):
@@ -240,6 +239,14 @@ def test_finish_run_stores_what_was_queued_before(store):
     store.finish_run("r1")
     assert len(store.metrics("r1")) == 1
     assert store.run("r1").status == "completed"
+
+
+def test_a_run_is_finished_even_if_something_before_was_refused(store):
+    store.start_run(run())
+    store.enqueue(plain(run_id="nobody"))
+    with pytest.raises(StoreError, match="isn't in the store"):
+        store.finish_run("r1", "failed")
+    assert store.run("r1").status == "failed"
 
 
 def test_runs_are_listed_newest_first(store):

@@ -103,6 +103,7 @@ def _episodes() -> None:
     op.create_index("ix_episodes_run_id_purpose_step", "episodes", ["run_id", "purpose", "step"])
     op.create_index("ix_episodes_group_id", "episodes", ["group_id"])
     op.create_index("ix_episodes_task_id", "episodes", ["task_id"])
+    op.create_index("ix_episodes_saved_at", "episodes", ["saved_at"])
 
 
 def _turns() -> None:

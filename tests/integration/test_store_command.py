@@ -1,6 +1,6 @@
+"""The ``db`` command, end to end."""
+
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -15,6 +15,7 @@ from tests.unit.store.databases import query
 from tests.unit.store.samples import picture, plain
 from tests.unit.store.samples import run as run_record
 
+pytestmark = pytest.mark.integration
 __all__ = ["bare_terminal"]  # autouse: an empty folder to work in, and a bare environment
 
 URL = "sqlite:///runs/cuarl.db"
@@ -124,21 +125,3 @@ def test_rebuild_brings_back_a_database_of_an_unknown_schema(capsys, one_episode
 def test_a_url_that_cannot_be_used_is_a_usage_error_without_the_secret(capsys):
     err = told(capsys, "status", "--db", "mysql://u:hunter2-canary@h/d", code=2).err
     assert "mysql" in err and "hunter2" not in err
-
-
-def test_importing_the_package_and_the_command_loads_no_database_library():
-    code = (
-        "import sys, cuarl.store, cuarl.cli.db; "
-        "print(sorted({m.split('.')[0] for m in sys.modules} & {'sqlalchemy', 'alembic', 'fsspec', 'torch'}))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_every_public_name_can_be_loaded():
-    import cuarl.store
-
-    assert sorted(cuarl.store.__all__) == cuarl.store.__all__
-    assert all(getattr(cuarl.store, name) for name in cuarl.store.__all__)
-    with pytest.raises(AttributeError):
-        _ = cuarl.store.nothing

@@ -1,3 +1,5 @@
+"""Every revision, up and down, on both databases."""
+
 import sqlite3
 import threading
 
@@ -11,9 +13,11 @@ from cuarl.store.migrate import migrate, migration_sql, plan
 from cuarl.store.schema import HEAD, REVISIONS, VERSION_TABLE, SchemaState, read_version
 from cuarl.store.tables import Base
 from cuarl.store.url import parse_url
-from tests.unit.store.databases import query, set_up
+from tests.unit.store.databases import empty_url, query, set_up
 from tests.unit.store.samples import group, rich, run
 
+__all__ = ["empty_url"]
+pytestmark = pytest.mark.integration
 FIRST = REVISIONS[0]
 
 
