@@ -14,6 +14,8 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
+from cuarl.policy.rotary import rotate
+
 
 class Cache(Protocol):
     """Receives the new keys and values of a layer, (rows, heads, new, size), and returns all that it may attend to."""
@@ -93,6 +95,23 @@ def _grown(tensor: torch.Tensor) -> torch.Tensor:
     return buffer
 
 
+class Given:
+    """Keys and values that were computed elsewhere; what a layer computes itself is ignored."""
+
+    def __init__(self, keys: torch.Tensor, values: torch.Tensor) -> None:
+        self._given = keys, values
+
+    def update(
+        self, keys: torch.Tensor, values: torch.Tensor, layer: int, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The given ones."""
+        return self._given
+
+
+Rotary = tuple[torch.Tensor, torch.Tensor]
+"""Cosine and sine of each token's position, (rows, tokens, size of a head)."""
+
+
 class Decoder:
     """Embeds tokens and runs the decoder layers of ``language_model``; ``head`` gives logits."""
 
@@ -109,27 +128,54 @@ class Decoder:
 
     def run(
         self, hidden: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, cache: Cache | None = None,
-        *, image_index: torch.Tensor | None = None, deep: torch.Tensor | None = None,
+        *, image_index: torch.Tensor | None = None, deep: torch.Tensor | None = None, wanted: torch.Tensor | None = None,
     ) -> torch.Tensor:  # fmt: skip
-        """Hidden states (rows, tokens, D) after the final norm.
+        """Hidden states (rows, tokens, D) after the final norm, or (rows, W, D) of the tokens ``wanted`` (rows, W) alone.
 
         ``mask`` is (rows, 1, tokens, keys) bool, True where a token may look; None means causal over the tokens given.
         ``deep`` (levels, N, D) is added at ``image_index`` (N,) of the flattened tokens behind the first layers
-        (DeepStack, arXiv:2406.04334).
+        (DeepStack, arXiv:2406.04334). No image token may be ``wanted``.
         """
         rotary = self.model.rotary_emb(hidden, positions)
-        extra = {self._cache_argument: cache, "use_cache": True} if cache is not None else {}
-        for i, layer in enumerate(self.model.layers):
-            out = layer(hidden, attention_mask=self._as_asked(mask, hidden), position_embeddings=rotary, **extra)
-            hidden = out[0] if isinstance(out, tuple) else out
+        layers = self.model.layers
+        narrow = wanted is not None and _may_narrow(layers[-1], rotary)
+        for i, layer in enumerate(layers[:-1] if narrow else layers):
+            hidden = self._layer(layer, hidden, rotary, mask, cache)
             if deep is not None and i < deep.shape[0]:
                 flat = hidden.reshape(-1, hidden.shape[-1])
                 hidden = flat.index_add(0, image_index, deep[i].to(flat.dtype)).view_as(hidden)
+        if wanted is not None and narrow:
+            hidden = self._narrow(hidden, rotary, mask, cache, wanted)
+        elif wanted is not None:
+            hidden = _take(hidden, wanted)
         return self.model.norm(hidden)
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """(…, D) to (…, vocabulary) float32."""
         return self.head(hidden).float()
+
+    def _layer(
+        self, layer: nn.Module, hidden: torch.Tensor, rotary: Rotary, mask: torch.Tensor | None, cache: Cache | None
+    ) -> torch.Tensor:
+        extra = {self._cache_argument: cache, "use_cache": True} if cache is not None else {}
+        out = layer(hidden, attention_mask=self._as_asked(mask, hidden), position_embeddings=rotary, **extra)
+        return out[0] if isinstance(out, tuple) else out
+
+    def _narrow(
+        self, hidden: torch.Tensor, rotary: Rotary, mask: torch.Tensor | None, cache: Cache | None, wanted: torch.Tensor
+    ) -> torch.Tensor:
+        """The last layer for the tokens wanted. Of the others only keys and values matter: a fifth of its work."""
+        layers = self.model.layers
+        keys, values = _keys_values(layers[-1], hidden, rotary)
+        if cache is not None:
+            keys, values = cache.update(keys, values, len(layers) - 1)
+        rows = torch.arange(len(hidden), device=hidden.device)[:, None]
+        if mask is None:
+            seen = torch.arange(keys.shape[2], device=hidden.device) <= wanted[..., None]
+        else:
+            seen = mask.expand(len(hidden), -1, -1, -1)[rows, 0, wanted]
+        rotary = (_take(rotary[0], wanted), _take(rotary[1], wanted))
+        return self._layer(layers[-1], _take(hidden, wanted), rotary, seen[:, None], Given(keys, values))
 
     def _as_asked(self, mask: torch.Tensor | None, hidden: torch.Tensor) -> torch.Tensor | None:
         """Eager attention adds its mask to the scores, and knows no implicit causality."""
@@ -140,6 +186,34 @@ class Decoder:
             mask = torch.ones(n, n, dtype=torch.bool, device=hidden.device).tril()[None, None]
         zero = torch.zeros((), dtype=hidden.dtype, device=hidden.device)
         return torch.where(mask, zero, torch.finfo(hidden.dtype).min)
+
+
+def _may_narrow(layer: Any, rotary: Rotary) -> bool:
+    """Whether the parts of a layer may be called by themselves.
+
+    Not if they are sharded, nor while the layer is replayed for its gradient; nor where a layer expects cosines and
+    sines per axis (older releases of transformers).
+    """
+    replayed = layer.gradient_checkpointing and layer.training and torch.is_grad_enabled()
+    return not (replayed or hasattr(layer, "unshard")) and rotary[0].dim() == 3
+
+
+def _keys_values(layer: Any, hidden: torch.Tensor, rotary: Rotary) -> tuple[torch.Tensor, torch.Tensor]:
+    """Keys and values (rows, heads, tokens, size) of a layer, as its attention computes them."""
+    attention = layer.self_attn
+    hidden = layer.input_layernorm(hidden)
+    shape = (*hidden.shape[:2], -1, attention.head_dim)
+    keys = attention.k_proj(hidden).view(shape)
+    if hasattr(attention, "k_norm"):
+        keys = attention.k_norm(keys)
+    cos, sin = (t[:, None] for t in rotary)
+    return rotate(keys.transpose(1, 2), cos, sin), attention.v_proj(hidden).view(shape).transpose(1, 2)
+
+
+def _take(values: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    """(rows, tokens, D) at ``index`` (rows, W); leading rows may be shared."""
+    rows = torch.arange(len(index), device=index.device)[:, None]
+    return values.expand(len(index), -1, -1)[rows, index]
 
 
 def causal_mask(mask: torch.Tensor) -> torch.Tensor:

@@ -51,7 +51,7 @@ class Job:
 def generate(policy: PolicyModel, jobs: Sequence[Job]) -> list[Sampled]:
     """Answer every job. ``policy`` is put into evaluation mode."""
     policy.model.eval()
-    with torch.inference_mode():
+    with policy.folded(), torch.inference_mode():
         _Batch(policy, jobs).run()
     return [_sampled(policy, job) for job in jobs]
 
@@ -95,8 +95,10 @@ class _Batch:
         hidden, deep = policy.embed_prompts(inputs)
         mask = causal_mask(inputs.prompt_mask) if inputs.padded else None
         index = inputs.vision.index if inputs.vision else None
-        hidden = policy.decoder.run(hidden, inputs.prompt_positions, mask, shared, image_index=index, deep=deep)
-        return hidden[:, -1][inputs.prompt_of], RowCache(shared, inputs.prompt_of)
+        last = policy.decoder.run(
+            hidden, inputs.prompt_positions, mask, shared, image_index=index, deep=deep, wanted=inputs.last[:, None]
+        )
+        return last[:, 0][inputs.prompt_of], RowCache(shared, inputs.prompt_of)
 
     def _draw(self, logits: torch.Tensor) -> torch.Tensor:
         """Append a token to every unfinished row; (rows,) tokens to go on with."""

@@ -63,6 +63,7 @@ class ImageProcessor:
         self.max_pixels: int = max_pixels or processor.size["longest_edge"]
         self._resample = processor.resample
         self._table = _value_table(processor)
+        self._same_for_all_channels = bool((self._table == self._table[0]).all())
 
     def resized(self, width: int, height: int) -> tuple[int, int]:
         """Width and height in pixels that the model sees of a ``width`` x ``height`` screen.
@@ -88,22 +89,33 @@ class ImageProcessor:
         return Grid(h // self.patch, w // self.patch, self.merge)
 
     def patches(self, screenshots: Sequence[Screenshot]) -> torch.Tensor:
-        """Pixel values (sum of patches, channels * frames * patch * patch) float32, pictures in the given order."""
-        return torch.from_numpy(np.concatenate([self._patches(s) for s in screenshots]))
+        """Pixel values (sum of patches, channels * patch * patch) float32, pictures in the given order.
 
-    def _patches(self, screenshot: Screenshot) -> np.ndarray:
-        image = screenshot.image
-        size = self.resized(image.width, image.height)
+        The processor repeats a still picture for every frame of a patch; here it is given once.
+        """
+        grids = [self.grid(s.width, s.height) for s in screenshots]
+        pixels = np.empty((sum(g.patches for g in grids), 3, self.patch**2), dtype=np.float32)
+        start = 0
+        for screenshot, grid in zip(screenshots, grids, strict=True):
+            self._fill(pixels[start : start + grid.patches], screenshot, grid)
+            start += grid.patches
+        return torch.from_numpy(pixels.reshape(len(pixels), -1))
+
+    def _fill(self, pixels: np.ndarray, screenshot: Screenshot, grid: Grid) -> None:
+        """Write the patches of one picture into ``pixels`` (patches, 3, patch * patch)."""
+        p, m = self.patch, self.merge
+        image, size = screenshot.image, (grid.cols * p, grid.rows * p)
         if size != image.size:
             image = image.resize(size, Image.Resampling(int(self._resample)))
-        p, m = self.patch, self.merge
-        rows, cols = size[1] // p, size[0] // p
-        values = np.asarray(image).reshape(rows // m, m, p, cols // m, m, p, 3)
+        values = np.asarray(image).reshape(grid.token_rows, m, p, grid.token_cols, m, p, 3)
         # patches in token order (token row, token column, row and column in the token), then channel, y, x
-        values = values.transpose(0, 3, 1, 4, 6, 2, 5).reshape(rows * cols, 3, p * p)
-        floats = np.stack([self._table[c][values[:, c]] for c in range(3)], axis=1)
-        # a still picture is the same frame over and over
-        return np.repeat(floats[:, :, None], self.frames, axis=2).reshape(rows * cols, -1)
+        values = np.ascontiguousarray(values.transpose(0, 3, 1, 4, 6, 2, 5)).reshape(pixels.shape)
+        # bytes can't be out of a table's bounds, and "clip" saves the check
+        if self._same_for_all_channels:
+            np.take(self._table[0], values, out=pixels, mode="clip")
+        else:
+            for c, table in enumerate(self._table):
+                pixels[:, c] = np.take(table, values[:, c], mode="clip")
 
 
 def _value_table(processor: Any) -> np.ndarray:

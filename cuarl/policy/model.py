@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch import nn
 
 from cuarl.errors import AgentError, ConfigError
 from cuarl.policy.decoder import Decoder
+from cuarl.policy.folded import Folded
 from cuarl.policy.images import ImageProcessor
 from cuarl.policy.inputs import ModelInputs, Row, Side, collate_tokens
 from cuarl.policy.render import Prompt, Renderer
@@ -42,6 +43,7 @@ class PolicyModel:
         self.version = 0
         self.renderer = Renderer(tokenizer, images, special)
         self.vision = VisionTower(self.base.model.visual, images, trained=train_vision, cache_bytes=cache_bytes)
+        self._folded = Folded(model) if self.has_adapter else None
         self.decoder = Decoder(self.base.model.language_model, self.base.lm_head)
 
     @property
@@ -86,6 +88,10 @@ class PolicyModel:
             )
         with self.model.disable_adapter():
             yield
+
+    def folded(self) -> AbstractContextManager[None]:
+        """Inside, a float32 adapter is folded into the weights, for sampling; nothing may be trained meanwhile."""
+        return self._folded.active(self.version) if self._folded is not None else nullcontext()
 
     def render(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> Prompt | PromptTooLong:
         """Render a conversation to the ids of a prompt (see ``Renderer.render``)."""

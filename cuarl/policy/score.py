@@ -65,8 +65,10 @@ class Scorer(nn.Module):
         decoder, cache = self._policy.decoder, PromptCache()
         index = inputs.vision.index if inputs.vision else None
         mask = causal_mask(inputs.prompt_mask) if inputs.padded else None
-        hidden = decoder.run(hidden, inputs.prompt_positions, mask, cache, image_index=index, deep=deep)
-        first = hidden[torch.arange(len(hidden), device=hidden.device), inputs.last][inputs.prompt_of][:, None]
+        last = decoder.run(
+            hidden, inputs.prompt_positions, mask, cache, image_index=index, deep=deep, wanted=inputs.last[:, None]
+        )
+        first = last[inputs.prompt_of]
         tokens = inputs.answer_ids.shape[1] - 1
         if tokens < 1:
             return first
@@ -84,15 +86,12 @@ class Scorer(nn.Module):
         if inputs.vision is not None and deep is not None:
             index, feature = _repeat_pictures(inputs.vision.index, inputs.prompt_mask.shape, of, tokens - 1)
             deep = deep[:, feature]
-        hidden = torch.cat([hidden[of], decoder.embed(inputs.answer_ids[:, :-1])], dim=1)
-        hidden = decoder.run(
-            hidden, torch.cat([inputs.prompt_positions[:, of], inputs.answer_positions[:, :, :-1]], dim=2),
-            causal_mask(torch.cat([inputs.prompt_mask[of], inputs.answer_mask[:, :-1]], dim=1)),
-            image_index=index, deep=deep,
-        )  # fmt: skip
         steps = torch.arange(tokens, device=hidden.device)
-        at = torch.where(steps == 0, inputs.last[of, None], length - 1 + steps)
-        return hidden.gather(1, at[..., None].expand(-1, -1, hidden.shape[-1]))
+        return decoder.run(
+            torch.cat([hidden[of], decoder.embed(inputs.answer_ids[:, :-1])], dim=1), torch.cat([inputs.prompt_positions[:, of], inputs.answer_positions[:, :, :-1]], dim=2),
+            causal_mask(torch.cat([inputs.prompt_mask[of], inputs.answer_mask[:, :-1]], dim=1)),
+            image_index=index, deep=deep, wanted=torch.where(steps == 0, inputs.last[of, None], length - 1 + steps),
+        )  # fmt: skip
 
     def _score(
         self, hidden: torch.Tensor, targets: torch.Tensor, scale: torch.Tensor

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from cuarl.policy.images import Grid, ImageProcessor
+from cuarl.policy.rotary import rotate
 from cuarl.types import Screenshot
 
 _PATCHES_AT_ONCE = 1 << 16
@@ -113,6 +114,25 @@ def _parts(screenshots: list[Screenshot], images: ImageProcessor) -> list[list[S
     return parts
 
 
+def adapt_tower(visual: nn.Module) -> None:
+    """Let ``visual`` take still pictures as they are, and attend in batches; the results are equal up to rounding."""
+    patch_embed: Any = visual.patch_embed
+    patch_embed.forward = partial(_embed_patches, patch_embed)
+    batch_attention(visual)
+
+
+def _embed_patches(patch_embed: Any, pixels: torch.Tensor) -> torch.Tensor:
+    """Patches (S, values) to (S, D): the convolution over frames, rows and columns of a patch as one matrix product.
+
+    For a still picture, given without its repeated frames, the weights of the frames add up to one.
+    """
+    conv = patch_embed.proj
+    weight = conv.weight.flatten(1)
+    if pixels.shape[1] != weight.shape[1]:
+        weight = conv.weight.sum(2).flatten(1)
+    return nn.functional.linear(pixels.to(weight.dtype), weight, conv.bias)
+
+
 def batch_attention(visual: nn.Module) -> int:
     """Let the attention layers of ``visual`` treat segments of equal length as one batch; returns how many layers.
 
@@ -132,7 +152,7 @@ def _segment_attention(
     count = hidden_states.shape[0]
     q, k, v = layer.qkv(hidden_states).reshape(count, 3, layer.num_heads, -1).unbind(1)
     cos, sin = (t.unsqueeze(-2).float() for t in position_embeddings)
-    q, k = (_rotate(t, cos, sin) for t in (q, k))
+    q, k = (rotate(t.float(), cos, sin).to(v.dtype) for t in (q, k))
     bounds = cu_seqlens.tolist()
     lengths = [b - a for a, b in pairwise(bounds)]
     if len(set(lengths)) == 1:
@@ -151,9 +171,3 @@ def _attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, length: int) -> t
     q, k, v = (t.reshape(-1, length, *t.shape[1:]).transpose(1, 2) for t in (q, k, v))
     out = nn.functional.scaled_dot_product_attention(q, k, v)
     return out.transpose(1, 2).reshape(-1, out.shape[1], out.shape[3])
-
-
-def _rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Rotary embedding in float32, back in the type of ``x``."""
-    a, b = x.float().chunk(2, dim=-1)
-    return (x.float() * cos + torch.cat((-b, a), dim=-1) * sin).to(x.dtype)

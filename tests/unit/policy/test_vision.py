@@ -8,7 +8,7 @@ from tests.unit.policy.pictures import screen
 
 
 def _reference(policy: PolicyModel, *shots: object) -> torch.Tensor:
-    """Features by the tower with transformers' own attention, one picture at a time."""
+    """Features by the tower with transformers' own forward passes, one picture at a time, every frame given."""
     visual = policy.vision.visual
     outputs = []
     patched = {m: m.__dict__.pop("forward") for m in visual.modules() if "forward" in m.__dict__}
@@ -16,7 +16,8 @@ def _reference(policy: PolicyModel, *shots: object) -> torch.Tensor:
     try:
         for s in shots:
             g = policy.images.grid(s.width, s.height)  # type: ignore[attr-defined]
-            pixels = policy.images.patches([s])  # type: ignore[list-item]
+            pixels = policy.images.patches([s]).view(-1, 3, 1, policy.images.patch**2)  # type: ignore[list-item]
+            pixels = pixels.expand(-1, -1, policy.images.frames, -1).reshape(len(pixels), -1)
             with torch.no_grad():
                 out = visual(pixels, grid_thw=torch.tensor([[1, g.rows, g.cols]]))
             deep = getattr(out, "deepstack_features", None) or ()
@@ -32,10 +33,19 @@ def _reference(policy: PolicyModel, *shots: object) -> torch.Tensor:
     [[(96, 64), (96, 64)], [(96, 64), (180, 120), (64, 64)]],
     ids=["equal", "mixed"],
 )
-def test_batched_attention_equals_the_loop_over_pictures(policy: PolicyModel, sizes: list[tuple[int, int]]) -> None:
+def test_features_equal_those_of_transformers(policy: PolicyModel, sizes: list[tuple[int, int]]) -> None:
     shots = [screen(i, *size) for i, size in enumerate(sizes)]
     features = policy.vision.features(shots)
     assert (features - _reference(policy, *shots)).abs().max() < 1e-5
+
+
+def test_an_adapted_tower_still_takes_every_frame(policy: PolicyModel) -> None:
+    stills = policy.images.patches([screen(1)])
+    frames = stills.view(-1, 3, 1, policy.images.patch**2).expand(-1, -1, policy.images.frames, -1)
+    grid = policy.images.grid(64, 96)
+    with torch.no_grad():
+        whole = policy.vision.encode(frames.reshape(len(stills), -1), [grid])
+    assert (whole - policy.vision.features([screen(1)])).abs().max() < 1e-5
 
 
 def test_a_screenshot_is_encoded_once_however_often_it_is_shown(
