@@ -8,7 +8,7 @@ Each line is a mapping with one of these keys::
     type: Zoe, into: Name        make the field labelled Name say Zoe  (submit: true presses Enter as well)
     set: display.brightness, value: 200     make a state path have a value
     drag: Maps, to: Music        drag one thing onto another
-    swipe: left                  slide the finger across the middle of the screen
+    swipe: left                  slide the finger across the middle of the screen  (on: Rain soon, across what is labelled so)
     button: back                 press a device button
     answer: 83%                  tell the user something
     wait: 1                      wait some seconds
@@ -53,6 +53,8 @@ def run(world: World, line: Line, toward: Toward) -> tuple[Action | None, bool]:
             return _type(world, str(value), str(line.get("into", "")), submit=bool(line.get("submit")))
         case "tap" | "long_press" | "drag":
             return _touch(world, key, line)
+        case "swipe" if "on" in line:
+            return _touch(world, "on", line)
         case _:
             return _gesture(world, key, value), True
 
@@ -68,10 +70,10 @@ def _gesture(world: World, key: str, value: Any) -> Action:
     return Wait(seconds=float(value))
 
 
-def swipe(world: World, direction: str) -> Swipe:
-    """Slide the finger in a direction across the middle of the screen."""
+def swipe(world: World, direction: str, middle: tuple[int, int] | None = None) -> Swipe:
+    """Slide the finger in a direction across ``middle`` (pixels; None: the middle of the screen)."""
     width, height = world.profile.width_px, world.profile.height_px
-    x, y = width // 2, height // 2
+    x, y = middle or (width // 2, height // 2)
     dx, dy = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}[direction]
     return Swipe(
         x=x - dx * width * 3 // 10, y=y - dy * height // 4, x2=x + dx * width * 3 // 10, y2=y + dy * height // 4
@@ -89,6 +91,8 @@ def _touch(world: World, key: str, line: Line) -> tuple[Action, bool]:
         return centre, True
     if key == "long_press":
         return LongPress(x=centre.x, y=centre.y), True
+    if key == "on":
+        return swipe(world, str(line["swipe"]), (centre.x, centre.y)), True
     goal = find(world, str(line["to"]), "")
     if goal is None:
         return _stuck(str(line["to"])), False

@@ -99,3 +99,11 @@ def test_oracle_admits_when_there_is_no_way():
 def test_oracle_first_switches_on_what_hides_the_control():
     checks = [{"path": "system.stay_awake", "value": True}, {"path": "system.developer_options", "value": True}]
     assert solved(checks)[0].success
+
+
+def test_a_plan_swipes_across_the_thing_that_it_names():
+    preset = {"notifications.items": [{"app": "mail", "title": "Library"}, {"app": "clock", "title": "Alarm"}]}
+    checks = [{"path": "notifications.items", "op": "lacks", "value": {"title": "Library"}}]
+    plan = [{"open": "layer/shade"}, {"swipe": "right", "on": "Library"}]
+    verdict, kinds = solved(checks, preset, plan)
+    assert (verdict.success, kinds) == (True, ["swipe", "swipe", "finish"])
