@@ -16,7 +16,6 @@ from cuarl.policy.lora import add_lora
 from cuarl.policy.model import PolicyModel
 from cuarl.policy.spec import ModelSpec
 from cuarl.policy.special import special_ids
-from cuarl.policy.vision import adapt_tower
 
 FAMILIES = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
 """Model types whose prompts and positions are understood."""
@@ -38,7 +37,6 @@ def load_policy(spec: ModelSpec) -> PolicyModel:
         model = _weights(source, spec, device, common)
     except (OSError, ValueError) as error:
         raise _unreadable(spec.model, source, offline, error) from error
-    adapt_tower(model.model.visual)
     revision = getattr(model.config, "_commit_hash", None)
     wrapped = _adapt(model, spec, revision)
     return PolicyModel(

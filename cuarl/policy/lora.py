@@ -18,6 +18,9 @@ _GROUPS = {
 }
 _GROUPS["attention+mlp"] = _GROUPS["attention"] + _GROUPS["mlp"]
 
+_STACKED = re.compile(r"(\\\.(?:layers|blocks)\\\.)\d+")
+"""The number of a layer in an escaped name: what is chosen of one layer is chosen of all."""
+
 
 def add_lora(model: Any, spec: LoraSpec, *, revision: str | None = None) -> Any:
     """Wrap ``model`` with a fresh adapter whose initial values depend on ``spec.seed`` alone.
@@ -39,28 +42,27 @@ def add_lora(model: Any, spec: LoraSpec, *, revision: str | None = None) -> Any:
 def target_pattern(model: nn.Module, spec: LoraSpec) -> str:
     """A regular expression over module names: the chosen linear layers of the decoder, and of the tower if asked.
 
-    A pattern rather than a list of leaf names, because some towers use the decoder's names.
+    Leaf names would not do: some towers use the decoder's names, and a convolution may be called like a linear layer.
     """
-    linears = [n for n, m in model.named_modules() if isinstance(m, nn.Linear) and not n.endswith("lm_head")]
-    language = {n.rsplit(".", 1)[-1] for n in linears if ".language_model." in n}
-    vision = {n.rsplit(".", 1)[-1] for n in linears if ".visual." in n}
-    if spec.targets == "all-linear":
-        wanted = language
-    elif isinstance(spec.targets, str):
-        wanted = set(_GROUPS[spec.targets]) & language
+    linears = [n for n, m in model.named_modules() if isinstance(m, nn.Linear)]
+    language = [n for n in linears if ".language_model." in n]
+    tower = [n for n in linears if ".visual." in n] if spec.vision else []
+    if isinstance(spec.targets, str):
+        chosen = [n for n in language if spec.targets == "all-linear" or _leaf(n) in _GROUPS[spec.targets]] + tower
     else:
-        _check_names(spec.targets, language | (vision if spec.vision else set()))
-        wanted = set(spec.targets) & language
-    pattern = rf".*\.language_model\..*\.({_alternatives(wanted)})" if wanted else ""
-    if spec.vision:
-        inside = vision if isinstance(spec.targets, str) else vision & set(spec.targets)
-        tower = rf".*\.visual\..*\.({_alternatives(inside)})"
-        pattern = f"{pattern}|{tower}" if pattern else tower
-    return pattern
+        _check_names(spec.targets, {_leaf(n) for n in language + tower})
+        chosen = [n for n in language + tower if _leaf(n) in spec.targets]
+    paths = {_STACKED.sub(r"\1\\d+", re.escape(_below_root(n))) for n in chosen}
+    return rf".*\.({'|'.join(sorted(paths))})"
 
 
-def _alternatives(names: set[str]) -> str:
-    return "|".join(re.escape(n) for n in sorted(names))
+def _leaf(name: str) -> str:
+    return name.rsplit(".", 1)[-1]
+
+
+def _below_root(name: str) -> str:
+    """The name from ``language_model`` or ``visual`` on: what lies above depends on how the model is wrapped."""
+    return name[max(name.find("language_model."), name.find("visual.")) :]
 
 
 def _check_names(names: tuple[str, ...], known: set[str]) -> None:

@@ -60,9 +60,10 @@ class FeatureCache:
 
 
 class VisionTower:
-    """Encodes screenshots with the ``visual`` module of a Qwen-VL model."""
+    """Encodes screenshots with the ``visual`` module of a Qwen-VL model, which is adapted for it."""
 
     def __init__(self, visual: nn.Module, images: ImageProcessor, *, trained: bool, cache_bytes: int) -> None:
+        adapt_tower(visual)
         self.visual = visual
         self.images = images
         self.trained = trained

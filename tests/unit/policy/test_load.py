@@ -28,7 +28,9 @@ def _adapted_modules(policy: PolicyModel) -> set[str]:
 
 def _targets(policy: PolicyModel, **spec: Any) -> set[str]:
     pattern = target_pattern(policy.base, LoraSpec(**spec))
-    return {n for n, m in policy.base.named_modules() if isinstance(m, torch.nn.Linear) and re.fullmatch(pattern, n)}
+    found = {n: m for n, m in policy.base.named_modules() if re.fullmatch(pattern, n)}
+    assert all(isinstance(m, torch.nn.Linear) for m in found.values())
+    return set(found)
 
 
 @pytest.mark.parametrize(
