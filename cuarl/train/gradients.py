@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from accelerate import Accelerator
@@ -10,6 +11,26 @@ from torch import nn
 
 _BUCKET = 1 << 25
 """Values summed over the processes at a time (128 MB of float32)."""
+
+
+@contextmanager
+def reproducible(device: torch.device) -> Iterator[None]:
+    """Inside, the same work on a CPU gives the same bits.
+
+    Some backward passes (indexing with repeated indices) otherwise add up in the order in which threads happen to finish.
+    Accelerators are left alone: not all of their kernels have a reproducible form.
+    """
+    if device.type != "cpu":
+        yield
+        return
+    before, fill = torch.are_deterministic_algorithms_enabled(), torch.utils.deterministic.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # costs time, and everything here is written first
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
+        torch.utils.deterministic.fill_uninitialized_memory = fill
 
 
 def sum_over_processes(accelerator: Accelerator, parameters: Sequence[nn.Parameter]) -> None:

@@ -35,7 +35,7 @@ from cuarl.train.batch import (
     share_of_rank,
     supervised_updates,
 )
-from cuarl.train.gradients import dead_adapters, sum_over_processes
+from cuarl.train.gradients import dead_adapters, reproducible, sum_over_processes
 from cuarl.train.loss import Loss, LossConfig, Tokens, cross_entropy, policy_loss
 from cuarl.train.report import StepReport
 from cuarl.train.schedule import OptimConfig, learning_rate
@@ -102,8 +102,9 @@ class Learner:
         report = StepReport(rate)
         self._scorer.train()
         try:
-            for update in self._updates(batch):
-                self._make(update, batch.pictures, report)
+            with reproducible(self.policy.device):
+                for update in self._updates(batch):
+                    self._make(update, batch.pictures, report)
         finally:
             self._scorer.eval()
         self.policy.updated(step)
