@@ -98,13 +98,14 @@ def _guess(name: str) -> str:
 def _companions(source: str, common: dict[str, Any]) -> tuple[Any, Any, Any]:
     """Tokenizer, image processor and configuration.
 
-    Put together here because transformers' own ``AutoProcessor`` wants torchvision for Qwen's video processor.
+    Put together here because transformers' ``AutoProcessor`` and, in older releases, ``AutoImageProcessor`` want
+    torchvision. All families understood share one image processor.
     """
-    from transformers import AutoConfig, AutoImageProcessor, AutoTokenizer
+    from transformers import AutoConfig, AutoTokenizer, Qwen2VLImageProcessorPil
 
     config = AutoConfig.from_pretrained(source, **common)
     tokenizer = AutoTokenizer.from_pretrained(source, **common)
-    processor = AutoImageProcessor.from_pretrained(source, backend="pil", **common)
+    processor = Qwen2VLImageProcessorPil.from_pretrained(source, **common)
     return tokenizer, processor, config
 
 
