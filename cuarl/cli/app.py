@@ -38,8 +38,8 @@ class Commands(LazyGroup):
     entries = {  # noqa: RUF012 (declared a ClassVar by the base)
         "doctor": Entry("cuarl.cli.doctor", "Say what works here, and what to do about the rest."),
         "tasks": Entry("cuarl.cli.tasks", "List, filter, show and validate tasks."),
-        "train": Entry("cuarl.cli.train", "Train a policy, and measure it before and after."),
         "rollout": Entry("cuarl.cli.rollout", "Collect episodes, look at them, and prove what was recorded."),
+        "train": Entry("cuarl.cli.train", "Train a policy on tasks, and measure it before and after."),
         "eval": Entry("cuarl.cli.eval", "Measure checkpoints, endpoints and baselines, and compare them."),
         "db": Entry("cuarl.cli.db", "Look after the database of runs and trajectories."),
         "monitor": Entry("cuarl.cli.monitor", "Watch runs."),

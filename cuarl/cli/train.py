@@ -1,0 +1,315 @@
+"""``cuarl train``: one command from tasks to a trained, measured policy."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import anyio
+import typer
+
+from cuarl.cli import episodes as parts
+from cuarl.cli import players
+from cuarl.cli.evaluating import Measurement
+from cuarl.cli.experiment import Experiment
+from cuarl.cli.options import experiment_options
+from cuarl.cli.output import closing, note, print_json
+from cuarl.cli.results import headline, interval, percent, print_summaries
+from cuarl.cli.state import STATE
+from cuarl.config.schema import PANELS, ExperimentConfig
+from cuarl.errors import ConfigError
+from cuarl.evaluate.suite import Evaluation, folder_name, read_results
+from cuarl.tasks.task import Task
+from cuarl.train.launch import check_launched, launch_command
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+    from cuarl.cli.training import Imitation, Measuring, Practice
+    from cuarl.run import Run
+    from cuarl.store import Store
+    from cuarl.train.learner import Learner
+    from cuarl.types import Sink
+
+app = typer.Typer()
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  cuarl train --tasks settings --difficulty easy
+  cuarl train --preset qwen3-vl-lora --processes 4 --name big
+  cuarl train --resume latest
+  cuarl train --algorithm sft --sft-runs my-demonstrations --max-steps 20"""
+)
+@experiment_options(*PANELS, resumable=True)
+def train(
+    experiment: Experiment,
+    processes: Annotated[
+        int, typer.Option(min=1, help="Processes, one a GPU; more than one go through accelerate.")
+    ] = 1,
+    accelerate: Annotated[
+        str, typer.Option(help="How accelerate starts them: a preset (ddp, single) or a configuration file.")
+    ] = "ddp",
+) -> None:
+    """Train a policy on tasks with reinforcement learning, and measure it before and after.
+
+    A run that was interrupted goes on with --resume as if nothing had happened.
+    """
+    check_launched(os.environ)
+    # read when torch is loaded; threads that wait by spinning stall each other as soon as anything else runs here
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    job = _Job.of(experiment)
+    if experiment.dry_run:
+        _show_plan(job, as_json=experiment.json)
+        note("nothing was started")
+    elif processes > 1 and "WORLD_SIZE" not in os.environ:
+        raise typer.Exit(_launch(experiment, processes, accelerate))
+    else:
+        _run(experiment, job)
+
+
+# --- before anything starts ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What is to be done, checked as far as it can be without starting anything."""
+
+    config: ExperimentConfig
+    tasks: Sequence[Task]
+    measurement: Measurement
+
+    @classmethod
+    def of(cls, experiment: Experiment) -> _Job:
+        """Select the tasks and check what depends on them. Raises ConfigError, TaskError or PrerequisiteError."""
+        from cuarl.cli.training import model_spec
+        from cuarl.policy.load import resolve
+
+        config, settings = experiment.config, experiment.settings()
+        if config.algorithm == "grpo" and (config.top_p < 1 or config.top_k > 0):
+            raise ConfigError(
+                "grpo needs samples of the whole distribution, and top_p or top_k cut it off",
+                where="--top-p, --top-k", hint="leave them out; --temperature may be set",
+            )  # fmt: skip
+        tasks = parts.select_tasks(config, settings, "train").tasks
+        measured = parts.select_tasks(config, settings, "eval").tasks
+        parts.environments(config, [*tasks, *measured])
+        resolve(model_spec(experiment.resolved, config.device))
+        return cls(config, tasks, Measurement(config=config, tasks=measured, episodes=config.eval_episodes))
+
+    def plan(self) -> dict[str, Any]:
+        """The plan in a few facts."""
+        c = self.config
+        group = "" if c.algorithm == "sft" else f" of {c.group_size}"
+        when = [] if c.skip_baseline else ["before"]
+        when += [f"every {c.eval_every} steps"] if 0 < c.eval_every < c.max_steps else []
+        trained = f"LoRA of rank {c.lora_rank} on {c.lora_target_option}" if c.use_lora else "all weights"
+        return {
+            "model": f"{c.model_name}, {trained}",
+            "tasks": f"{len(self.tasks)} to practise, {len(self.measurement.tasks)} to measure ({self.measurement.label})",
+            "training": f"{c.max_steps} steps of {c.groups_per_batch} groups{group}: "
+            f"{c.max_steps * c.groups_per_batch * c.group_size} episodes of at most {c.max_turns} turns",
+            "evaluation": f"{c.eval_episodes} episodes {', '.join([*when, 'at the end'])}",
+            "algorithm": f"{c.algorithm}, learning rate {c.effective_learning_rate:g}",
+        }
+
+
+def _show_plan(job: _Job, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"event": "plan", **job.plan()}, line=True)
+    else:
+        for name, text in job.plan().items():
+            note(f"{name:<11} {text}")
+
+
+# --- several processes ---------------------------------------------------------------------------------------------
+
+
+def _launch(experiment: Experiment, processes: int, accelerate: str) -> int:
+    """Make the run directory here, so that processes don't race for it, and go on with it in all of them."""
+    launch_command([], processes=processes, accelerate=accelerate)
+    run = experiment.open_run("train")
+    options = [("--runs-dir", experiment.runs_dir), ("--db", experiment.db), ("--env-file", STATE.env_file)]
+    arguments = ["train", "--resume", str(run.path), "--display", STATE.display]
+    arguments += [str(word) for name, value in options if value is not None for word in (name, value)]
+    arguments += [flag for flag, given in (("--json", experiment.json), ("--quiet", STATE.quiet)) if given]
+    child = subprocess.Popen(launch_command(arguments, processes=processes, accelerate=accelerate))
+    while True:
+        try:
+            return child.wait()
+        except KeyboardInterrupt:
+            # the launcher ends its processes, which save what they have
+            child.send_signal(signal.SIGTERM)
+
+
+# --- the run -------------------------------------------------------------------------------------------------------
+
+
+def _run(experiment: Experiment, job: _Job) -> None:
+    from cuarl.cli.training import load_trained, processes
+
+    accelerator = processes(job.config)
+    if not accelerator.is_main_process:
+        STATE.quiet, STATE.display = True, "none"
+        experiment = replace(experiment, json=False)
+    _show_plan(job, as_json=experiment.json)
+    from cuarl.cli.training import learner_config
+    from cuarl.train.learner import Learner
+
+    learner = Learner(load_trained(experiment.resolved, accelerator), learner_config(job.config), accelerator)
+    with _places(experiment, job, accelerator) as places:
+        measuring = _train(experiment, job, learner, places)
+    if accelerator.is_main_process:
+        _report(job, places.run, measuring, as_json=experiment.json)
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where a run is kept. Only the main process has a store and a record to write to."""
+
+    run: Run
+    store: Store | None
+    record: parts.Recording | None
+
+
+@contextmanager
+def _places(experiment: Experiment, job: _Job, accelerator: Accelerator) -> Iterator[_Places]:
+    """Open, and mark how it ended. The other processes learn from the main one which run it is."""
+    from accelerate.utils import broadcast_object_list
+
+    from cuarl.run import Run
+
+    if not accelerator.is_main_process:
+        (path,) = broadcast_object_list([None])
+        yield _Places(Run(path), None, None)
+        return
+    with ExitStack() as stack:
+        store = stack.enter_context(parts.open_store(experiment.settings()))
+        run = stack.enter_context(experiment.open_run("train"))
+        broadcast_object_list([run.path])
+        stack.enter_context(_how_to_go_on(run))
+        record = stack.enter_context(parts.recording(store, run, job.config, [*job.tasks, *job.measurement.tasks]))
+        yield _Places(run, store, record)
+
+
+@contextmanager
+def _how_to_go_on(run: Run) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        note(f"interrupted; go on with: cuarl train --resume {run.name}")
+        raise
+
+
+def _train(experiment: Experiment, job: _Job, learner: Learner, places: _Places) -> Measuring:
+    from cuarl.cli.training import Measuring, RecordedCheckpoints
+    from cuarl.train.card import About
+    from cuarl.train.checkpoint import Checkpoints
+    from cuarl.train.loop import LoopConfig
+    from cuarl.train.loop import train as train_loop
+
+    config, run, store = job.config, places.run, places.store
+    about = About(
+        run=run.name, base_model=config.model_name, base_revision=learner.policy.revision, algorithm=config.algorithm,
+        tasks=", ".join(config.tasks) or "all", seed=config.seed, config_digest=config.digest,
+    )  # fmt: skip
+    checkpoints = Checkpoints(run.checkpoints_dir, learner, about, save_total_limit=config.save_total_limit)
+    start = checkpoints.restore()
+    if store is not None and experiment.resume is not None:
+        store.rewind_run(run.run_id, start)
+    player = players.in_process(config, learner.policy, temperature=config.eval_temperature, strict=True)
+    measuring = Measuring(job.measurement, player, run, store, places.record, json=experiment.json)
+    loop = LoopConfig(
+        max_steps=config.max_steps, eval_every=config.eval_every, save_every=config.save_every,
+        skip_baseline=config.skip_baseline,
+    )  # fmt: skip
+    sink = _sink(experiment, places, start)
+    try:
+        anyio.run(
+            partial(
+                train_loop, loop, learner, _collector(experiment, job, learner, places), measuring, sink,
+                RecordedCheckpoints(checkpoints, about, learner.policy.name, run.run_id, store), start,
+            )
+        )  # fmt: skip
+    finally:
+        sink.close()
+    return measuring
+
+
+def _collector(experiment: Experiment, job: _Job, learner: Learner, places: _Places) -> Practice | Imitation:
+    from cuarl.cli.training import Imitation, Practice
+
+    config = job.config
+    if config.algorithm == "sft":
+        settings = experiment.settings()
+        return Imitation(config, places.store or parts.open_store(settings), settings.runs_dir)
+    player = players.in_process(config, learner.policy, temperature=config.temperature, strict=True)
+    return Practice(
+        config, job.tasks, player, places.run.run_id, learner.accelerator, places.record, json=experiment.json
+    )
+
+
+def _sink(experiment: Experiment, places: _Places, start: int) -> Sink:
+    from cuarl.monitor.console import ConsoleSink
+    from cuarl.monitor.jsonl import JsonLinesSink
+    from cuarl.monitor.sinks import FanOut
+    from cuarl.store import StoreSink
+
+    run, store = places.run, places.store
+    if store is None:
+        return FanOut([])
+    # a run that goes on from nothing measures the untrained policy, step 0, once more
+    kept = None if experiment.resume is None else start or -1
+    told: Sink = _JsonSink() if experiment.json else ConsoleSink(note)
+    return FanOut(
+        [JsonLinesSink(run.metrics_path, run.events_path, resume_step=kept), StoreSink(store, run.run_id), told]
+    )
+
+
+class _JsonSink:
+    """Metrics and events on standard output."""
+
+    def metrics(self, step: int, values: Mapping[str, float]) -> None:
+        print_json({"event": "metrics", "step": step, **values}, line=True)
+
+    def event(self, kind: str, data: Mapping[str, Any]) -> None:
+        print_json({"event": kind, **data}, line=True)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+# --- afterwards ----------------------------------------------------------------------------------------------------
+
+
+def _report(job: _Job, run: Run, measuring: Measuring, *, as_json: bool) -> None:
+    """Success before and after, with intervals; where everything is; what to do next."""
+    after = measuring.last or _kept(job, run, job.config.max_steps)
+    before = None if job.config.skip_baseline else _kept(job, run, 0)
+    if as_json:
+        done = {"event": "done", "run": run.name, "path": run.path, "before": before and before.overall}
+        print_json({**done, "after": after and after.overall}, line=True)
+    elif after is not None:
+        print_summaries(after.outcomes, {"before": before.outcomes} if before else None)
+    closing(_result(before, after), where=run.path, then=f"cuarl eval --compare base {run.name}")
+
+
+def _kept(job: _Job, run: Run, step: int) -> Evaluation | None:
+    folder = run.evals_dir / folder_name(job.measurement.label, step)
+    return read_results(folder) if folder.is_dir() else None
+
+
+def _result(before: Evaluation | None, after: Evaluation | None) -> str:
+    if after is None:
+        return "trained, not evaluated"
+    if before is None:
+        return headline(after.overall)
+    was = f"{percent(before.overall.success_rate)} ({interval(before.overall)})"
+    return f"success before {was}, after: {headline(after.overall)}"

@@ -1,0 +1,275 @@
+"""The parts of a training run, put together from a configuration: what is trained, practised, imitated and measured."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from accelerate import Accelerator, InitProcessGroupKwargs
+
+from cuarl.cli import episodes as parts
+from cuarl.cli.evaluating import Measurement, keep, measure
+from cuarl.cli.players import Player
+from cuarl.cli.progress import EpisodeProgress, draws
+from cuarl.cli.targets import checkpoint
+from cuarl.config.load import Resolved
+from cuarl.config.rules import LORA_ONLY
+from cuarl.config.schema import ExperimentConfig
+from cuarl.errors import ConfigError
+from cuarl.evaluate.suite import Evaluation
+from cuarl.policy.load import load_policy
+from cuarl.policy.model import PolicyModel
+from cuarl.policy.spec import LoraSpec, ModelSpec
+from cuarl.rollout.failures import FailureWindow
+from cuarl.rollout.pool import collect
+from cuarl.rollout.setup import Episode
+from cuarl.rollout.spec import plan
+from cuarl.store import PolicyRecord, Store
+from cuarl.tasks.task import Task
+from cuarl.train.batch import Batch, BatchConfig
+from cuarl.train.card import About
+from cuarl.train.checkpoint import Checkpoints
+from cuarl.train.gather import gather_batch
+from cuarl.train.learner import LearnerConfig
+from cuarl.train.loss import LossConfig
+from cuarl.train.schedule import OptimConfig
+from cuarl.trajectory import Group, Trajectory
+from cuarl.types import Screenshot
+
+if TYPE_CHECKING:
+    from cuarl.run import Run
+
+T = TypeVar("T")
+
+_LONGEST_WAIT = timedelta(hours=6)
+"""How long a process waits for the others: an evaluation is the main process's alone."""
+
+
+def processes(config: ExperimentConfig) -> Accelerator:
+    """This process among those of the run; it says which device is ours."""
+    return Accelerator(
+        cpu=config.device == "cpu", kwargs_handlers=[InitProcessGroupKwargs(timeout=_LONGEST_WAIT)],
+        mixed_precision="no",
+    )  # fmt: skip
+
+
+# --- what is trained -----------------------------------------------------------------------------------------------
+
+
+def model_spec(resolved: Resolved, device: str) -> ModelSpec:
+    """The policy to train. Raises ConfigError for options that the checkpoint it starts from leaves without effect."""
+    config = resolved.config
+    start = checkpoint(Path(config.load_checkpoint_path)) if config.load_checkpoint_path else None
+    if start is not None and start.adapter is not None:
+        given = [name for name in LORA_ONLY if resolved.sources[name] != "default"]
+        if given or not config.use_lora:
+            what = f"{given[0]} has no effect" if given else "use_lora can't be false"
+            raise ConfigError(
+                f"{what}: the checkpoint is an adapter, which is trained on as it is", where=start.adapter
+            )
+        return _spec(config, start.model or config.model_name, device, adapter=start.adapter, train="adapter")
+    base = start.model or config.model_name if start else config.model_name
+    if not config.use_lora:
+        return _spec(config, base, device, train="full", train_vision=config.train_vision)
+    custom = config.lora_target_option == "custom"
+    lora = LoraSpec(
+        rank=config.lora_rank, alpha=config.lora_alpha, vision=config.train_vision, seed=config.seed,
+        targets=config.lora_target_modules if custom else config.lora_target_option,
+    )  # fmt: skip
+    return _spec(config, base, device, lora=lora, train="adapter")
+
+
+def _spec(config: ExperimentConfig, model: str, device: str, **fields: object) -> ModelSpec:
+    return ModelSpec.model_validate({"model": model, "dtype": config.dtype, "device": device, **fields})
+
+
+def load_trained(resolved: Resolved, accelerator: Accelerator) -> PolicyModel:
+    """Load the policy to train onto this process's device."""
+    config = resolved.config
+    several = accelerator.num_processes > 1 and config.device == "auto"
+    return load_policy(model_spec(resolved, str(accelerator.device) if several else config.device))
+
+
+def learner_config(config: ExperimentConfig) -> LearnerConfig:
+    """How the learner has to learn."""
+    return LearnerConfig(
+        algorithm=config.algorithm, max_steps=config.max_steps, seed=config.seed,
+        gradient_checkpointing=config.gradient_checkpointing,
+        batch=BatchConfig(
+            advantage=config.advantage_normalization, reduction=config.loss_reduction,
+            constant_tokens=config.loss_constant_tokens, mask_truncated=config.mask_truncated,
+            num_substeps=config.num_substeps, max_tokens=config.micro_batch_tokens,
+        ),
+        loss=LossConfig(
+            clip_low=config.clip_low, clip_high=config.clip_high, kl_penalty_coef=config.kl_penalty_coef,
+            entropy_coef=config.entropy_coef,
+        ),
+        optim=OptimConfig(
+            learning_rate=config.learning_rate, lr_schedule=config.lr_schedule, warmup_steps=config.warmup_steps,
+            max_grad_norm=config.max_grad_norm, weight_decay=config.weight_decay, adam_beta1=config.adam_beta1,
+            adam_beta2=config.adam_beta2, adam_eps=config.adam_eps,
+        ),
+    )  # fmt: skip
+
+
+class RecordedCheckpoints:
+    """Checkpoints that the store knows of, and that count only once the store has everything up to them."""
+
+    def __init__(self, checkpoints: Checkpoints, about: About, policy: str, run_id: str, store: Store | None) -> None:
+        self._checkpoints, self._about, self._policy = checkpoints, about, policy
+        self._run_id, self._store = run_id, store
+
+    def save(self, step: int) -> Path:
+        """Write the checkpoint of ``step``."""
+        return self._checkpoints.save(step)
+
+    def commit(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Make it the one to resume from, after all that was submitted to the store is there."""
+        if self._store is not None:
+            self._store.drain()
+            self._store.save_policy(
+                PolicyRecord(
+                    name=self._policy, version=step, run_id=self._run_id, step=step, base_model=self._about.base_model,
+                    path=str(self._checkpoints.folder(step)),
+                )
+            )  # fmt: skip
+        self._checkpoints.commit(step, metrics)
+
+
+# --- what is practised ---------------------------------------------------------------------------------------------
+
+
+def stretch(items: Sequence[T], seed: int, step: int, count: int) -> Iterator[T]:
+    """What step ``step`` takes, ``count`` a step, from an endless row of shuffled copies of ``items``."""
+    for position in range((step - 1) * count, step * count):
+        epoch, at = divmod(position, len(items))
+        yield random.Random(f"{seed}/epoch/{epoch}").sample(items, len(items))[at]
+
+
+def _bar(what: str, *, json: bool) -> AbstractContextManager[EpisodeProgress | None]:
+    """Progress for those who watch; in a pipe, a step is one line when it is done."""
+    return EpisodeProgress(what, json=json) if json or draws() else nullcontext()
+
+
+class Practice:
+    """Collects a step's groups with the policy as it is; each process runs every so-manieth of them."""
+
+    def __init__(
+        self, config: ExperimentConfig, tasks: Sequence[Task], player: Player, run_id: str, accelerator: Accelerator,
+        record: parts.Recording | None, *, json: bool,
+    ) -> None:  # fmt: skip
+        self._config, self._tasks, self._run_id, self._json = config, tasks, run_id, json
+        self._setup = parts.setup(config, tasks, player)
+        self._rank, self._world = accelerator.process_index, accelerator.num_processes
+        self._record = record
+        self._failures = FailureWindow(max_share=config.max_failed_share)
+        self._pictures: dict[str, Screenshot] = {}
+
+    async def __call__(self, step: int, policy_version: int) -> Batch:
+        """A ``train.loop.Collect``."""
+        config = self._config
+        specs = plan(
+            list(stretch(self._tasks, config.seed, step, config.groups_per_batch)), group_size=config.group_size,
+            run_seed=config.seed, prefix=f"{self._run_id}.{step:04d}", run_id=self._run_id, step=step, purpose="train",
+            first_group=(step - 1) * config.groups_per_batch,
+        )  # fmt: skip
+        mine = [spec for i, spec in enumerate(specs) if i // config.group_size % self._world == self._rank]
+        self._pictures = {}
+        with _bar(f"step {step} of {config.max_steps}", json=self._json) as progress:
+            groups = await collect(
+                mine, self._setup, max_concurrent=config.max_concurrent_rollouts, failures=self._failures,
+                save=self._take, progress=progress, on_cancel=self._record.cut if self._record else None,
+            )  # fmt: skip
+        batch = gather_batch(Batch(tuple(groups), self._pictures))
+        await self._record_others(batch)
+        return batch
+
+    async def _take(self, episode: Episode) -> None:
+        self._pictures |= episode.pictures
+        if self._record is not None:
+            await self._record.save(episode)
+
+    async def _record_others(self, batch: Batch) -> None:
+        """The main process records for all."""
+        if self._record is None:
+            return
+        for i, group in enumerate(batch.groups):
+            if i % self._world != self._rank:
+                for trajectory in group.trajectories:
+                    await self._record.save(Episode(trajectory, _shown(trajectory, batch.pictures)))
+
+
+def _shown(trajectory: Trajectory, pictures: Mapping[str, Screenshot]) -> dict[str, Screenshot]:
+    refs = [turn.screenshot for turn in trajectory.turns] + [
+        ref for turn in trajectory.turns if turn.sampled for ref in turn.sampled.images
+    ]
+    refs += [trajectory.final_screenshot] if trajectory.final_screenshot else []
+    return {ref.digest: pictures[ref.digest] for ref in refs}
+
+
+# --- what is imitated ----------------------------------------------------------------------------------------------
+
+
+class Imitation:
+    """Gives a step its share of stored episodes; every process reads the same ones."""
+
+    def __init__(self, config: ExperimentConfig, store: Store, runs_dir: Path) -> None:
+        from cuarl.run import Run, find_run
+
+        self._config, self._store = config, store
+        ids = [Run(find_run(runs_dir, name)).run_id for name in config.sft_runs]
+        found = [t for run_id in ids for t in store.trajectories(run=run_id)]
+        self._episodes = [t for t in found if _worth_imitating(t, config.sft_min_reward)]
+        if not self._episodes:
+            raise ConfigError(
+                f"none of the {len(found)} episodes can be imitated: they need token ids and a reward of at least "
+                f"{config.sft_min_reward:g}",
+                where=f"sft_runs {', '.join(config.sft_runs)}",
+                hint="cuarl rollout --agent demonstration",
+            )
+
+    async def __call__(self, step: int, policy_version: int) -> Batch:
+        """A ``train.loop.Collect``."""
+        count = self._config.groups_per_batch * self._config.group_size
+        chosen = list(stretch(self._episodes, self._config.seed, step, count))
+        digests = {ref.digest for t in chosen for turn in t.turns if turn.sampled for ref in turn.sampled.images}
+        groups = tuple(Group(group_id=t.group_id, task_id=t.task_id, seed=t.seed, trajectories=(t,)) for t in chosen)
+        return Batch(groups, {digest: self._store.blobs.get(digest) for digest in sorted(digests)})
+
+
+def _worth_imitating(trajectory: Trajectory, min_reward: float) -> bool:
+    exact = all(t.sampled is not None and t.sampled.exact and t.sampled.prompt_ids for t in trajectory.turns)
+    return bool(trajectory.turns) and exact and trajectory.reward is not None and trajectory.reward >= min_reward
+
+
+# --- what is measured ----------------------------------------------------------------------------------------------
+
+
+class Measuring:
+    """Evaluates the policy as it is, in the main process, and keeps the first and the last evaluation."""
+
+    def __init__(
+        self, what: Measurement, player: Player, run: Run, store: Store | None, record: parts.Recording | None, *,
+        json: bool,
+    ) -> None:  # fmt: skip
+        self._what, self._player, self._run, self._json = what, player, run, json
+        self._store, self._record = store, record
+        self.last: Evaluation | None = None
+
+    async def __call__(self, step: int) -> dict[str, float] | None:
+        """A ``train.loop.Evaluate``."""
+        if self._store is None or self._record is None:
+            return None
+        prefix = f"{self._run.run_id}.eval.{step:04d}"
+        with _bar(f"evaluation at step {step}", json=self._json) as progress:
+            evaluation = await measure(
+                self._what, self._player, prefix=prefix, run_id=self._run.run_id, step=step, record=self._record,
+                progress=progress,
+            )  # fmt: skip
+        keep(self._store, evaluation, prefix, self._run.run_id, self._run.evals_dir)
+        self.last = evaluation
+        return evaluation.metrics()
