@@ -70,11 +70,11 @@ def controls(widgets: tuple[w.Widget, ...]) -> Iterator[w.Control]:
 
 
 def effects(screen: Screen) -> Iterator[Effect]:
-    """All effects of a page, those of its dialogs and menus too."""
+    """All effects of a page that taps have, those of its dialogs and menus too."""
     everything = (*screen.top, *screen.body, *screen.bottom, *screen.actions, *((screen.fab,) if screen.fab else ()))
     pending: list[Effect | None] = []
     for control in controls(everything):
-        pending += [control.on_tap, control.on_long]
+        pending.append(control.on_tap)
         if isinstance(control, w.Field):
             pending.append(control.submit)
     pending += [option.effect for option in screen.menu]

@@ -53,3 +53,8 @@ def test_way_goes_back_when_that_is_shorter_than_starting_over():
 
 def test_there_is_no_way_to_what_does_not_exist():
     assert leads_to(device_of(), "nosuch.path") is None
+
+
+def test_way_takes_no_page_that_only_a_long_press_opens_for_near():
+    world = device_of(0, **{"ui.page": "files/folder:Download"})
+    assert follow(world, "files/rename:Download/ticket.pdf")[1] == ["ticket.pdf", "Rename file"]
