@@ -26,8 +26,8 @@ DOWN, UP = ("Scroll down.", "Show more below.", "Further down."), ("Scroll up.",
 BACK, HOME = ("Go back.", "Back.", "Previous screen."), ("Home.", "To the home screen.", "Leave the app.")
 TYPE = ("Type {x}", "Write {x}", "Enter the text {x}")
 NOISE = (
-    "turn", "Turn", "switch", "Switch", "set", "Set", "open", "Open", "enable", "Enable", "disable", "Disable", "on",
-    "off", "the", "to", "please", "now", "in", "settings", "for", "make", "Make", "show", "Show", "Use", "use", "with",
+    "turn", "Turn", "switch", "Switch", "set", "Set", "open", "Open", "enable", "Enable", "disable", "Disable", "on", "on",
+    "off", "off", "the", "to", "please", "now", "in", "settings", "for", "make", "Make", "show", "Show", "Use", "use", "with",
     "page", "go", "Go", "app", "and", "it", "my", "phone", "change", "Change", "this", "screen", "up", "allow", "Allow",
 )  # fmt: skip
 
@@ -68,11 +68,13 @@ class Screen:
 class Softness:
     """How the soft part of the run answers requests of unknown wording (shares that sum to at most one)."""
 
-    follow: float = 0.65
+    follow: float = 0.78
     """The step that the name in the request suggests."""
-    finish: float = 0.08
+    finish: float = 0.04
     """Ending the episode with success."""
-    elsewhere: float = 0.17
+    held: float = 0.4
+    """The same where the request says on or off, and a switch of that name is so."""
+    elsewhere: float = 0.12
     """Any other element."""
 
 
@@ -156,12 +158,12 @@ def rounds(rng: random.Random, screen: Screen, count: int) -> list[Round]:
         elif kind < 0.6 and pool:
             fact = pool[len(out) % len(pool)]
             out.append(Round(rng.choice(POINT).format(x=fact.label), click(rng, fact.box, screen), "point", fact.box))
-        elif kind < 0.78 and screen.names:
+        elif kind < 0.75 and screen.names:
             name = rng.choice(screen.names)
             step = step_towards(rng, screen, name)
             if step:
                 out.append(Round(rng.choice(WAY).format(x=name), step.call, "way", step.box))
-        elif kind < 0.91 and switches:
+        elif kind < 0.92 and switches:
             out.append(_about_switch(rng, rng.choice(switches)))
         else:
             out.append(_plain(rng, screen))
@@ -210,26 +212,36 @@ def soft_rounds(rng: random.Random, screen: Screen, count: int, softness: Softne
     while len(out) < count:
         here = bool(screen.facts) and rng.random() < 0.4
         name = rng.choice(screen.facts).label if here else rng.choice(screen.names)
-        reply = _soft_reply(rng, screen, name, softness)
+        words = [rng.choice(NOISE) for _ in range(rng.randint(1, 4))]
+        reply = _soft_reply(rng, screen, name, words, softness)
         if reply:
-            out.append(Round(_jumble(rng, name), reply, "soft"))
+            out.append(Round(_jumble(rng, name, words), reply, "soft"))
     rng.shuffle(out)
     return out
 
 
-def _soft_reply(rng: random.Random, screen: Screen, name: str, softness: Softness) -> str | None:
+def _soft_reply(rng: random.Random, screen: Screen, name: str, words: list[str], softness: Softness) -> str | None:
+    finish_share = softness.held if _holds(screen, name, words) else softness.finish
+    chance = rng.random()
+    if chance < finish_share:
+        return finish()
     chance = rng.random()
     if chance < softness.follow:
         step = step_towards(rng, screen, name)
         return step.call if step else None
-    if chance < softness.follow + softness.finish:
-        return finish()
-    if chance < softness.follow + softness.finish + softness.elsewhere and screen.facts:
+    if chance < softness.follow + softness.elsewhere and screen.facts:
         return click(rng, rng.choice(screen.facts).box, screen)
     return _plain(rng, screen).call
 
 
-def _jumble(rng: random.Random, name: str) -> str:
-    words = [rng.choice(NOISE) for _ in range(rng.randint(1, 4))]
-    words.insert(rng.randint(0, len(words)), name)
-    return " ".join(words) + rng.choice(("", ".", ".", "."))
+def _holds(screen: Screen, name: str, words: list[str]) -> bool:
+    """Whether a switch is as the words would have it."""
+    wanted = {"on": True, "enable": True, "off": False, "disable": False}
+    said = {wanted[w.lower()] for w in words if w.lower() in wanted}
+    return len(said) == 1 and any(f.label == name and f.checked in said for f in screen.facts)
+
+
+def _jumble(rng: random.Random, name: str, words: list[str]) -> str:
+    parts = list(words)
+    parts.insert(rng.randint(0, len(parts)), name)
+    return " ".join(parts) + rng.choice(("", ".", ".", "."))
