@@ -101,6 +101,9 @@ def root(
     STATE.quiet, STATE.display, STATE.env_file, STATE.debug = quiet, display, env_file, debug
     STATE.log_level = log_level or ("error" if quiet else ("info", "debug")[min(verbose, 2) - 1] if verbose else None)
     configure(STATE.log_level or "warning")
+    if quiet or (display != "rich" and not is_terminal(sys.stderr)):
+        # the model libraries' own bars, which would fill a log file; they read this when they are imported
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import warnings
 
 from cuarl.cli.output import console, is_terminal
 from cuarl.errors import ConfigError
@@ -37,10 +38,13 @@ def configure(level: str) -> None:
     handler.name = "stderr"
     handler.setLevel(level.upper())
     root.addHandler(handler)
-    debug = level.lower() == "debug"
+    debug, verbose = level.lower() == "debug", level.lower() in ("debug", "info")
     root.setLevel(logging.INFO if debug else logging.WARNING)
     logging.getLogger("cuarl").setLevel(logging.DEBUG if debug else logging.INFO)
     logging.captureWarnings(True)
+    if not verbose and not sys.warnoptions:
+        # what a library means to change some day helps its callers' authors, not their users
+        warnings.simplefilter("ignore", FutureWarning)
 
 
 def _handler() -> logging.Handler:

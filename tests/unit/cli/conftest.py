@@ -16,6 +16,7 @@ def bare_terminal(monkeypatch, tmp_path):
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "CUARL_LOG_LEVEL", "CUARL_RUNS_DIR", "DATABASE_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     monkeypatch.chdir(tmp_path)
     root, ours = logging.getLogger(), logging.getLogger("cuarl")
     levels, handlers = (root.level, ours.level), list(root.handlers)

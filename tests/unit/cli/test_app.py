@@ -1,4 +1,7 @@
+import io
 import logging
+import os
+import sys
 import warnings
 from typing import Annotated
 
@@ -162,6 +165,25 @@ def test_warnings_of_python_go_to_stderr(add_command, capsys):
     run(["warn"])
     out, err = capsys.readouterr()
     assert out == "" and "old thing" in err
+
+
+@pytest.mark.parametrize(("args", "shown"), [([], False), (["-v"], True)])
+def test_what_libraries_will_change_some_day_is_told_on_request(add_command, capsys, args, shown):
+    def warn() -> None:
+        warnings.warn("will go", FutureWarning, stacklevel=1)
+
+    add_command("warn", warn)
+    run([*args, "warn"])
+    assert ("will go" in capsys.readouterr().err) == shown
+
+
+@pytest.mark.parametrize(("args", "bars"), [([], False), (["--display", "rich"], True), (["-q"], False)])
+def test_bars_of_libraries_stay_out_of_log_files(add_command, monkeypatch, args, bars):
+    monkeypatch.delenv("HF_HUB_DISABLE_PROGRESS_BARS", raising=False)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    add_command("look", lambda: None)
+    run([*args, "look"])
+    assert ("HF_HUB_DISABLE_PROGRESS_BARS" not in os.environ) == bars
 
 
 def test_mistyped_commands_and_options_are_suggested(capsys):
