@@ -13,6 +13,7 @@ from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.marks import slider_track
 from cuarl.env.sim.kit.scene import Placed, Region, Scene
 from cuarl.env.sim.reduce import apply
+from cuarl.env.sim.rejected import Rejected
 from cuarl.env.sim.view import outside, view
 from cuarl.env.sim.world import World
 from cuarl.types import Action, Button, Click, Drag, Key, LongPress, OpenApp, Scroll, Swipe, TypeText
@@ -23,10 +24,6 @@ ACTIONS = frozenset(
     {"click", "long_press", "swipe", "drag", "scroll", "type", "key", "button", "open_app", "wait", "answer", "finish"}
 )
 """Kinds of actions that a phone carries out."""
-
-
-class Rejected(Exception):
-    """The action is impossible here; the message says why. The world stays as it is."""
 
 
 def step(world: World, action: Action) -> World:

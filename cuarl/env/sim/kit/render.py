@@ -177,7 +177,9 @@ def _dimming() -> list[int]:
 
 @lru_cache(maxsize=64)
 def background(name: str, style: Style, size: tuple[int, int]) -> Image.Image:
-    """The ground of a scene: the page colour, or a wallpaper. Shared: do not change it."""
+    """The ground of a scene: the page colour, a wallpaper, or a picture as it is. Shared: do not change it."""
+    if name.startswith("picture:"):
+        return draw_picture(name.partition(":")[2], size)
     if name.startswith("wallpaper:"):
         return Image.composite(draw_picture(name.partition(":")[2], size), Image.new("RGB", size), _edges(size))
     return Image.new("RGB", size, style.palette.by_name[name])

@@ -46,7 +46,7 @@ class Scene:
     size: tuple[int, int]
     style: Style
     background: str
-    """``page`` or ``wallpaper:NAME``."""
+    """``page``, ``wallpaper:NAME`` (darkened towards its edges) or ``picture:NAME``."""
     items: tuple[Placed, ...]
     regions: tuple[Region, ...] = ()
     modal_from: int = 0
