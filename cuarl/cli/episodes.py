@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from cuarl.store import Store
 
 ENVIRONMENTS = ("sim",)
-_SIMULATED = ("phone",)
 
 
 def only(panel: type[Fields], *names: str) -> type[Fields]:
@@ -67,16 +66,17 @@ def environments(config: ExperimentConfig, tasks: Sequence[Task]) -> MakeEnv:
             f'there is no environment "{config.env}"{did_you_mean(config.env, ENVIRONMENTS)}',
             where="--env", hint=f"--env {ENVIRONMENTS[0]}",
         )  # fmt: skip
-    strangers = sorted({task.env for task in tasks} - set(_SIMULATED))
+    from cuarl.env.sim.make import SIMULATED, make_sim
+
+    strangers = sorted({task.env for task in tasks} - set(SIMULATED))
     if strangers:
         first = next(task.id for task in tasks if task.env == strangers[0])
         raise ConfigError(
             f"the simulator has no {strangers[0]}, which task {first} needs", hint=f"cuarl tasks show {first}"
         )
-    from cuarl.env.sim.env import SimEnv
 
     async def make(spec: EpisodeSpec) -> Env:
-        return SimEnv(config.profile, clutter=config.clutter)
+        return make_sim(spec.task.env, config.profile, clutter=config.clutter)
 
     return make
 

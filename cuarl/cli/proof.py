@@ -10,15 +10,14 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from cuarl.env.base import OracleEnv
-from cuarl.env.sim.env import SimEnv
+from cuarl.env.sim.make import SIMULATED, make_sim
 from cuarl.errors import CuarlError
 from cuarl.tasks.check import describe, verdict
 from cuarl.tasks.task import Task, TaskInstance
 from cuarl.trajectory import Verdict
 from cuarl.types import Answer, Finish
 
-SIMULATED = ("phone",)
-"""Environments of tasks that can be proven."""
+__all__ = ["SIMULATED", "Proof", "ProvableEnv", "prove", "prove_all", "prove_task"]
 
 
 class ProvableEnv(OracleEnv, Protocol):
@@ -43,12 +42,16 @@ class Proof(NamedTuple):
 
 def prove_all(tasks: Sequence[Task], seeds: int, *, profile: str, jobs: int) -> Iterator[list[Proof]]:
     """Proofs of each task at the seeds 0 to ``seeds - 1``, task by task in order, spread over processes."""
-    prove = partial(prove_task, seeds=seeds, make_env=partial(SimEnv, profile))
+    prove = partial(_prove_simulated, seeds=seeds, profile=profile)
     if jobs == 1 or len(tasks) < 2:
         yield from map(prove, tasks)
         return
     with ProcessPoolExecutor(min(jobs, len(tasks)), multiprocessing.get_context("spawn")) as pool:
         yield from pool.map(prove, tasks)
+
+
+def _prove_simulated(task: Task, seeds: int, profile: str) -> list[Proof]:
+    return prove_task(task, seeds, partial(make_sim, task.env, profile))
 
 
 def prove_task(task: Task, seeds: int, make_env: Callable[[], ProvableEnv]) -> list[Proof]:

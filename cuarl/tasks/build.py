@@ -16,7 +16,7 @@ from cuarl.tasks.operators import check_problem
 from cuarl.tasks.queries import resolve
 from cuarl.tasks.raw import Path, Problem, RawTask
 from cuarl.tasks.suggest import did_you_mean
-from cuarl.tasks.task import CATEGORIES, DIFFICULTIES, Check, Task, TaskInstance, placeholders
+from cuarl.tasks.task import CATEGORIES, DEVICES, DIFFICULTIES, Check, Task, TaskInstance, placeholders
 
 SYNONYMS: Mapping[str, str] = {"goal": "description", "prompt": "description", "instruction": "description"}
 """Other names that task files use for a field."""
@@ -38,7 +38,7 @@ FOLDED_FIELDS = ("difficulty", "category", "env", "validation_type", "suite")
 """Case and surrounding space don't count in these."""
 
 _ID = re.compile(r"\w[\w.:@+-]*")
-_RESERVED = {*CATEGORIES, *DIFFICULTIES, "all"}
+_RESERVED = {*CATEGORIES, *DIFFICULTIES, *DEVICES, "all"}
 _TYPED_OPS = ("matches", "ge", "le", "between")
 
 

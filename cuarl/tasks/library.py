@@ -10,25 +10,29 @@ from cuarl.errors import TaskError
 from cuarl.tasks.files import Located
 from cuarl.tasks.suggest import did_you_mean
 from cuarl.tasks.suites import LoadedSuite, Role, load_suites
-from cuarl.tasks.task import CATEGORIES, DIFFICULTIES
+from cuarl.tasks.task import CATEGORIES, DEVICES, DIFFICULTIES
 
 ALL = "all"
+APART = ("desktop",)
+"""Devices whose tasks mix with others only if asked for: their screens and actions are different ones."""
 
 
 class Library:
-    """The suites. ``role`` limits what categories, difficulties, globs and ``all`` pick; None means no limit.
+    """The suites. ``role`` limits what categories, difficulties, devices, globs and ``all`` pick; None means no limit.
 
-    A suite, alias or id that is written out is picked whatever its role, as that is meant.
+    With a role, categories, difficulties, globs and ``all`` also leave out the devices that stand ``APART``, except ``envs``.
+    A suite, alias or id that is written out is picked whatever its role and device, as that is meant.
     """
 
-    def __init__(self, suites: Sequence[LoadedSuite], role: Role | None = None) -> None:
+    def __init__(self, suites: Sequence[LoadedSuite], role: Role | None = None, envs: Sequence[str] = ()) -> None:
         self.suites, self.role = tuple(suites), role
+        self._apart = {env for env in APART if role and env not in (e.strip().casefold() for e in envs)}
         self._by_id = {one.task.id: one for suite in suites for one in suite.located}
 
     @classmethod
-    def open(cls, folders: Sequence[Path] | None = None, role: Role | None = None) -> Library:
+    def open(cls, folders: Sequence[Path] | None = None, role: Role | None = None, envs: Sequence[str] = ()) -> Library:
         """Load the suites in some folders (None: the shipped ones). Raises TaskError."""
-        return cls(load_suites(folders), role)
+        return cls(load_suites(folders), role, envs)
 
     def role_of(self, located: Located) -> Role | None:
         """Role of the suite that a task belongs to; None for tasks of plain files."""
@@ -38,13 +42,15 @@ class Library:
         return next((s.suite.role for s in self.suites if s.name == located.task.suite), None)
 
     def pick(self, name: str) -> list[Located] | None:
-        """Tasks that a name stands for: ``all``, category, difficulty, suite, alias, ``suite/glob``, id or id glob.
+        """Tasks that a name stands for: ``all``, category, difficulty, device, suite, alias, ``suite/glob``, id or id glob.
 
         None if it stands for nothing known. Raises TaskError for a glob that matches no task.
         """
         folded = name.casefold()
         if folded == ALL:
             return self._of_role()
+        if folded in DEVICES:
+            return [one for one in _tasks(self._suites_of_role()) if one.task.env == folded]
         if folded in CATEGORIES or folded in DIFFICULTIES:
             return [one for one in self._of_role() if folded in (one.task.category, one.task.difficulty)]
         named = self._suites_named(folded)
@@ -79,7 +85,7 @@ class Library:
 
     def unknown(self, names: Sequence[str]) -> TaskError:
         """The error for names that stand for nothing."""
-        known = [ALL, *CATEGORIES, *DIFFICULTIES, *self._names(), *self._by_id]
+        known = [ALL, *CATEGORIES, *DIFFICULTIES, *DEVICES, *self._names(), *self._by_id]
         first, *more = (f'"{name}"{did_you_mean(name, known)}' for name in names)
         what = f"no category, suite, task id or file is called {first}" + "".join(f", {other}" for other in more)
         return TaskError(what, where="--tasks", hint="cuarl tasks list")
@@ -90,8 +96,11 @@ class Library:
     def _suites_named(self, folded: str) -> list[LoadedSuite]:
         return [s for s in self.suites if folded in (s.name.casefold(), *(a.casefold() for a in s.suite.aliases))]
 
+    def _suites_of_role(self) -> list[LoadedSuite]:
+        return [s for s in self.suites if self.role in (None, s.suite.role)]
+
     def _of_role(self) -> list[Located]:
-        return _tasks(s for s in self.suites if self.role in (None, s.suite.role))
+        return [one for one in _tasks(self._suites_of_role()) if one.task.env not in self._apart]
 
     def _matching(self, glob: str, among: Iterable[Located], name: str) -> list[Located]:
         found = [one for one in among if fnmatchcase(one.task.id, glob)]

@@ -22,6 +22,9 @@ Difficulty = Literal["easy", "medium", "hard"]
 CATEGORIES: tuple[Category, ...] = ("system", "navigation", "settings", "app", "input")
 DIFFICULTIES: tuple[Difficulty, ...] = ("easy", "medium", "hard")
 
+DEVICES: tuple[str, ...] = ("phone", "desktop")
+"""Kinds of devices, whose names select their tasks."""
+
 _FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)(?:\.([a-z_][a-z0-9_]*))?\}")
 
 

@@ -70,5 +70,5 @@ def suites(tmp_path: Path) -> Path:
     parent.mkdir()
     write_suite(parent, "toy-basics", "role: train\naliases: [demo_training]\n", TRAIN)
     write_suite(parent, "toy-held-out", "role: eval\naliases: [demo_eval]\n", EVAL)
-    write_suite(parent, "toy-shell", "env: desktop\n", OTHER, "tasks.json")
+    write_suite(parent, "toy-shell", "env: container\n", OTHER, "tasks.json")
     return parent

@@ -66,6 +66,34 @@ def test_a_category_never_picks_from_suites_of_another_role(suites: Path) -> Non
         assert not set(pick(suites, selector, role="eval")) & set(TRAIN)
 
 
+@pytest.mark.parametrize(
+    ("selectors", "envs", "picked"),
+    [
+        ((), (), False),
+        (("app",), (), False),
+        (("easy",), (), False),
+        (("desk_*", "toy_04_home"), (), None),
+        (("desktop",), (), True),
+        (("toy-desk",), (), True),
+        (("toy-desk/desk_*",), (), True),
+        (("desk_open",), (), True),
+        (("app",), ("desktop",), True),
+        ((), ("phone",), False),
+    ],
+)
+def test_desktop_tasks_are_picked_only_where_the_desktop_is_meant(
+    suites: Path, selectors: tuple[str, ...], envs: tuple[str, ...], picked: bool | None
+) -> None:
+    desk = "id: desk_open\ndescription: Open Files\ncategory: app\ndifficulty: easy\n"
+    write_suite(suites, "toy-desk", "role: train\nenv: desktop\n", desk)
+    if picked is None:
+        assert "--tasks 'toy-desk/desk_*'" in str(refusal(suites, selectors).hint)
+        return
+    selection = load(selectors, Filters(envs=envs), role="train", folders=[suites])
+    assert ("desk_open" in ids(selection)) is picked
+    assert "desk_open" in ids(load((), role=None, folders=[suites]))
+
+
 def test_tasks_of_another_role_are_picked_by_name_with_a_note(suites: Path) -> None:
     selection = load(["toy-held-out", "toy_04_home"], folders=[suites])
     assert ids(selection) == [*EVAL, "toy_04_home"]

@@ -20,7 +20,7 @@ def test_tasks_get_the_suites_name_and_environment(suites: Path) -> None:
     by_name = {suite.name: suite for suite in load_suites([suites])}
     assert list(by_name) == ["toy-basics", "toy-held-out", "toy-shell"]
     (task,) = by_name["toy-shell"].tasks
-    assert (task.suite, task.env) == ("toy-shell", "desktop")
+    assert (task.suite, task.env) == ("toy-shell", "container")
     assert by_name["toy-basics"].tasks[0].env == "phone"
     assert [suite.suite.role for suite in by_name.values()] == ["train", "eval", "other"]
 
