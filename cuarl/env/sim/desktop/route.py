@@ -43,6 +43,8 @@ def leads_to(world: DesktopWorld, place: str) -> Action | None:
     if is_at(world, place):
         return None
     app, slash, page = place.partition("/")
+    if app == "editor" and page:
+        return _to_file(world, page)
     top, menu = world.focused, world.ui.menu
     if menu is not None and menu.name == APPLICATIONS and (top is None or top.app != app):
         entry = next((e for e in elements(world) if e.app == app and e.role == "menuitem"), None)
@@ -51,8 +53,6 @@ def leads_to(world: DesktopWorld, place: str) -> Action | None:
     blocked = clear_way(world)
     if blocked is not None:
         return blocked
-    if app == "editor" and page:
-        return _to_file(world, page)
     if top is None or top.app != app:
         return _to_app(world, app)
     return WAYS[app](world, top, page) if slash and app in WAYS else None
@@ -77,9 +77,8 @@ def _to_file(world: DesktopWorld, path: str) -> Action | None:
     """Open a text file: raise the window that shows it, or double-click it in Files."""
     shown = next((window for window in world.ui.windows if window.app == "editor" and window.page == path), None)
     if shown is not None:
-        return to_window(world, shown)
-    folder = f"files/{fs.parent(path)}"
-    return leads_to(world, folder) if not is_at(world, folder) else use_item(world, path, count=2)
+        return clear_way(world) or to_window(world, shown)
+    return leads_to(world, f"files/{fs.parent(path)}") or use_item(world, path, count=2)
 
 
 def _to_folder(world: DesktopWorld, top: Window, folder: str) -> Action | None:
