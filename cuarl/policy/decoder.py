@@ -50,7 +50,8 @@ class Continuation:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Prompt and answer of each row, along the token axis."""
         k, v = self._prompts.layers[layer]
-        return torch.cat([k[self._of], keys], dim=2), torch.cat([v[self._of], values], dim=2)
+        k, v = k.index_select(0, self._of), v.index_select(0, self._of)
+        return torch.cat([k, keys], dim=2), torch.cat([v, values], dim=2)
 
 
 class RowCache:
@@ -61,7 +62,9 @@ class RowCache:
 
     def __init__(self, prompts: PromptCache, prompt_of: torch.Tensor) -> None:
         self.length = prompts.layers[0][0].shape[2]
-        self._layers = [(_grown(k[prompt_of]), _grown(v[prompt_of])) for k, v in prompts.layers]
+        self._layers = [
+            (_grown(k.index_select(0, prompt_of)), _grown(v.index_select(0, prompt_of))) for k, v in prompts.layers
+        ]
 
     def update(
         self, keys: torch.Tensor, values: torch.Tensor, layer: int, *args: Any, **kwargs: Any
@@ -81,7 +84,7 @@ class RowCache:
 
     def keep(self, rows: torch.Tensor) -> None:
         """Drop all rows but ``rows``."""
-        self._layers = [(k[rows], v[rows]) for k, v in self._layers]
+        self._layers = [(k.index_select(0, rows), v.index_select(0, rows)) for k, v in self._layers]
 
 
 _ROOM = 32
@@ -211,9 +214,8 @@ def _keys_values(layer: Any, hidden: torch.Tensor, rotary: Rotary) -> tuple[torc
 
 
 def _take(values: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-    """(rows, tokens, D) at ``index`` (rows, W); leading rows may be shared."""
-    rows = torch.arange(len(index), device=index.device)[:, None]
-    return values.expand(len(index), -1, -1)[rows, index]
+    """(rows, tokens, D) at ``index`` (rows, W)."""
+    return values.expand(len(index), -1, -1).gather(1, index[..., None].expand(-1, -1, values.shape[-1]))
 
 
 def causal_mask(mask: torch.Tensor) -> torch.Tensor:

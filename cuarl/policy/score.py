@@ -68,7 +68,7 @@ class Scorer(nn.Module):
         last = decoder.run(
             hidden, inputs.prompt_positions, mask, cache, image_index=index, deep=deep, wanted=inputs.last[:, None]
         )
-        first = last[inputs.prompt_of]
+        first = last.index_select(0, inputs.prompt_of)
         tokens = inputs.answer_ids.shape[1] - 1
         if tokens < 1:
             return first
@@ -85,12 +85,15 @@ class Scorer(nn.Module):
         index = None
         if inputs.vision is not None and deep is not None:
             index, feature = _repeat_pictures(inputs.vision.index, inputs.prompt_mask.shape, of, tokens - 1)
-            deep = deep[:, feature]
+            deep = deep.index_select(1, feature)
+        # padding behind an answer is never looked at, so without any before a prompt plain causality will do
+        mask = torch.cat([inputs.prompt_mask[of], inputs.answer_mask[:, :-1]], dim=1) if inputs.padded else None
         steps = torch.arange(tokens, device=hidden.device)
         return decoder.run(
-            torch.cat([hidden[of], decoder.embed(inputs.answer_ids[:, :-1])], dim=1), torch.cat([inputs.prompt_positions[:, of], inputs.answer_positions[:, :, :-1]], dim=2),
-            causal_mask(torch.cat([inputs.prompt_mask[of], inputs.answer_mask[:, :-1]], dim=1)),
-            image_index=index, deep=deep, wanted=torch.where(steps == 0, inputs.last[of, None], length - 1 + steps),
+            torch.cat([hidden.index_select(0, of), decoder.embed(inputs.answer_ids[:, :-1])], dim=1),
+            torch.cat([inputs.prompt_positions[:, of], inputs.answer_positions[:, :, :-1]], dim=2),
+            None if mask is None else causal_mask(mask), image_index=index, deep=deep,
+            wanted=torch.where(steps == 0, inputs.last[of, None], length - 1 + steps),
         )  # fmt: skip
 
     def _score(
