@@ -44,7 +44,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def _save(folder: Path, model: Any, tokenizer: PreTrainedTokenizerFast, **processor: Any) -> Path:
+def save_model(folder: Path, model: Any, tokenizer: PreTrainedTokenizerFast, **processor: Any) -> Path:
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     Qwen2VLImageProcessorPil(**processor).save_pretrained(folder)
@@ -54,7 +54,7 @@ def _save(folder: Path, model: Any, tokenizer: PreTrainedTokenizerFast, **proces
 @pytest.fixture(scope="session")
 def qwen3_folder(tmp_path_factory: pytest.TempPathFactory, tokenizer: PreTrainedTokenizerFast) -> Path:
     size = {"shortest_edge": 32 * 32, "longest_edge": 512 * 512}
-    return _save(
+    return save_model(
         tmp_path_factory.mktemp("qwen3"), build_model(tokenizer, SHAPE, seed=1), tokenizer, patch_size=16, size=size,
         image_mean=[0.5] * 3, image_std=[0.5] * 3,
     )  # fmt: skip
@@ -81,7 +81,7 @@ def qwen25_folder(tmp_path_factory: pytest.TempPathFactory, tokenizer: PreTraine
         torch.manual_seed(2)
         model = Qwen2_5_VLForConditionalGeneration(config)
     size = {"shortest_edge": 28 * 28, "longest_edge": 512 * 512}
-    return _save(tmp_path_factory.mktemp("qwen25"), model, tokenizer, patch_size=14, size=size)
+    return save_model(tmp_path_factory.mktemp("qwen25"), model, tokenizer, patch_size=14, size=size)
 
 
 @pytest.fixture(scope="session")
