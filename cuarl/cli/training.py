@@ -33,6 +33,7 @@ from cuarl.tasks.task import Task
 from cuarl.train.batch import Batch, BatchConfig
 from cuarl.train.card import About
 from cuarl.train.checkpoint import Checkpoints
+from cuarl.train.credit import ScreenCredit
 from cuarl.train.gather import gather_batch
 from cuarl.train.learner import LearnerConfig
 from cuarl.train.loss import LossConfig
@@ -100,7 +101,8 @@ def learner_config(config: ExperimentConfig) -> LearnerConfig:
         algorithm=config.algorithm, max_steps=config.max_steps, seed=config.seed,
         gradient_checkpointing=config.gradient_checkpointing,
         batch=BatchConfig(
-            advantage=config.advantage_normalization, reduction=config.loss_reduction,
+            advantage=config.advantage_normalization, credit=config.credit,
+            screen=ScreenCredit(trace_lambda=config.credit_lambda, discount=config.discount), reduction=config.loss_reduction,
             constant_tokens=config.loss_constant_tokens, mask_truncated=config.mask_truncated,
             num_substeps=config.num_substeps, max_tokens=config.micro_batch_tokens,
         ),

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from cuarl.config.schema import ExperimentConfig
 
 GRPO_ONLY = (
-    "advantage_normalization", "loss_reduction", "loss_constant_tokens", "mask_truncated", "clip_low", "clip_high",
+    "advantage_normalization", "credit", "loss_reduction", "loss_constant_tokens", "mask_truncated", "clip_low", "clip_high",
     "kl_penalty_coef", "entropy_coef", "reward",
 )  # fmt: skip
 SFT_ONLY = ("sft_runs", "sft_min_reward")
@@ -25,6 +25,7 @@ def _ignored(config: ExperimentConfig) -> list[str]:
     idle: Mapping[str, tuple[str, ...]] = {
         f"algorithm {config.algorithm}": SFT_ONLY if config.algorithm == "grpo" else GRPO_ONLY,
         "use_lora false": () if config.use_lora else LORA_ONLY,
+        f"credit {config.credit}": () if config.credit == "screen" else ("credit_lambda", "discount"),
         f"loss_reduction {config.loss_reduction}": (
             () if config.loss_reduction == "constant" else ("loss_constant_tokens",)
         ),

@@ -183,6 +183,13 @@ class AlgorithmFields(Fields):
     """Reward: simple, completion, efficiency, shaped, comprehensive, or the dotted path of a function."""
     advantage_normalization: Literal["std", "none"] = "std"
     """Divide centred rewards by the group's standard deviation, or only centre them."""
+    credit: Literal["episode", "screen"] = "screen"
+    """What a turn is credited with: its episode's advantage (plain GRPO), or its own, from the screens that the attempts
+    of a group share."""
+    credit_lambda: Share = 0.5
+    """How far credit by screen looks ahead: 0 one screen, 1 to the end of the episode."""
+    discount: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """With credit by screen, what a success is worth for each turn that it comes later."""
     loss_reduction: Literal["token", "sequence", "constant"] = "token"
     """Average over all tokens of the batch, over episodes first, or divide by a constant."""
     loss_constant_tokens: PositiveInt = 1024

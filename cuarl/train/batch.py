@@ -3,7 +3,7 @@
 One row is one turn: the prompt ids as they were sampled from, then the sampled ids. Only sampled ids are trained, told
 apart by their recorded positions and never by comparing ids with an end or padding token: an answer that was cut off
 has no end token to learn, and one that ended has exactly the one that was sampled. Each token of an episode carries
-the episode's advantage.
+its turn's advantage (``credit``).
 
 Two decisions that change the gradient:
 
@@ -25,7 +25,8 @@ from typing import Literal
 from pydantic import PositiveInt
 
 from cuarl.errors import TrainError
-from cuarl.train.advantage import Normalise, group_advantages
+from cuarl.train.advantage import Normalise
+from cuarl.train.credit import ScreenCredit, episode_credit, screen_credit
 from cuarl.trajectory import Group, Sampled, Trajectory
 from cuarl.types import Record, Screenshot
 
@@ -37,6 +38,10 @@ class BatchConfig(Record):
 
     advantage: Normalise = "std"
     """``std``: GRPO. ``none``: rewards are centred only (Dr. GRPO)."""
+    credit: Literal["episode", "screen"] = "episode"
+    """``episode``: every turn carries its episode's advantage (GRPO). ``screen``: by turn (see ``credit``)."""
+    screen: ScreenCredit = ScreenCredit()
+    """How ``credit: screen`` looks ahead."""
     reduction: Reduction = "token"
     """Mean over all tokens; over episodes, each the mean over its tokens; or sum over ``constant_tokens`` an episode."""
     constant_tokens: PositiveInt = 1024
@@ -103,14 +108,19 @@ def policy_updates(groups: Sequence[Group], config: BatchConfig, *, keep_flat: b
     rows_G: list[list[TokenRow]] = []
     episode = 0
     for group in groups:
-        advantages = group_advantages(group.rewards, normalise=config.advantage).advantages
         rows: list[TokenRow] = []
-        for trajectory, advantage in zip(group.trajectories, advantages, strict=True):
-            if advantage is not None:
-                rows += _policy_rows(trajectory, episode, advantage, mask_truncated=config.mask_truncated)
+        for trajectory, advantages in zip(group.trajectories, _credit(group, config), strict=True):
+            if advantages is not None:
+                rows += _policy_rows(trajectory, episode, advantages, mask_truncated=config.mask_truncated)
             episode += 1
         rows_G.append(rows)
     return _updates(rows_G, config, keep_flat=keep_flat)
+
+
+def _credit(group: Group, config: BatchConfig) -> list[list[float] | None]:
+    if config.credit == "screen":
+        return screen_credit(group, config.screen, config.advantage)
+    return episode_credit(group, config.advantage)
 
 
 def supervised_updates(groups: Sequence[Group], config: BatchConfig) -> list[Update]:
@@ -126,9 +136,11 @@ def supervised_updates(groups: Sequence[Group], config: BatchConfig) -> list[Upd
     return _updates(rows_E, config, keep_flat=True)
 
 
-def _policy_rows(trajectory: Trajectory, episode: int, advantage: float, *, mask_truncated: bool) -> list[TokenRow]:
+def _policy_rows(
+    trajectory: Trajectory, episode: int, advantages: Sequence[float], *, mask_truncated: bool
+) -> list[TokenRow]:
     rows = []
-    for turn in trajectory.turns:
+    for turn, advantage in zip(trajectory.turns, advantages, strict=True):
         sampled = _exact(trajectory, turn.index, turn.sampled)
         if sampled.logprobs is None:
             raise _refusal(trajectory, turn.index, "has no logprobs of the distribution it was sampled from")
