@@ -41,7 +41,7 @@ class OracleAgent:
 
     def __init__(self, env: Env) -> None:
         if not isinstance(env, OracleEnv) or not env.capabilities.oracle:
-            raise AgentError("this environment does not know how its tasks are solved", hint="--agent do-nothing")
+            raise AgentError("this environment does not know how its tasks are solved", hint="--agent nothing")
         self._env = env
 
     async def act(self, task: TaskInstance, observation: Observation, history: Sequence[Turn], seed: int) -> Decision:

@@ -70,7 +70,7 @@ def resolve(spec: ModelSpec) -> tuple[str, bool]:
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             adapter = (folder / "adapter_config.json").is_file()
-            hint = f"--adapter {spec.model}" if adapter else None
+            hint = f"--load-checkpoint-path {spec.model}" if adapter else None
             raise ConfigError(
                 "this folder has no model in it (no config.json)",
                 where=str(folder),
@@ -113,7 +113,7 @@ def _check_family(config: Any, name: str) -> None:
     if config.model_type not in FAMILIES:
         raise ConfigError(
             f'"{name}" is a {config.model_type} model, which can\'t be run in process',
-            hint=f"use one of {', '.join(FAMILIES)}, or serve it and pass --base-url",
+            hint=f"use one of {', '.join(FAMILIES)}, or serve it: cuarl eval http://localhost:8000/v1 --model-name NAME",
         )
 
 
@@ -138,12 +138,12 @@ def _check_combination(spec: ModelSpec) -> None:
     if spec.adapter and spec.lora:
         raise ConfigError(
             "an adapter is loaded or made, not both",
-            hint="leave out --adapter or --lora-rank",
+            hint="leave out --load-checkpoint-path, or start from a base",
         )
     if spec.train == "adapter" and not (spec.adapter or spec.lora):
         raise ConfigError(
             "there is no adapter to train",
-            hint="set lora_rank, or pass --adapter or --full",
+            hint="--use-lora",
         )
     if spec.train == "full" and (spec.adapter or spec.lora):
         raise ConfigError("full fine-tuning trains the base itself, without an adapter")

@@ -60,5 +60,5 @@ class LocalSampler:
         except (RuntimeError, ValueError) as error:  # torch's own, out of memory included
             raise SamplerError(
                 f"sampling failed: {str(error).splitlines()[0]}",
-                where=f"{len(jobs)} prompts, policy {self.policy.name}", hint="a smaller --max-batch needs less memory",
+                where=f"{len(jobs)} prompts, policy {self.policy.name}", hint="--max-concurrent-rollouts 32",
             ) from error  # fmt: skip

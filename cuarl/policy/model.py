@@ -83,9 +83,7 @@ class PolicyModel:
         Raises ``ConfigError`` for a policy without an adapter: there is nothing to compare with.
         """
         if not self.has_adapter:
-            raise ConfigError(
-                "a fully fine-tuned policy keeps no reference", hint="set kl_penalty_coef=0, or train an adapter"
-            )
+            raise ConfigError("a fully fine-tuned policy keeps no reference", hint="--kl-penalty-coef 0, or --use-lora")
         with self.model.disable_adapter():
             yield
 

@@ -38,7 +38,7 @@ class OpenAISampler:
         max_connections: int = 64, transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:  # fmt: skip
         if not base_url.startswith(("http://", "https://")):
-            raise ConfigError(f'"{base_url}" is no URL of an endpoint', hint="--base-url http://localhost:8000/v1")
+            raise ConfigError(f'"{base_url}" is no URL of an endpoint', hint="cuarl eval http://localhost:8000/v1")
         remember([api_key] if api_key else [])
         self.model, self.name, self.version = model, name or model, version
         self._url = base_url.rstrip("/")

@@ -181,7 +181,7 @@ def test_a_folder_without_a_model_says_what_it_is(tmp_path: Path) -> None:
     (tmp_path / "adapter_config.json").write_text("{}")
     with pytest.raises(ConfigError) as caught:
         resolve(ModelSpec(model=str(tmp_path)))
-    assert caught.value.hint == f"--adapter {tmp_path}"
+    assert caught.value.hint == f"--load-checkpoint-path {tmp_path}"
 
 
 def test_a_hub_id_that_is_not_cached_is_a_prerequisite_when_offline(monkeypatch: pytest.MonkeyPatch) -> None:
