@@ -12,7 +12,7 @@ from cuarl.train.launch import launch_command
 
 ROOT = Path(__file__).parents[2]
 DRIVER = "tests.integration.train_driver"
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 def run(command):

@@ -1,0 +1,218 @@
+"""``cuarl train`` as a person runs it: measured, killed, resumed, interrupted, imitating, in two processes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.integration.rollout_place import Place, bare
+from tests.unit.policy.conftest import qwen3_folder, tokenizer  # noqa: F401
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).parents[2]
+LUCK = '''
+"""A reward that depends on the answers alone, so that a policy which knows nothing has something to learn."""
+import hashlib
+
+def luck(trajectory):
+    if trajectory.verdict is None:
+        return None
+    answers = repr([turn.sampled.token_ids for turn in trajectory.turns])
+    return float(int(hashlib.sha256(answers.encode()).hexdigest(), 16) % 3)
+'''
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch, capsys):
+    bare(monkeypatch, tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "luck.py").write_text(LUCK)
+    return Place(tmp_path, capsys)
+
+
+@pytest.fixture(scope="module")
+def options(qwen3_folder):  # noqa: F811
+    """A run of four small steps."""
+    return [
+        "train", "--tasks", "tasks.json", "--eval-tasks", "tasks.json", "--model-name", str(qwen3_folder), "--device",
+        "cpu", "--reward", "luck:luck", "--group-size", "3", "--groups-per-batch", "2", "--max-turns", "3",
+        "--max-tokens", "6", "--max-steps", "4", "--save-every", "2", "--eval-every", "3", "--eval-episodes", "4",
+        "--learning-rate", "1e-2",
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, options):
+    """A run that nobody interrupted."""
+    folder = tmp_path_factory.mktemp("whole")
+    Place(folder, None)
+    (folder / "luck.py").write_text(LUCK)
+    code, err = finished(started(folder, [*options, "--name", "run"]))
+    assert code == 0, err
+    return folder / "runs" / "run"
+
+
+def started(folder, args):
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{folder}", "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "cuarl", *args], cwd=folder, env=environment, text=True, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def finished(process):
+    """Exit code and standard error."""
+    _, err = process.communicate(timeout=240)
+    return process.returncode, err
+
+
+def wait_until(holds, process):
+    while not holds():
+        assert process.poll() is None, finished(process)
+        time.sleep(0.01)
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def measured(run):
+    """Metrics of a run without what depends on the clock."""
+    return [
+        {name: v for name, v in row.items() if name != "time" and not name.startswith(("time/", "perf/"))}
+        for row in lines(run / "metrics.jsonl")
+    ]
+
+
+def checkpoint(run, step=4):
+    return {p.name: p.read_bytes() for p in (run / "checkpoints" / f"step-{step:06d}").iterdir()}
+
+
+def test_a_run_is_planned_measured_before_and_after_and_says_what_next(place, options):
+    result = place.cuarl(*options, "--name", "mine")
+    assert result.code == 0, result.err
+    run = place.folder / "runs" / "mine"
+    assert [row["step"] for row in measured(run)] == [0, 1, 2, 3, 4]
+    assert [row["step"] for row in measured(run) if "eval/tasks/n" in row] == [0, 3, 4]
+    assert any(row.get("optim/updates") for row in measured(run))
+    told = result.err.splitlines()
+    assert told[0].startswith("model ")
+    assert sum(line.startswith("step ") for line in told) == 5
+    assert [line.split()[0] for line in told[-3:]] == ["success", "in:", "next:"]
+    assert "before" in result.out.splitlines()[0]
+    with place.store() as store:
+        (record,) = store.runs()
+        assert (record.status, record.step) == ("completed", 4)
+        assert {e.purpose for e in store.episodes(run=record.id)} == {"train", "eval"}
+        assert [p.version for p in store.policies(run=record.id)] == [2, 4]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [0, 2, 4])
+def test_a_run_that_is_killed_and_resumed_equals_one_that_was_not(place, options, whole, rows):
+    cut = place.folder / "runs" / "run"
+    process = started(place.folder, [*options, "--name", "run"])
+    wait_until(lambda: (cut / "manifest.json").exists() and len(lines(cut / "metrics.jsonl")) >= rows, process)
+    process.kill()
+    assert finished(process)[0] == -signal.SIGKILL
+    code, err = finished(started(place.folder, ["train", "--resume", "run"]))
+    assert code == 0, err
+    assert checkpoint(cut) == checkpoint(whole)
+    assert measured(cut) == measured(whole)
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_was_learnt_and_says_how_to_go_on(place, options):
+    args = [*options, "--save-every", "0", "--max-steps", "500", "--skip-baseline"]
+    process = started(place.folder, [*args, "--name", "mine"])
+    run = place.folder / "runs" / "mine"
+    wait_until(lambda: len(lines(run / "metrics.jsonl")) >= 2, process)
+    process.send_signal(signal.SIGINT)
+    code, err = finished(process)
+    assert code == 130, err
+    assert "cuarl train --resume mine" in err
+    assert json.loads((run / "manifest.json").read_text())["status"] == "cancelled"
+    # only while a step is being learnt, and not collected, does its interruption cost what was not saved yet
+    assert all(int(p.name[-6:]) >= 2 for p in (run / "checkpoints").glob("step-*"))
+
+
+def test_demonstrations_are_imitated_by_all_weights(place, options, qwen3_folder):  # noqa: F811
+    shown = ["rollout", "--tasks", "tasks.json", "--agent", "demonstration", "--model-name", str(qwen3_folder)]
+    assert place.cuarl(*shown, "--episodes", "4", "--name", "shown").code == 0
+    plain = [word for word in options if word not in ("--reward", "luck:luck")]
+    result = place.cuarl(
+        *plain, "--algorithm", "sft", "--sft-runs", "shown", "--name", "pupil", "--max-steps", "8", "--learning-rate",
+        "1e-2", "--no-use-lora", "--eval-every", "0", "--skip-baseline",
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    nll = [row["sft/nll"] for row in measured(place.folder / "runs" / "pupil") if "sft/nll" in row]
+    assert len(nll) == 8
+    assert nll[-1] < nll[0] / 2
+
+
+@pytest.mark.slow
+def test_two_processes_equal_one_and_only_the_main_one_speaks(place, options):
+    small = [*options, "--max-steps", "2", "--skip-baseline", "--eval-episodes", "2", "--adam-eps", "1e-3"]
+    assert place.cuarl(*small, "--name", "one").code == 0
+    code, err = finished(started(place.folder, [*small, "--name", "two", "--processes", "2"]))
+    assert code == 0, err
+    assert sum(line.startswith("step ") for line in err.splitlines()) == 2
+    one, two = (
+        load_file(place.folder / "runs" / n / "checkpoints" / "step-000002" / "adapter_model.safetensors")
+        for n in ("one", "two")
+    )
+    assert all(torch.allclose(one[name], two[name], atol=1e-5) for name in one)
+    with place.store() as store:
+        ids = {r.name: r.id for r in store.runs()}
+        counts = [len(store.episodes(run=ids[name], purpose="train")) for name in ("one", "two")]
+    assert counts == [12, 12]
+
+
+def test_a_dry_run_prints_the_plan_and_writes_nothing(place, options):
+    result = place.cuarl(*options, "--dry-run")
+    assert result.code == 0
+    assert "4 steps of 2 groups of 3: 24 episodes of at most 3 turns" in result.err
+    assert not (place.folder / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("extra", "code", "says"),
+    [
+        pytest.param(["--top-p", "0.9"], 2, "top_p", id="a truncated distribution"),
+        pytest.param(["--env", "sims"], 2, 'did you mean "sim"', id="unknown environment"),
+        pytest.param(["--model-name", "nowhere"], 2, 'no model "nowhere"', id="unknown model"),
+        pytest.param(["--processes", "2", "--accelerate", "dpp"], 2, 'did you mean "ddp"', id="unknown launch preset"),
+        pytest.param(["--load-checkpoint-path", "nowhere"], 1, "no checkpoint", id="unknown checkpoint"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_starts(place, options, extra, code, says):
+    result = place.cuarl(*options, *extra)
+    assert (result.code, says in result.err) == (code, True), result.err
+    assert not (place.folder / "runs").exists()
+
+
+def test_a_finished_run_goes_on_with_more_steps_from_its_checkpoint(place, options):
+    small = [*options, "--max-steps", "2", "--skip-baseline", "--eval-episodes", "2"]
+    assert place.cuarl(*small, "--name", "mine").code == 0
+    assert place.cuarl("train", "--resume", "mine", "--group-size", "4").code == 2
+    result = place.cuarl("train", "--resume", "mine", "--max-steps", "3")
+    assert result.code == 0, result.err
+    assert [row["step"] for row in measured(place.folder / "runs" / "mine")] == [1, 2, 3]
+
+
+def test_training_goes_on_from_a_checkpoint_of_another_run(place, options):
+    small = [*options, "--max-steps", "1", "--skip-baseline", "--eval-episodes", "2"]
+    assert place.cuarl(*small, "--name", "first").code == 0
+    start = "runs/first/checkpoints/step-000001"
+    refused = place.cuarl(*small, "--load-checkpoint-path", start, "--lora-rank", "2")
+    assert (refused.code, "lora_rank has no effect" in refused.err) == (2, True), refused.err
+    result = place.cuarl(*small, "--load-checkpoint-path", start, "--name", "second")
+    assert result.code == 0, result.err
