@@ -15,8 +15,6 @@ from cuarl.env.sim.kit.style import Colour
 
 WHITE: Colour = (255, 255, 255)
 RADIUS = 6.0
-TITLE_HEIGHT = 12.0
-"""Less than a title bar: what is above is covered by it."""
 TEXT, SMALL = 11.0, 9.5
 """Font sizes, units before the desktop's density."""
 DISCS: dict[str, Colour] = {"red": (236, 95, 86), "amber": (242, 189, 62), "green": (97, 196, 84)}
@@ -41,20 +39,23 @@ def _shadow(size: tuple[int, int], soft: int) -> Image.Image:
 
 
 def paint_window(c: Canvas, box: d.WindowBox) -> None:
-    """A window's ground with a hairline around it."""
-    p, radius = c.style.palette, 0.0 if box.square else RADIUS
-    edge = p.faint if not c.style.dark else (70, 70, 78)
-    c.rounded(0, 0, c.width, 4 * RADIUS, radius, edge)
-    c.rect(0, 2 * RADIUS, c.width, c.height - 2 * RADIUS, edge)
-    c.rect(1, TITLE_HEIGHT, c.width - 2, c.height - TITLE_HEIGHT - 1, p.page)
+    """The ground below the title bar, with a hairline at its sides and bottom."""
+    c.rect(0, 0, c.width, c.height, _edge(c))
+    c.rect(1, 0, c.width - 2, c.height - 1, c.style.palette.page)
+
+
+def _edge(c: Canvas) -> Colour:
+    """Colour of the line around a window."""
+    return c.style.palette.faint if not c.style.dark else (70, 70, 78)
 
 
 def paint_titlebar(c: Canvas, bar: d.TitleBar) -> None:
-    """The title on the header's colour; a window without the focus is paler."""
-    p = c.style.palette
+    """The title on the header's colour under a hairline; a window without the focus is paler."""
+    p, radius = c.style.palette, 0.0 if bar.square else RADIUS
     fill = p.raised if bar.focused else p.bar
-    c.rounded(0, 0, c.width, c.height + RADIUS * 2, 0 if bar.square else RADIUS - 0.5, fill)
-    c.rect(0, c.height - 0.9, c.width, 0.9, p.faint)
+    c.rounded(0, 0, c.width, c.height + RADIUS * 2, radius, _edge(c))
+    c.rounded(1, 1, c.width - 2, c.height + RADIUS * 2, max(0.0, radius - 0.8), fill)
+    c.rect(1, c.height - 0.9, c.width - 2, 0.9, p.faint)
     ink = p.text if bar.focused else p.muted
     room = c.width - bar.pad - 10
     if bar.centred:

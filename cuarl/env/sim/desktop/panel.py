@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from cuarl.env.sim.desktop import filesystem as fs
 from cuarl.env.sim.desktop.apps.files.menus import icon_of
 from cuarl.env.sim.desktop.apps.files.pane import TRASH, opening, title_of
@@ -14,6 +16,7 @@ from cuarl.env.sim.kit.effects import Dialog, Do, Effect, Launch, Open, Option, 
 from cuarl.env.sim.kit.scene import Spot
 from cuarl.env.sim.kit.style import font_px, text_width
 from cuarl.env.sim.look import permutation
+from cuarl.env.sim.memory import remember
 
 START, TRAY = 26.0, 22.0
 TASK_WIDTHS = {True: 84.0, False: 28.0}
@@ -23,12 +26,26 @@ DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 def panel_spots(world: DesktopWorld) -> list[Spot]:
     """Everything on the panel, from left to right."""
-    place, menu = panel(world), world.ui.menu
-    spots = [Spot(Ruled("bar", "bottom" if world.look.panel == "top" else "top"), *place)]
-    place = Rect(place.x, place.y + (world.look.panel == "bottom"), place.width, place.height - 1)
+    place, fixed = _fixed(world)
+    menu, windows = world.ui.menu, sorted(world.ui.windows, key=lambda window: int(window.key.rpartition("-")[2]))
     opened = menu is not None and menu.name == APPLICATIONS
     start = PanelButton("Applications", Show(application_menu(world)), icon="apps", active=opened)
-    spots.append(Spot(start, 1, place.y, START, place.height))
+    top = world.focused
+    entries = tuple((w.key, title_of_window(world, w), w.app, w is top, w.minimised) for w in windows)
+    tasks = _tasks(entries, place, fixed[-1].x - 4, world.look.labelled_tasks)
+    return [fixed[0], Spot(start, 1, place.y, START, place.height), *fixed[1:], *tasks]
+
+
+def _panel_parts(world: DesktopWorld) -> tuple[object, ...]:
+    return world.state, world.look, world.screen
+
+
+@remember(64, _panel_parts)
+def _fixed(world: DesktopWorld) -> tuple[Rect, list[Spot]]:
+    """Where the panel is, and what is on it whatever windows there are; the leftmost status icon last."""
+    place = panel(world)
+    spots = [Spot(Ruled("bar", "bottom" if world.look.panel == "top" else "top"), *place)]
+    place = Rect(place.x, place.y + (world.look.panel == "bottom"), place.width, place.height - 1)
     text = clock_text(world)
     width = text_width(text, font_px(world.style, 11.0)) / world.screen.scale + 13
     right = place.right - width
@@ -36,21 +53,26 @@ def panel_spots(world: DesktopWorld) -> list[Spot]:
     for button in reversed(_tray(world)):
         right -= TRAY
         spots.append(Spot(button, right, place.y, TRAY, place.height))
-    return [*spots, *_tasks(world, place, START + 6, right - 4)]
+    return place, spots
 
 
-def _tasks(world: DesktopWorld, place: Rect, left: float, right: float) -> list[Spot]:
-    top, windows = world.focused, sorted(world.ui.windows, key=lambda window: int(window.key.rpartition("-")[2]))
-    width = min(TASK_WIDTHS[world.look.labelled_tasks], (right - left) / max(1, len(windows)))
+Entry = tuple[str, str, str, bool, bool]
+"""Key, title and app of a window, and whether it is the topmost and minimised."""
+
+
+@lru_cache(maxsize=512)
+def _tasks(entries: tuple[Entry, ...], place: Rect, right: float, labelled: bool) -> tuple[Spot, ...]:
+    """The entries of the windows."""
+    left = START + 6
+    width = min(TASK_WIDTHS[labelled], (right - left) / max(1, len(entries)))
     spots = []
-    for i, window in enumerate(windows):
+    for i, (key, title, app, active, minimised) in enumerate(entries):
         entry = Task(
-            title_of_window(world, window), Do("window.task", (window.key,)), Show(_window_menu(window.key)), app=window.app,
-            active=window is top, minimised=window.minimised, labelled=world.look.labelled_tasks and width > 40,
-            on_middle=Do("window.close", (window.key,)),
+            title, Do("window.task", (key,)), Show(_window_menu(key)), app=app, active=active, minimised=minimised,
+            labelled=labelled and width > 40, on_middle=Do("window.close", (key,)),
         )  # fmt: skip
         spots.append(Spot(entry, left + i * width, place.y, width, place.height))
-    return spots
+    return tuple(spots)
 
 
 def _window_menu(key: str) -> Dialog:
@@ -63,8 +85,13 @@ APPLICATIONS = "applications"
 
 def application_menu(world: DesktopWorld) -> Dialog:
     """All apps, in this desktop's own order."""
+    return _application_menu(world.look.seed)
+
+
+@lru_cache(maxsize=256)
+def _application_menu(seed: int) -> Dialog:
     apps = list(APPS.values())
-    order = permutation(world.look.seed, "applications", len(apps))
+    order = permutation(seed, "applications", len(apps))
     return Dialog(APPLICATIONS, options=tuple(Option(apps[i].name, Launch(apps[i].key)) for i in order), kind="menu")
 
 
@@ -119,6 +146,11 @@ def _clock_menu(world: DesktopWorld) -> Dialog:
     return Dialog("clock", options=options, kind="menu")
 
 
+def _icon_parts(world: DesktopWorld) -> tuple[object, ...]:
+    return world.state, world.look, world.screen, world.ui.picked
+
+
+@remember(64, _icon_parts)
 def desk_icons(world: DesktopWorld) -> list[Spot]:
     """Home, trash, and what is in the folder Desktop, in columns from a side of the screen."""
     if not world.state.appearance.desktop_icons:

@@ -39,7 +39,13 @@ def view(world: DesktopWorld) -> Scene:
     return layout(world).scene
 
 
-@remember(64)
+def _parts(world: DesktopWorld) -> tuple[object, ...]:
+    """All that a screen is laid out from; where the pointer is matters only to the label beside it."""
+    ui = world.ui
+    return world.state, world.look, world.screen, ui.windows, ui.menu, ui.notice, ui.picked, ui.tip and ui.pointer
+
+
+@remember(64, _parts)
 def layout(world: DesktopWorld) -> DesktopLayout:
     """Lay the screen out."""
     style, screen = world.style, world.screen

@@ -34,10 +34,7 @@ class Shadow(w.Widget):
 
 @dataclass(frozen=True, slots=True)
 class WindowBox(w.Control):
-    """A window's body, behind everything in it."""
-
-    square: bool = False
-    """Maximised windows have square corners."""
+    """A window's body below its title bar, behind everything in it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,19 +126,31 @@ class _Builder:
     def _frame(self) -> None:
         frame, look, window = self.frame, self.world.look, self.window
         if not window.maximised:
-            s = SHADOW
-            self.add(
-                [Spot(Shadow(), frame.x - s, frame.y - s + 2, frame.width + 2 * s, frame.height + 2 * s)], ground=""
-            )
-        self.add([Spot(WindowBox(square=window.maximised), *frame)], ground="")
+            self._shadow()
+        self.add([Spot(WindowBox(), frame.x, frame.y + TITLE, frame.width, frame.height - TITLE)])
         toggle = Do("window.maximise", (window.key,))
         pad = 3 * BUTTON + 7
         bar = TitleBar(
             self.pane.title, None, Show(self._menu()), focused=self.focused, centred=look.centred_title, square=window.maximised,
             pad=pad, left_buttons=look.buttons == "left", on_double=toggle,
         )  # fmt: skip
-        self.add([Spot(bar, frame.x + 1, frame.y + 1, frame.width - 2, TITLE - 1)], ground="")
+        self.add([Spot(bar, frame.x, frame.y, frame.width, TITLE)], ground="")
         self.add(self._buttons(), ground="")
+
+    def _shadow(self) -> None:
+        """Only the strips around the window: pasting what the window covers would cost most of a frame."""
+        frame, s = self.frame, SHADOW
+        spot = Spot(Shadow(), frame.x - s, frame.y - s + 2, frame.width + 2 * s, frame.height + 2 * s)
+        corner = frame.y + 6
+        for strip in (
+            Rect(spot.x, spot.y, spot.width, corner - spot.y),
+            Rect(spot.x, corner, s, spot.height),
+            Rect(frame.right, corner, s, spot.height),
+            Rect(frame.x, frame.bottom, frame.width, s + 2),
+        ):
+            x0, y0, x1, y1 = self.box(strip)
+            clip = max(0, x0), max(0, y0), min(x1, self.screen[2]), min(y1, self.screen[3])
+            self.add([spot], clip, ground="")
 
     def _menu(self) -> Dialog:
         key = self.window.key

@@ -130,30 +130,31 @@ def _painted(ground: Image.Image, layout: tuple[Stamp, ...], tiles: Tiles) -> Im
 
 
 def _changed(last: Frame, ground: Image.Image, layout: tuple[Stamp, ...], tiles: Tiles) -> Image.Image:
-    """Copy the last frame and repaint the bands that differ; all of it if they cover most of the screen."""
+    """Copy the last frame and repaint the boxes that differ; all of it if they cover most of the screen."""
     width, height = ground.size
-    differing = [stamp.seen for stamp in set(last.layout).symmetric_difference(layout)]
-    bands = _merged([(box[1], box[3]) for box in differing if box[3] > box[1]])
-    if sum(b - a for a, b in bands) > height // 2:
+    boxes = _merged([stamp.seen for stamp in set(last.layout).symmetric_difference(layout)])
+    if 2 * sum((x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in boxes) > width * height:
         return _painted(ground, layout, tiles)
     image = last.image.copy()
-    for top, bottom in bands:
-        band = (0, top, width, bottom)
-        image.paste(ground.crop(band), (0, top))
+    for box in boxes:
+        left, top, right, bottom = box
+        image.paste(ground.crop(box), (left, top))
         for stamp, tile in zip(layout, tiles, strict=True):
             x0, y0, x1, y1 = stamp.seen
-            if y0 < bottom and y1 > top:
-                _put(image, stamp, tile, (x0, max(y0, top), x1, min(y1, bottom)))
+            if y0 < bottom and y1 > top and x0 < right and x1 > left:
+                _put(image, stamp, tile, (max(x0, left), max(y0, top), min(x1, right), min(y1, bottom)))
     return image
 
 
-def _merged(bands: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for top, bottom in sorted(bands):
-        if merged and top <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(merged[-1][1], bottom)
+def _merged(boxes: Sequence[Box]) -> list[Box]:
+    """Boxes around those whose rows overlap."""
+    merged: list[Box] = []
+    for left, top, right, bottom in sorted((b for b in boxes if b[3] > b[1] and b[2] > b[0]), key=lambda b: b[1]):
+        if merged and top <= merged[-1][3]:
+            x0, y0, x1, y1 = merged[-1]
+            merged[-1] = min(x0, left), y0, max(x1, right), max(y1, bottom)
         else:
-            merged.append((top, bottom))
+            merged.append((left, top, right, bottom))
     return merged
 
 
