@@ -54,13 +54,18 @@ def draw(logprobs: torch.Tensor, chance: torch.Tensor) -> Drawn:
 
     A row's token depends on its own log-probabilities and its own number alone.
     """
-    cumulative = logprobs.double().exp().cumsum(-1)
+    cumulative = logprobs.to(widest(logprobs.device)).exp().cumsum(-1)
     total = cumulative[:, -1:]
-    # the largest double below the total: rounding must not step past the last token
-    aim = torch.minimum(chance.double()[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
+    # the largest number below the total: rounding must not step past the last token
+    aim = torch.minimum(chance.to(total.dtype)[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
     tokens = torch.searchsorted(cumulative, aim, right=True)[:, 0]
     tokens = torch.where(chance < 0, logprobs.argmax(-1), tokens)
     return Drawn(tokens, logprobs.gather(1, tokens[:, None])[:, 0])
+
+
+def widest(device: torch.device) -> torch.dtype:
+    """The widest floating-point type of a device; Apple's has no float64."""
+    return torch.float32 if device.type == "mps" else torch.float64
 
 
 class Chance:

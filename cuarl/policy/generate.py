@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 
 from cuarl.policy.decoder import PromptCache, RowCache, causal_mask
-from cuarl.policy.distribution import Chance, draw, log_softmax, truncate
+from cuarl.policy.distribution import Chance, draw, log_softmax, truncate, widest
 from cuarl.policy.inputs import ModelInputs, Row
 from cuarl.policy.model import PolicyModel
 from cuarl.policy.render import Prompt
@@ -108,7 +108,7 @@ class _Batch:
         if any(j.params.top_k or j.params.top_p < 1 for j in jobs):
             top_k = torch.tensor([j.params.top_k for j in jobs], device=device)
             logprobs = truncate(logprobs, top_k, torch.tensor([j.params.top_p for j in jobs], device=device))
-        chance = torch.tensor([j.next_chance() for j in jobs], dtype=torch.float64, device=device)
+        chance = torch.tensor([j.next_chance() for j in jobs], dtype=widest(device), device=device)
         drawn = draw(logprobs, chance)
         for job, token, logprob in zip(jobs, drawn.tokens.tolist(), drawn.logprobs.tolist(), strict=True):
             if job.stop is None:

@@ -60,22 +60,14 @@ def resolve(spec: ModelSpec) -> tuple[str, bool]:
     if spec.model == "tiny":
         folder = tiny.path()
         if not (folder / "config.json").is_file():
-            raise PrerequisiteError(
-                "the shipped base is not built",
-                where=str(folder),
-                hint="cuarl model build",
-            )
+            raise PrerequisiteError("the shipped base is not built", where=str(folder), hint="cuarl model build")
         return str(folder), True
     folder = Path(spec.model).expanduser()
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             adapter = (folder / "adapter_config.json").is_file()
             hint = f"--load-checkpoint-path {spec.model}" if adapter else None
-            raise ConfigError(
-                "this folder has no model in it (no config.json)",
-                where=str(folder),
-                hint=hint,
-            )
+            raise ConfigError("this folder has no model in it (no config.json)", where=str(folder), hint=hint)
         return str(folder), True
     if spec.model.count("/") != 1 or spec.model.startswith((".", "/", "~")):
         raise ConfigError(f'no model "{spec.model}"{_guess(spec.model)}', hint="cuarl model list")
@@ -137,14 +129,10 @@ def _device(name: str) -> torch.device:
 def _check_combination(spec: ModelSpec) -> None:
     if spec.adapter and spec.lora:
         raise ConfigError(
-            "an adapter is loaded or made, not both",
-            hint="leave out --load-checkpoint-path, or start from a base",
+            "an adapter is loaded or made, not both", hint="leave out --load-checkpoint-path, or start from a base"
         )
     if spec.train == "adapter" and not (spec.adapter or spec.lora):
-        raise ConfigError(
-            "there is no adapter to train",
-            hint="--use-lora",
-        )
+        raise ConfigError("there is no adapter to train", hint="--use-lora")
     if spec.train == "full" and (spec.adapter or spec.lora):
         raise ConfigError("full fine-tuning trains the base itself, without an adapter")
 

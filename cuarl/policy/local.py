@@ -22,11 +22,12 @@ class LocalSampler:
     It runs in a worker thread, so that environments go on meanwhile. Equal requests in equal waves give equal samples,
     bit for bit; a row's draws depend on its own seed alone, whatever else is in the wave.
 
-    ``max_batch`` bounds the rows of one pass. ``max_wait_s`` starts a pass without the slowest episodes: faster with
-    slow environments, but no longer reproducible.
+    ``max_batch`` bounds the rows of one pass. ``max_wait_s`` is how long an episode waits for the others before it
+    starts a pass without them: a short one suits slow environments, at the price of reproducibility; the default only
+    keeps a stuck episode from holding up the rest.
     """
 
-    def __init__(self, policy: PolicyModel, *, max_batch: int = 256, max_wait_s: float | None = None) -> None:
+    def __init__(self, policy: PolicyModel, *, max_batch: int = 256, max_wait_s: float | None = 60.0) -> None:
         self.policy = policy
         self._waves: Waves[Job, Sampled] = Waves(
             self._run, lambda job: job.seed, max_batch=max_batch, max_wait_s=max_wait_s

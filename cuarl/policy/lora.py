@@ -12,10 +12,7 @@ from torch import nn
 from cuarl.errors import ConfigError
 from cuarl.policy.spec import LoraSpec
 
-_GROUPS = {
-    "attention": ("q_proj", "k_proj", "v_proj", "o_proj"),
-    "mlp": ("gate_proj", "up_proj", "down_proj"),
-}
+_GROUPS = {"attention": ("q_proj", "k_proj", "v_proj", "o_proj"), "mlp": ("gate_proj", "up_proj", "down_proj")}
 _GROUPS["attention+mlp"] = _GROUPS["attention"] + _GROUPS["mlp"]
 
 _STACKED = re.compile(r"(\\\.(?:layers|blocks)\\\.)\d+")

@@ -46,7 +46,8 @@ class ModelSpec(Record):
     """``auto``: float32 on a CPU, bfloat16 on an accelerator."""
     device: str = "auto"
     """``auto``: the first accelerator if there is one, else the CPU."""
-    attention: Literal["sdpa", "eager", "flash_attention_2"] = "sdpa"
+    attention: Literal["sdpa", "eager"] = "sdpa"
+    """Implementation of attention in the language model."""
     min_pixels: PositiveInt | None = None
     """Screens with fewer pixels are enlarged; the checkpoint's setting if unset."""
     max_pixels: PositiveInt | None = None

@@ -39,7 +39,7 @@ def special_ids(config: Any, generation_config: Any, tokenizer: Any) -> SpecialI
         getattr(config, name, None)
         for name in ("image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id")
     }
-    beyond = range(len(tokenizer), text.vocab_size)
+    beyond = range(max(tokenizer.get_vocab().values()) + 1, text.vocab_size)
     return SpecialIds(
         image=config.image_token_id,
         vision_start=config.vision_start_token_id,

@@ -53,11 +53,7 @@ def test_drawn_tokens_have_the_frequencies_of_their_probabilities() -> None:
 def test_an_impossible_token_is_never_drawn(chance: float) -> None:
     logits = torch.zeros(1, 6)
     logp = log_softmax(logits, 1.0, suppressed=(0, 3, 5))
-    assert draw(logp, torch.tensor([chance], dtype=torch.float64)).tokens.item() in (
-        1,
-        2,
-        4,
-    )
+    assert draw(logp, torch.tensor([chance], dtype=torch.float64)).tokens.item() in (1, 2, 4)
 
 
 def test_a_negative_chance_takes_the_likeliest() -> None:
@@ -70,9 +66,5 @@ def test_chance_depends_on_seed_and_position_alone() -> None:
     assert [a.at(i) for i in range(3)] == [b.at(i) for i in range(3)]
     assert Chance(8).at(0) != a.at(0)
     # a fixed stream, so that a stored seed can be drawn from again anywhere
-    assert [Chance(0).at(i) for i in (0, 1, 64)] == [
-        0.011546754286331562,
-        0.24154919656271812,
-        0.7594617778409748,
-    ]
+    assert [Chance(0).at(i) for i in (0, 1, 64)] == [0.011546754286331562, 0.24154919656271812, 0.7594617778409748]
     assert all(0 <= a.at(i) < 1 for i in range(200))

@@ -20,12 +20,7 @@ def _jobs(policy: PolicyModel, params: SamplingParams, count: int = 6) -> list[J
     return [Job(prompts[i % 3], params, seed=100 + i) for i in range(count)]
 
 
-def _likely_end(
-    policy: PolicyModel,
-    monkeypatch: pytest.MonkeyPatch,
-    ids: tuple[int, ...],
-    bias: float,
-) -> None:
+def _likely_end(policy: PolicyModel, monkeypatch: pytest.MonkeyPatch, ids: tuple[int, ...], bias: float) -> None:
     """Make ``ids`` likelier everywhere, so that a model with random weights ends its answers."""
     logits = policy.decoder.logits
 
@@ -84,9 +79,7 @@ def test_a_rows_draws_do_not_depend_on_the_others(policy: PolicyModel, monkeypat
         assert alone.logprobs == pytest.approx(together[i].logprobs, abs=1e-4)
 
 
-def test_seeds_differ_and_the_same_batch_is_the_same_bit_for_bit(
-    qwen3: PolicyModel,
-) -> None:
+def test_seeds_differ_and_the_same_batch_is_the_same_bit_for_bit(qwen3: PolicyModel) -> None:
     params = SamplingParams(max_tokens=5)
     first, second = (generate(qwen3, _jobs(qwen3, params)) for _ in range(2))
     assert first == second

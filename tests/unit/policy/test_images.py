@@ -8,10 +8,7 @@ from tests.unit.policy.pictures import screen
 
 
 def _processor(**changes: object) -> Qwen2VLImageProcessorPil:
-    settings = {
-        "patch_size": 14,
-        "size": {"shortest_edge": 56 * 56, "longest_edge": 200 * 200},
-    }
+    settings = {"patch_size": 14, "size": {"shortest_edge": 56 * 56, "longest_edge": 200 * 200}}
     return Qwen2VLImageProcessorPil(**(settings | changes))
 
 
@@ -28,10 +25,7 @@ def _processor(**changes: object) -> Qwen2VLImageProcessorPil:
     "changes",
     [
         pytest.param({}, id="a mean per channel"),
-        pytest.param(
-            {"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "patch_size": 16},
-            id="qwen3",
-        ),
+        pytest.param({"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "patch_size": 16}, id="qwen3"),
         pytest.param({"do_normalize": False, "temporal_patch_size": 1}, id="rescaled only"),
     ],
 )
@@ -48,8 +42,7 @@ def test_patches_equal_the_processors_bit_for_bit(width: int, height: int, chang
 
 
 @pytest.mark.parametrize(
-    ("max_pixels", "resized", "tokens"),
-    [(12_845_056, (1932, 1092), 2691), (1_003_520, (1316, 728), 1222)],
+    ("max_pixels", "resized", "tokens"), [(12_845_056, (1932, 1092), 2691), (1_003_520, (1316, 728), 1222)]
 )
 def test_a_full_hd_screen_has_the_known_number_of_tokens(
     max_pixels: int, resized: tuple[int, int], tokens: int

@@ -30,9 +30,7 @@ async def _episodes(sampler: LocalSampler, order: list[int]) -> dict[int, list[S
     return taken
 
 
-def test_concurrent_episodes_are_reproduced_bit_for_bit_in_any_order(
-    qwen3: PolicyModel,
-) -> None:
+def test_concurrent_episodes_are_reproduced_bit_for_bit_in_any_order(qwen3: PolicyModel) -> None:
     first = anyio.run(_episodes, LocalSampler(qwen3), [0, 1, 2])
     qwen3.vision.cache.clear()
     second = anyio.run(_episodes, LocalSampler(qwen3), [2, 0, 1])
@@ -44,18 +42,12 @@ def test_a_long_prompt_is_refused_before_any_forward_pass(qwen3: PolicyModel, mo
     monkeypatch.setattr(qwen3.decoder, "run", None)
     request = SampleRequest(messages("go", screen(1)), PARAMS, seed=0, max_prompt_tokens=10)
     reply = anyio.run(LocalSampler(qwen3).sample, request)
-    assert isinstance(reply, PromptTooLong) and (reply.limit, reply.needed > 10) == (
-        10,
-        True,
-    )
+    assert isinstance(reply, PromptTooLong) and (reply.limit, reply.needed > 10) == (10, True)
 
 
 def test_the_context_bounds_every_prompt(qwen3: PolicyModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(qwen3.base.config.get_text_config(), "max_position_embeddings", 12)
-    reply = anyio.run(
-        LocalSampler(qwen3).sample,
-        SampleRequest(messages("go", screen(1)), PARAMS, seed=0),
-    )
+    reply = anyio.run(LocalSampler(qwen3).sample, SampleRequest(messages("go", screen(1)), PARAMS, seed=0))
     assert isinstance(reply, PromptTooLong) and reply.limit == 11
 
 

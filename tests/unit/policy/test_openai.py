@@ -10,14 +10,7 @@ import stamina
 from cuarl.errors import ConfigError, PrerequisiteError, SamplerError
 from cuarl.policy.openai import OpenAISampler
 from cuarl.policy.openai_wire import EndpointFeatures
-from cuarl.policy.sampler import (
-    Message,
-    PromptTooLong,
-    SampledText,
-    SampleRequest,
-    SamplingParams,
-    Text,
-)
+from cuarl.policy.sampler import Message, PromptTooLong, SampledText, SampleRequest, SamplingParams, Text
 from cuarl.trajectory import Sampled
 from cuarl.types import Screenshot
 from tests.unit.policy.pictures import messages, screen
@@ -53,35 +46,20 @@ class Server:
         await send({"type": "http.response.body", "body": data})
 
     def sampler(self, **changes: Any) -> OpenAISampler:
-        settings: dict[str, Any] = {
-            "api_key": KEY,
-            "features": FULL,
-            "transport": httpx.ASGITransport(self),
-        }
+        settings: dict[str, Any] = {"api_key": KEY, "features": FULL, "transport": httpx.ASGITransport(self)}
         return OpenAISampler("http://server/v1/", "phone-7b", **(settings | changes))
 
 
 def completion(text: str = "hi", **changes: Any) -> tuple[int, dict[str, str], Any]:
-    choice = {
-        "message": {"role": "assistant", "content": text},
-        "finish_reason": "stop",
-        "token_ids": [5, 6],
-    }
+    choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop", "token_ids": [5, 6]}
     choice["logprobs"] = {"content": [{"token": "h", "logprob": -0.5}, {"token": "i", "logprob": -1.0}]}
-    body = {
-        "choices": [choice | changes],
-        "prompt_token_ids": [1, 2, 3],
-        "usage": {"prompt_tokens": 3},
-    }
+    body = {"choices": [choice | changes], "prompt_token_ids": [1, 2, 3], "usage": {"prompt_tokens": 3}}
     return 200, {}, body
 
 
 def ask(server: Server, request: SampleRequest | None = None, **settings: Any) -> Sampled | PromptTooLong:
     sampler = server.sampler(**settings)
-    return anyio.run(
-        sampler.sample,
-        request or SampleRequest(messages("go"), SamplingParams(), seed=3),
-    )
+    return anyio.run(sampler.sample, request or SampleRequest(messages("go"), SamplingParams(), seed=3))
 
 
 @pytest.fixture(autouse=True)
@@ -107,11 +85,7 @@ def test_pictures_are_sent_as_data_uris_in_order(encoding: str) -> None:
     server = Server(completion())
     shot = screen(1)
     params = SamplingParams(temperature=0.5, top_p=0.9, top_k=20, max_tokens=7, stop=("x",))
-    sampled = ask(
-        server,
-        SampleRequest(messages("go", shot, screen(2)), params, seed=3),
-        encoding=encoding,
-    )
+    sampled = ask(server, SampleRequest(messages("go", shot, screen(2)), params, seed=3), encoding=encoding)
     sent = server.requests[0]
     assert {k: sent[k] for k in ("model", "temperature", "top_p", "top_k", "max_tokens", "stop", "seed")} == {
         "model": "phone-7b", "temperature": 0.5, "top_p": 0.9, "top_k": 20, "max_tokens": 7, "stop": ["x"], "seed": 3,
@@ -123,33 +97,19 @@ def test_pictures_are_sent_as_data_uris_in_order(encoding: str) -> None:
     assert head == f"data:image/{encoding};base64"
     seen = Screenshot.decode(base64.b64decode(data))
     assert (seen.digest == shot.digest) == (encoding == "png")
-    assert isinstance(sampled, Sampled) and [i.digest for i in sampled.images] == [
-        shot.digest,
-        screen(2).digest,
-    ]
+    assert isinstance(sampled, Sampled) and [i.digest for i in sampled.images] == [shot.digest, screen(2).digest]
 
 
 @pytest.mark.parametrize(
     ("features", "params", "given"),
     [
         pytest.param(FULL, SamplingParams(temperature=0.5), True, id="scaled by the server"),
+        pytest.param(EndpointFeatures(token_ids=True, logprobs=True), SamplingParams(), True, id="nothing to scale"),
         pytest.param(
-            EndpointFeatures(token_ids=True, logprobs=True),
-            SamplingParams(),
-            True,
-            id="nothing to scale",
+            EndpointFeatures(token_ids=True, logprobs=True), SamplingParams(temperature=0.5), False, id="unscaled"
         ),
         pytest.param(
-            EndpointFeatures(token_ids=True, logprobs=True),
-            SamplingParams(temperature=0.5),
-            False,
-            id="unscaled",
-        ),
-        pytest.param(
-            EndpointFeatures(token_ids=True, logprobs=True),
-            SamplingParams(top_p=0.9),
-            False,
-            id="not renormalised",
+            EndpointFeatures(token_ids=True, logprobs=True), SamplingParams(top_p=0.9), False, id="not renormalised"
         ),
         pytest.param(EndpointFeatures(token_ids=True), SamplingParams(), False, id="none"),
     ],
@@ -157,11 +117,7 @@ def test_pictures_are_sent_as_data_uris_in_order(encoding: str) -> None:
 def test_logprobs_are_kept_only_where_they_are_those_of_the_draw(
     features: EndpointFeatures, params: SamplingParams, given: bool
 ) -> None:
-    sampled = ask(
-        Server(completion()),
-        SampleRequest(messages("go"), params, seed=0),
-        features=features,
-    )
+    sampled = ask(Server(completion()), SampleRequest(messages("go"), params, seed=0), features=features)
     assert isinstance(sampled, Sampled) and (sampled.logprobs is not None) == given
 
 
@@ -177,10 +133,7 @@ def test_text_alone_is_not_exact() -> None:
 def test_an_answer_after_a_retokenised_one_is_not_exact(prompt_ids: list[int], exact: bool) -> None:
     reply = completion()
     reply[2]["prompt_token_ids"] = prompt_ids
-    past = (
-        Message("assistant", (SampledText("he", (7, 8)),)),
-        Message("user", (Text("and?"),)),
-    )
+    past = (Message("assistant", (SampledText("he", (7, 8)),)), Message("user", (Text("and?"),)))
     sampled = ask(Server(reply), SampleRequest((*messages("go"), *past), SamplingParams(), seed=0))
     assert isinstance(sampled, Sampled) and sampled.exact == exact
 
@@ -222,9 +175,7 @@ def test_a_server_is_given_the_time_it_asks_for(header: str, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 500, 502, 504])
-def test_other_errors_are_told_at_once_with_status_and_body_and_without_the_key(
-    status: int,
-) -> None:
+def test_other_errors_are_told_at_once_with_status_and_body_and_without_the_key(status: int) -> None:
     server = Server((status, {}, {"error": f"bad {KEY} " + "x" * 5000}))
     with pytest.raises(SamplerError, match=f"answered {status}: .*bad") as caught:
         ask(server)
@@ -239,9 +190,7 @@ def test_a_server_that_keeps_refusing_is_an_error() -> None:
     assert len(server.requests) == 3
 
 
-def _failing(
-    error: type[httpx.TransportError],
-) -> tuple[httpx.MockTransport, list[int]]:
+def _failing(error: type[httpx.TransportError]) -> tuple[httpx.MockTransport, list[int]]:
     calls: list[int] = []
 
     def handle(request: httpx.Request) -> httpx.Response:
@@ -252,8 +201,7 @@ def _failing(
 
 
 @pytest.mark.parametrize(
-    ("error", "calls"),
-    [(httpx.ConnectError, 3), (httpx.ReadTimeout, 1), (httpx.RemoteProtocolError, 1)],
+    ("error", "calls"), [(httpx.ConnectError, 3), (httpx.ReadTimeout, 1), (httpx.RemoteProtocolError, 1)]
 )
 def test_a_request_is_sent_again_only_if_it_never_arrived(error: type[httpx.TransportError], calls: int) -> None:
     transport, made = _failing(error)
@@ -301,20 +249,13 @@ def test_probing_finds_what_a_server_gives() -> None:
 
 
 def test_probing_does_without_what_a_server_rejects() -> None:
-    server = Server(
-        (400, {}, {"error": "unknown field return_token_ids"}),
-        completion(token_ids=None),
-    )
+    server = Server((400, {}, {"error": "unknown field return_token_ids"}), completion(token_ids=None))
     assert probe(server, features=None) == EndpointFeatures(logprobs=True)
     assert "return_token_ids" in server.requests[0] and "return_token_ids" not in server.requests[1]
 
 
 def test_an_unknown_model_is_refused_with_a_suggestion() -> None:
-    sampler = OpenAISampler(
-        "http://server/v1",
-        "phone-7B",
-        transport=httpx.ASGITransport(Server(completion())),
-    )
+    sampler = OpenAISampler("http://server/v1", "phone-7B", transport=httpx.ASGITransport(Server(completion())))
     with pytest.raises(ConfigError, match='did you mean "phone-7b"'):
         anyio.run(sampler.probe)
 

@@ -25,11 +25,7 @@ def test_positions_equal_transformers_in_a_ragged_batch(policy: PolicyModel, sid
     def picture(grid: Grid) -> list[int]:
         return [s.vision_start, *[s.image] * grid.tokens, s.vision_end]
 
-    rows = [
-        [5, *picture(grids[0]), 6, 7],
-        [5, 6, 7],
-        [*picture(grids[1]), 8, *picture(grids[2]), 9, 9, 9, 9],
-    ]
+    rows = [[5, *picture(grids[0]), 6, 7], [5, 6, 7], [*picture(grids[1]), 8, *picture(grids[2]), 9, 9, 9, 9]]
     ids, mask = pad(rows, s.pad, side)  # type: ignore[arg-type]
     image = ids == s.image
     axes, after = multi_axis_positions(image, mask, grids)

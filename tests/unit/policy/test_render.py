@@ -38,16 +38,9 @@ def _reference(policy: PolicyModel, conversation: tuple[Message, ...]) -> tuple[
     [
         pytest.param((Message("user", (Text("hi"),)),), id="text"),
         pytest.param(messages("turn on wifi", screen(1)), id="a picture"),
+        pytest.param(messages("naïve 日本語  🙂\n\ttwo", screen(1), screen(2, 100, 40)), id="two pictures"),
         pytest.param(
-            messages("naïve 日本語  🙂\n\ttwo", screen(1), screen(2, 100, 40)),
-            id="two pictures",
-        ),
-        pytest.param(
-            (
-                *messages("go", screen(1)),
-                Message("assistant", (Text("sure"),)),
-                Message("user", (Text("and?"),)),
-            ),
+            (*messages("go", screen(1)), Message("assistant", (Text("sure"),)), Message("user", (Text("and?"),))),
             id="turns",
         ),
     ],
@@ -58,20 +51,14 @@ def test_rendering_equals_the_processors_when_nothing_was_sampled(
     assert _ids(policy, conversation) == _reference(policy, conversation)
 
 
-def test_a_past_answer_keeps_its_ids_even_where_encoding_its_text_gives_others(
-    qwen3: PolicyModel,
-) -> None:
+def test_a_past_answer_keeps_its_ids_even_where_encoding_its_text_gives_others(qwen3: PolicyModel) -> None:
     sampled = tuple(i for digit in "12" for i in qwen3.tokenizer.encode(digit, add_special_tokens=False))
     assert tuple(qwen3.tokenizer.encode("12", add_special_tokens=False)) != sampled
     end = qwen3.special.end_of_turn
 
     def conversation(ids: tuple[int, ...] | None) -> tuple[Message, ...]:
         answer = Message("assistant", (SampledText("12", ids),))
-        return (
-            *messages("go", screen(1)),
-            answer,
-            Message("user", (Picture(screen(2)),)),
-        )
+        return (*messages("go", screen(1)), answer, Message("user", (Picture(screen(2)),)))
 
     cut_off = _ids(qwen3, conversation(sampled))
     ended = _ids(qwen3, conversation((*sampled, end)))
@@ -94,9 +81,7 @@ def test_image_tokens_grow_with_the_turns_and_never_twice(qwen3: PolicyModel) ->
     assert counts == [64, 128, 192]
 
 
-def test_a_prompt_that_is_too_long_is_refused_with_both_numbers(
-    qwen3: PolicyModel,
-) -> None:
+def test_a_prompt_that_is_too_long_is_refused_with_both_numbers(qwen3: PolicyModel) -> None:
     needed = len(_ids(qwen3, messages("go", screen(1))))
     assert qwen3.render(messages("go", screen(1)), max_tokens=needed - 1) == PromptTooLong(needed, needed - 1)
     assert isinstance(qwen3.render(messages("go", screen(1)), max_tokens=needed), Prompt)

@@ -1,12 +1,15 @@
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 
 from cuarl.policy.inputs import Row
+from cuarl.policy.load import load_policy
 from cuarl.policy.model import PolicyModel
 from cuarl.policy.score import Scorer, Scores
+from cuarl.policy.spec import ModelSpec
 from tests.unit.policy.pictures import row, screen
 
 
@@ -21,11 +24,7 @@ def _plain(policy: PolicyModel, r: Row, temperature: float = 1.0) -> torch.Tenso
             "image_grid_thw": torch.tensor([[1, g.rows, g.cols] for g in grids]),
         }
     with torch.no_grad():
-        logits = policy.base(
-            input_ids=ids,
-            mm_token_type_ids=(ids == policy.special.image).int(),
-            **extra,
-        ).logits[0]
+        logits = policy.base(input_ids=ids, mm_token_type_ids=(ids == policy.special.image).int(), **extra).logits[0]
     at = logits[len(r.prompt_ids) - 1 : -1] / temperature
     at[:, list(policy.special.suppressed)] = -torch.inf
     return at.log_softmax(-1)
@@ -93,9 +92,7 @@ def _gradients(policy: PolicyModel, rows: list[Row], setting: Callable[[], None]
     return torch.cat([p.grad.flatten() for p in policy.parameters() if p.grad is not None])
 
 
-def test_gradients_of_shared_prompts_equal_those_of_rows_alone(
-    adapted: PolicyModel,
-) -> None:
+def test_gradients_of_shared_prompts_equal_those_of_rows_alone(adapted: PolicyModel) -> None:
     rows = _group(adapted)
     together = _gradients(adapted, rows)
     alone = sum((_gradients(adapted, [r]) for r in rows), torch.zeros(()))
@@ -123,12 +120,7 @@ def test_pieces_of_logits_give_the_same_gradients(adapted: PolicyModel, monkeypa
     assert (_gradients(adapted, _group(adapted)) - expected).abs().max() < 1e-5
 
 
-def test_a_trained_vision_tower_gets_gradients_and_keeps_no_features(
-    qwen3_folder: object,
-) -> None:
-    from cuarl.policy.load import load_policy
-    from cuarl.policy.spec import ModelSpec
-
+def test_a_trained_vision_tower_gets_gradients_and_keeps_no_features(qwen3_folder: Path) -> None:
     policy = load_policy(ModelSpec(model=str(qwen3_folder), train="full", train_vision=True))
     frozen = load_policy(ModelSpec(model=str(qwen3_folder)))
     rows = _rows(policy)
@@ -139,6 +131,12 @@ def test_a_trained_vision_tower_gets_gradients_and_keeps_no_features(
     assert len(policy.vision.cache) == 0
 
 
+def test_eager_attention_gives_the_same_scores(qwen3: PolicyModel, qwen3_folder: Path) -> None:
+    eager = load_policy(ModelSpec(model=str(qwen3_folder), attention="eager"))
+    for rows in (_rows(qwen3), _group(qwen3)):
+        assert (_score(eager, rows).logprobs - _score(qwen3, rows).logprobs).abs().max() < 1e-5
+
+
 def test_each_row_may_have_a_temperature_of_its_own(qwen3: PolicyModel) -> None:
     rows = _rows(qwen3)
     mixed = Scorer(qwen3)(qwen3.collate(rows), torch.tensor([0.5, 2.0, 0.0]))
@@ -146,9 +144,7 @@ def test_each_row_may_have_a_temperature_of_its_own(qwen3: PolicyModel) -> None:
         assert torch.allclose(mixed.logprobs[i], _score(qwen3, rows, t).logprobs[i], atol=1e-6)
 
 
-def test_the_reference_is_the_base_and_the_adapter_comes_back_after_an_error(
-    adapted: PolicyModel,
-) -> None:
+def test_the_reference_is_the_base_and_the_adapter_comes_back_after_an_error(adapted: PolicyModel) -> None:
     rows = _rows(adapted)
     own = _score(adapted, rows).logprobs
     with pytest.raises(ZeroDivisionError), adapted.reference():
@@ -162,9 +158,7 @@ def test_the_reference_is_the_base_and_the_adapter_comes_back_after_an_error(
     assert torch.equal(_score(adapted, rows).logprobs, own)
 
 
-def test_a_row_whose_pictures_do_not_fit_its_tokens_is_refused(
-    qwen3: PolicyModel,
-) -> None:
+def test_a_row_whose_pictures_do_not_fit_its_tokens_is_refused(qwen3: PolicyModel) -> None:
     good = row(qwen3, "go", [screen(1)], [40])
     bad = Row(good.prompt_ids, (screen(1, 128, 96),), good.answer_ids)
     with pytest.raises(ValueError, match="row 1 has 6 image tokens, but its 1 pictures need 12"):

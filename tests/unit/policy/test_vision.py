@@ -28,11 +28,7 @@ def _reference(policy: PolicyModel, *shots: object) -> torch.Tensor:
     return torch.cat(outputs, dim=1)
 
 
-@pytest.mark.parametrize(
-    "sizes",
-    [[(96, 64), (96, 64)], [(96, 64), (180, 120), (64, 64)]],
-    ids=["equal", "mixed"],
-)
+@pytest.mark.parametrize("sizes", [[(96, 64), (96, 64)], [(96, 64), (180, 120), (64, 64)]], ids=["equal", "mixed"])
 def test_features_equal_those_of_transformers(policy: PolicyModel, sizes: list[tuple[int, int]]) -> None:
     shots = [screen(i, *size) for i, size in enumerate(sizes)]
     features = policy.vision.features(shots)
@@ -48,9 +44,7 @@ def test_an_adapted_tower_still_takes_every_frame(policy: PolicyModel) -> None:
     assert (whole - policy.vision.features([screen(1)])).abs().max() < 1e-5
 
 
-def test_a_screenshot_is_encoded_once_however_often_it_is_shown(
-    qwen3: PolicyModel,
-) -> None:
+def test_a_screenshot_is_encoded_once_however_often_it_is_shown(qwen3: PolicyModel) -> None:
     qwen3.vision.cache.clear()
     encoded = []
     encode = qwen3.vision.encode
