@@ -122,7 +122,8 @@ class _Batch:
             return "eos"
         if job.params.stop and any(s in self.policy.decode(job.tokens) for s in job.params.stop):
             return "stop_string"
-        return "length" if len(job.tokens) >= job.params.max_tokens else None
+        room = min(job.params.max_tokens, self.policy.context - len(job.prompt.ids))
+        return "length" if len(job.tokens) >= room else None
 
 
 def _sampled(policy: PolicyModel, job: Job) -> Sampled:

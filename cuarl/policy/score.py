@@ -39,8 +39,11 @@ class Scorer(nn.Module):
     def forward(self, inputs: ModelInputs, temperature: float | torch.Tensor = 1.0) -> Scores:
         """Natural-log probabilities of ``inputs.answer_ids``, and the entropy in nats at each of their positions.
 
-        ``temperature`` is one number, or (B,) numbers; 0 stands for 1, as in the samples drawn greedily.
+        ``temperature`` is one number, or (B,) numbers; 0 stands for 1, as in the samples drawn greedily. Raises ValueError
+        if there is no answer to score.
         """
+        if not inputs.answer_ids.shape[1]:
+            raise ValueError("there is no answer to score")
         hidden = self._answer_hidden(inputs)[inputs.answer_mask]
         scale = torch.as_tensor(temperature, dtype=torch.float32, device=hidden.device).expand(len(inputs.prompt_of))
         scale = torch.where(scale == 0, 1.0, scale)[:, None].expand_as(inputs.answer_ids)[inputs.answer_mask]

@@ -112,6 +112,13 @@ def test_an_answer_that_is_cut_off_has_no_end_token(qwen3: PolicyModel) -> None:
     assert sampled.token_ids[-1] not in qwen3.special.eos
 
 
+def test_an_answer_ends_where_the_context_does(qwen3: PolicyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = _jobs(qwen3, SamplingParams(temperature=0, max_tokens=9), count=1)[0]
+    monkeypatch.setattr(qwen3.base.config.get_text_config(), "max_position_embeddings", len(job.prompt.ids) + 2)
+    sampled = generate(qwen3, [job])[0]
+    assert (sampled.stop, len(sampled.token_ids)) == ("length", 2)
+
+
 def test_a_stop_string_ends_an_answer(qwen3: PolicyModel) -> None:
     full = generate(qwen3, _jobs(qwen3, SamplingParams(max_tokens=8), count=1))[0]
     stop = qwen3.decode(full.token_ids[2:3])

@@ -158,6 +158,11 @@ def test_the_reference_is_the_base_and_the_adapter_comes_back_after_an_error(ada
     assert torch.equal(_score(adapted, rows).logprobs, own)
 
 
+def test_rows_without_answers_are_refused(qwen3: PolicyModel) -> None:
+    with pytest.raises(ValueError, match="no answer to score"):
+        _score(qwen3, [row(qwen3, "go", [], [])])
+
+
 def test_a_row_whose_pictures_do_not_fit_its_tokens_is_refused(qwen3: PolicyModel) -> None:
     good = row(qwen3, "go", [screen(1)], [40])
     bad = Row(good.prompt_ids, (screen(1, 128, 96),), good.answer_ids)
