@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
@@ -134,12 +135,13 @@ def _show_plan(job: _Job, *, as_json: bool) -> None:
 
 def _launch(experiment: Experiment, processes: int, accelerate: str) -> int:
     """Make the run directory here, so that processes don't race for it, and go on with it in all of them."""
-    launch_command([], processes=processes, accelerate=accelerate)
+    launch_command([], processes=processes, accelerate=accelerate)  # a wrong preset is refused before that
     run = experiment.open_run("train")
     options = [("--runs-dir", experiment.runs_dir), ("--db", experiment.db), ("--env-file", STATE.env_file)]
     arguments = ["train", "--resume", str(run.path), "--display", STATE.display]
     arguments += [str(word) for name, value in options if value is not None for word in (name, value)]
-    arguments += [flag for flag, given in (("--json", experiment.json), ("--quiet", STATE.quiet)) if given]
+    flags = {"--json": experiment.json, "--quiet": STATE.quiet, "--debug": STATE.debug}
+    arguments += [flag for flag, given in flags.items() if given]
     child = subprocess.Popen(launch_command(arguments, processes=processes, accelerate=accelerate))
     while True:
         try:
@@ -153,16 +155,15 @@ def _launch(experiment: Experiment, processes: int, accelerate: str) -> int:
 
 
 def _run(experiment: Experiment, job: _Job) -> None:
-    from cuarl.cli.training import load_trained, processes
+    from cuarl.cli.training import learner_config, load_trained
+    from cuarl.train.learner import Learner
+    from cuarl.train.processes import join_processes
 
-    accelerator = processes(job.config)
+    accelerator = join_processes(job.config.device)
     if not accelerator.is_main_process:
         STATE.quiet, STATE.display = True, "none"
         experiment = replace(experiment, json=False)
     _show_plan(job, as_json=experiment.json)
-    from cuarl.cli.training import learner_config
-    from cuarl.train.learner import Learner
-
     learner = Learner(load_trained(experiment.resolved, accelerator), learner_config(job.config), accelerator)
     with _places(experiment, job, accelerator) as places:
         measuring = _train(experiment, job, learner, places)
@@ -182,18 +183,17 @@ class _Places:
 @contextmanager
 def _places(experiment: Experiment, job: _Job, accelerator: Accelerator) -> Iterator[_Places]:
     """Open, and mark how it ended. The other processes learn from the main one which run it is."""
-    from accelerate.utils import broadcast_object_list
-
     from cuarl.run import Run
+    from cuarl.train.processes import from_main
 
     if not accelerator.is_main_process:
-        (path,) = broadcast_object_list([None])
+        path: Path = from_main(None)
         yield _Places(Run(path), None, None)
         return
     with ExitStack() as stack:
         store = stack.enter_context(parts.open_store(experiment.settings()))
         run = stack.enter_context(experiment.open_run("train"))
-        broadcast_object_list([run.path])
+        from_main(run.path)
         stack.enter_context(_how_to_go_on(run))
         record = stack.enter_context(parts.recording(store, run, job.config, [*job.tasks, *job.measurement.tasks]))
         yield _Places(run, store, record)
@@ -235,7 +235,10 @@ def _train(experiment: Experiment, job: _Job, learner: Learner, places: _Places)
         anyio.run(
             partial(
                 train_loop, loop, learner, _collector(experiment, job, learner, places), measuring, sink,
-                RecordedCheckpoints(checkpoints, about, learner.policy.name, run.run_id, store), start,
+                RecordedCheckpoints(
+                    checkpoints, about, learner.policy.name, run, store, config.groups_per_batch * config.group_size
+                ),
+                start,
             )
         )  # fmt: skip
     finally:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
-
-from accelerate import Accelerator, InitProcessGroupKwargs
 
 from cuarl.cli import episodes as parts
 from cuarl.cli.evaluating import Measurement, keep, measure
@@ -34,28 +31,19 @@ from cuarl.train.batch import Batch, BatchConfig
 from cuarl.train.card import About
 from cuarl.train.checkpoint import Checkpoints
 from cuarl.train.credit import ScreenCredit
-from cuarl.train.gather import gather_batch
 from cuarl.train.learner import LearnerConfig
 from cuarl.train.loss import LossConfig
+from cuarl.train.processes import gather_batch
 from cuarl.train.schedule import OptimConfig
 from cuarl.trajectory import Group, Trajectory
 from cuarl.types import Screenshot
 
 if TYPE_CHECKING:
+    from accelerate import Accelerator
+
     from cuarl.run import Run
 
 T = TypeVar("T")
-
-_LONGEST_WAIT = timedelta(hours=6)
-"""How long a process waits for the others: an evaluation is the main process's alone."""
-
-
-def processes(config: ExperimentConfig) -> Accelerator:
-    """This process among those of the run; it says which device is ours."""
-    return Accelerator(
-        cpu=config.device == "cpu", kwargs_handlers=[InitProcessGroupKwargs(timeout=_LONGEST_WAIT)],
-        mixed_precision="no",
-    )  # fmt: skip
 
 
 # --- what is trained -----------------------------------------------------------------------------------------------
@@ -119,11 +107,14 @@ def learner_config(config: ExperimentConfig) -> LearnerConfig:
 
 
 class RecordedCheckpoints:
-    """Checkpoints that the store knows of, and that count only once the store has everything up to them."""
+    """Checkpoints that the store and the manifest know of, and that count only once the store has all up to them."""
 
-    def __init__(self, checkpoints: Checkpoints, about: About, policy: str, run_id: str, store: Store | None) -> None:
+    def __init__(
+        self, checkpoints: Checkpoints, about: About, policy: str, run: Run, store: Store | None, episodes: int
+    ) -> None:
+        """``episodes`` is how many a step has; the process without a store only calls along."""
         self._checkpoints, self._about, self._policy = checkpoints, about, policy
-        self._run_id, self._store = run_id, store
+        self._run, self._store, self._episodes = run, store, episodes
 
     def save(self, step: int) -> Path:
         """Write the checkpoint of ``step``."""
@@ -135,10 +126,11 @@ class RecordedCheckpoints:
             self._store.drain()
             self._store.save_policy(
                 PolicyRecord(
-                    name=self._policy, version=step, run_id=self._run_id, step=step, base_model=self._about.base_model,
-                    path=str(self._checkpoints.folder(step)),
+                    name=self._policy, version=step, run_id=self._run.run_id, step=step,
+                    base_model=self._about.base_model, path=str(self._checkpoints.folder(step)),
                 )
             )  # fmt: skip
+            self._run.count({"steps": step, "episodes": step * self._episodes})
         self._checkpoints.commit(step, metrics)
 
 

@@ -37,6 +37,7 @@ from cuarl.train.batch import (
 )
 from cuarl.train.gradients import dead_adapters, reproducible, sum_over_processes
 from cuarl.train.loss import Loss, LossConfig, Tokens, cross_entropy, policy_loss
+from cuarl.train.processes import join_processes
 from cuarl.train.report import StepReport
 from cuarl.train.schedule import OptimConfig, learning_rate
 from cuarl.types import Record, Screenshot
@@ -65,7 +66,7 @@ class Learner:
     def __init__(self, policy: PolicyModel, config: LearnerConfig, accelerator: Accelerator | None = None) -> None:
         self.policy = policy
         self.config = config
-        self.accelerator = accelerator or Accelerator(cpu=policy.device.type == "cpu")
+        self.accelerator = accelerator or join_processes(policy.device.type)
         self._scorer = Scorer(policy).eval()
         self._parameters = list(policy.parameters())
         if not self._parameters:

@@ -8,8 +8,8 @@ from pathlib import Path
 from safetensors.torch import save_file
 
 from cuarl.train.batch import Batch, BatchConfig
-from cuarl.train.gather import gather_batch
 from cuarl.train.learner import Learner, LearnerConfig
+from cuarl.train.processes import from_main, gather_batch, join_processes
 from cuarl.train.schedule import OptimConfig
 from tests.unit.train.policies import played, tiny_policy, weights
 
@@ -43,7 +43,8 @@ def main(folder):
         # a large epsilon, or AdamW turns rounding of tiny gradients into steps of either sign
         optim=OptimConfig(learning_rate=1e-2, adam_eps=1e-3),
     )
-    learner = Learner(policy, config)
+    learner = Learner(policy, config, join_processes())
+    assert from_main("main" if learner.accelerator.is_main_process else None) == "main"
     rank, world = learner.accelerator.process_index, learner.accelerator.num_processes
     history = []
     for step in (1, 2, 3):

@@ -1,0 +1,52 @@
+"""This process among those of a run: joining them, and bringing together what each has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from itertools import chain, zip_longest
+from typing import TypeVar
+
+import torch
+from accelerate import Accelerator, InitProcessGroupKwargs, PartialState
+from accelerate.utils import broadcast_object_list, gather_object
+
+from cuarl.train.batch import Batch
+from cuarl.trajectory import Group
+from cuarl.types import Screenshot
+
+T = TypeVar("T")
+
+_LONGEST_WAIT = timedelta(hours=6)
+"""How long a process waits for the others, for instance while the main one evaluates."""
+
+
+def join_processes(device: str = "auto") -> Accelerator:
+    """Join the processes that a launcher has started, or be the only one; ``device`` is ``auto`` or a torch device."""
+    # unless told, accelerate lets processes without an accelerator each believe to be alone
+    cpu = device == "cpu" or not torch.accelerator.is_available()
+    return Accelerator(cpu=cpu, kwargs_handlers=[InitProcessGroupKwargs(timeout=_LONGEST_WAIT)], mixed_precision="no")
+
+
+def from_main(value: T | None) -> T:
+    """What the main process passes, on every process; the others pass None."""
+    shared = [value]
+    broadcast_object_list(shared)
+    assert shared[0] is not None, "the main process must pass a value"
+    return shared[0]
+
+
+def gather_batch(share: Batch) -> Batch:
+    """The batch of which process p of P has collected the groups p, p + P, …; the same on every process, in order.
+
+    Every process must call it, also one that has collected nothing.
+    """
+    if PartialState().num_processes == 1:
+        return share
+    encoded = {digest: screenshot.png() for digest, screenshot in share.pictures.items()}
+    parts: list[tuple[tuple[Group, ...], Mapping[str, bytes]]] = gather_object([(share.groups, encoded)])
+    dealt = chain.from_iterable(zip_longest(*(groups for groups, _ in parts)))
+    pictures = dict(share.pictures)
+    for _, others in parts:
+        pictures |= {d: Screenshot.decode(png) for d, png in others.items() if d not in pictures}
+    return Batch(tuple(group for group in dealt if group is not None), pictures)
