@@ -11,11 +11,10 @@ import pytest
 
 from cuarl.cli.proof import prove
 from cuarl.env.sim.apps import build
-from cuarl.env.sim.env import SimEnv
 from cuarl.env.sim.graph import controls, page_graph
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.effects import writes
-from cuarl.env.sim.view import view
+from cuarl.env.sim.make import make_sim
 from cuarl.env.sim.world import World
 from cuarl.tasks.build import bindings
 from cuarl.tasks.library import Library
@@ -45,7 +44,7 @@ LIBRARY = Library.open()
 TASKS = {role: [t for s in LIBRARY.suites if s.suite.role == role for t in s.tasks] for role in ("train", "eval")}
 EVERY = [*TASKS["train"], *TASKS["eval"]]
 SWITCHES = {
-    role: [t for t in tasks if (t.category, t.difficulty) == ("settings", "easy") and "to" in t.params]
+    role: [t for t in tasks if (t.env, t.category, t.difficulty) == ("phone", "settings", "easy") and "to" in t.params]
     for role, tasks in TASKS.items()
 }
 
@@ -126,19 +125,19 @@ def test_a_switchs_goal_names_the_row_as_it_is_drawn(task: Task) -> None:
 
 @pytest.mark.parametrize("task", EVERY[::9], ids=lambda task: task.id)
 def test_the_oracle_solves_a_task_that_doing_nothing_does_not(task: Task) -> None:
-    proof = asyncio.run(prove(task, 7, SimEnv()))
+    proof = asyncio.run(prove(task, 7, make_sim(task.env)))
     assert (proof.problem, proof.steps <= task.max_steps) == ("", True)
 
 
 async def seen_before_the_answer(task: Task, seed: int) -> tuple[str, str]:
     """What the oracle answers, and all that could be read on the screen at that moment."""
-    env = SimEnv(clutter=0.0)
+    env = make_sim(task.env, clutter=0.0)
     await env.reset(task.instantiate(seed), seed)
     while not isinstance(action := env.oracle_action(), Answer):
         assert not isinstance(action, Finish)
         await env.step(action)
     assert env.world is not None
-    drawn = [item.widget for item in view(env.world).items]
+    drawn = [item.widget for item in env.scene(env.world).items]
     fields = (getattr(widget, name) for widget in drawn for name in type(widget).__dataclass_fields__)
     return action.text, "\n".join(text for text in fields if isinstance(text, str))
 

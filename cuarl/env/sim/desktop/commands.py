@@ -22,8 +22,8 @@ class CommandFailed(Exception):
 class Session:
     """What the commands of one line work on."""
 
-    def __init__(self, files: fs.Files, cwd: str, history: tuple[str, ...]) -> None:
-        self.files, self.cwd, self.history = files, cwd, history
+    def __init__(self, files: fs.Files, cwd: str, history: tuple[str, ...], width: int) -> None:
+        self.files, self.cwd, self.history, self.width = files, cwd, history, width
         self.piped = False
         """Whether the output goes into a pipe or file rather than to the screen."""
         self.cleared = self.left = self.failed = False
@@ -103,18 +103,31 @@ def ls(s: Session, arguments: list[str], stdin: str) -> str:
             shown.append(f"{name}:\n")
         items = [(fs.name_of(f.path), f) for f in fs.children(s.files, found.path)] if found.folder else [(name, found)]
         items = sorted((n, f) for n, f in items if "a" in flags or not n.startswith("."))
-        shown.append(_listing(items, long="l" in flags, lines=s.piped or "1" in flags))
+        shown.append(_listing(items, long="l" in flags, width=0 if s.piped or "1" in flags else s.width))
     return "".join(shown)
 
 
-def _listing(items: list[tuple[str, File]], *, long: bool, lines: bool) -> str:
+def _listing(items: list[tuple[str, File]], *, long: bool, width: int) -> str:
+    """Names in columns as the width of a screen allows; 0 means one a line, as it is in pipes."""
     if long:
         return "".join(
             f"{'drwxr-xr-x' if f.folder else '-rw-r--r--'} sam {4096 if f.folder else fs.size_of(f):>8} {name}\n"
             for name, f in items
         )
-    names = [f"'{name}'" if " " in name and not lines else name for name, _ in items]
-    return "".join(f"{name}\n" for name in names) if lines else "  ".join(names) + "\n" * bool(names)
+    if not width:
+        return "".join(f"{name}\n" for name, _ in items)
+    names = [f"'{name}'" if " " in name else name for name, _ in items]
+    rows = 1
+    while (table := _columns(names, rows)) and rows < len(names) and sum(wide for _, wide in table) > width + 2:
+        rows += 1
+    lines = ["".join(column[i].ljust(wide) for column, wide in table if i < len(column)).rstrip() for i in range(rows)]
+    return "".join(f"{line}\n" for line in lines if line)
+
+
+def _columns(names: list[str], rows: int) -> list[tuple[list[str], int]]:
+    """Names in columns of ``rows``, each with its width."""
+    columns = [names[i : i + rows] for i in range(0, len(names), rows)]
+    return [(column, max(map(len, column)) + 2) for column in columns]
 
 
 def cd(s: Session, arguments: list[str], stdin: str) -> str:

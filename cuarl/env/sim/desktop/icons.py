@@ -10,6 +10,7 @@ ICONS.update({
     "win_max": (("b", 2.4, 4, 4, 20, 20, 1),),
     "win_restore": (("b", 2.2, 3, 8, 16, 21, 1), ("l", 2.2, 8, 4, 20, 4, 20, 16)),
     "win_min": (("l", 2.8, 4, 18, 20, 18),),
+    "compass": (("o", 2.4, 12, 12, 9.4), ("p", 16.5, 6.5, 14, 14, 7.5, 17.5, 10, 10), ("-c", 12, 12, 1.6)),
     "mouse": (("b", 2.2, 6, 2, 18, 22, 6), ("l", 2.2, 12, 6, 12, 11)),
     "screen": (("b", 2.2, 2, 3.5, 22, 17, 1.5), ("l", 2.4, 7.5, 21, 16.5, 21), ("l", 2.4, 12, 17, 12, 21)),
     "cut": (("o", 2.2, 6, 18.5, 3), ("o", 2.2, 18, 18.5, 3), ("l", 2.2, 7.5, 16, 17, 2), ("l", 2.2, 16.5, 16, 7, 2)),
@@ -17,7 +18,7 @@ ICONS.update({
 })  # fmt: skip
 
 APP_GLYPHS.update({
-    "terminal": ("terminal", 0.62), "editor": ("text", 0.11), "browser": ("globe", 0.57),
+    "terminal": ("terminal", 0.62), "editor": ("text", 0.11), "browser": ("compass", 0.57),
 })  # fmt: skip
 
 ICONS.update({f"{name}_side": ICONS[name] for name in ("folder", "music", "photo", "trash")})

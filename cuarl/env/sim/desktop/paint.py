@@ -58,8 +58,8 @@ def paint_titlebar(c: Canvas, bar: d.TitleBar) -> None:
     c.rect(1, c.height - 0.9, c.width - 2, 0.9, p.faint)
     ink = p.text if bar.focused else p.muted
     room = c.width - bar.pad - 10
-    if bar.centred:
-        c.text(c.width / 2, c.height / 2, bar.label, TEXT, ink, align="centre", bold=True, width=c.width - 2 * bar.pad)
+    if bar.centred and text_units(c, bar.label, TEXT) + 4 < c.width - 2 * bar.pad:
+        c.text(c.width / 2, c.height / 2, bar.label, TEXT, ink, align="centre", bold=True)
     else:
         c.text(bar.pad if bar.left_buttons else 10, c.height / 2, bar.label, TEXT, ink, bold=True, width=room)
 
@@ -137,14 +137,12 @@ def paint_desk_icon(c: Canvas, icon: d.DeskIcon) -> None:
 
 def paint_menu_entry(c: Canvas, entry: d.MenuEntry) -> None:
     """A line of a menu."""
-    p, left = c.style.palette, 10.0
+    p, left = c.style.palette, 22.0 if entry.indent else 10.0
     if entry.app:
         draw_app_icon(c, entry.app, 14, c.height / 2, 14)
         left = 26.0
-    elif entry.checked is not None:
-        if entry.checked:
-            c.icon("check", 11, c.height / 2, 9, p.accent)
-        left = 22.0
+    elif entry.checked:
+        c.icon("check", 11, c.height / 2, 9, p.accent)
     ink = p.text if entry.enabled else p.faint
     c.text(left, c.height / 2, entry.label, TEXT, ink, width=c.width - left - 4)
 

@@ -44,9 +44,9 @@ class _SyntaxProblem(Exception):
     pass
 
 
-def run_line(files: fs.Files, cwd: str, history: Sequence[str], line: str) -> Result:
-    """Run one line as typed."""
-    session = Session(files, cwd, tuple(history))
+def run_line(files: fs.Files, cwd: str, history: Sequence[str], line: str, width: int = 80) -> Result:
+    """Run one line as typed, on a screen ``width`` characters wide."""
+    session = Session(files, cwd, tuple(history), width)
     printed: list[str] = []
     try:
         words = list(_words(line))

@@ -85,15 +85,16 @@ def windows_shown(world: DesktopWorld) -> list[tuple[str, WindowLayout]]:
 def _menu(world: DesktopWorld, menu: Menu) -> list[Spot]:
     """The open menu, moved so that all of it is on the screen; the application menu stands on its button."""
     px, scale = font_px(world.style, 11.0), world.screen.scale
+    ticks = any(option.checked is not None for option in menu.options)
     entries = [
         MenuEntry(
-            o.label, o.effect, enabled=o.effect is not None, checked=o.checked,
+            o.label, o.effect, enabled=o.effect is not None, checked=o.checked, indent=ticks,
             app=o.effect.app if isinstance(o.effect, Launch) else "",
         )
         for o in menu.options
     ]  # fmt: skip
-    marked = any(e.app or e.checked is not None for e in entries)
-    width = max(text_width(e.label, px) for e in entries) / scale + (44 if marked else 28)
+    wide = ticks or any(entry.app for entry in entries)
+    width = max(text_width(entry.label, px) for entry in entries) / scale + (44 if wide else 28)
     height = LINE * len(entries) + 8
     area = work_area(world)
     x, y = min(menu.x, area.right - width - 2), min(menu.y, area.bottom - height - 2)

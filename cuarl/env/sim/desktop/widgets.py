@@ -95,11 +95,12 @@ class DeskIcon(Clickable):
 
 @dataclass(frozen=True, slots=True)
 class MenuEntry(Clickable):
-    """A line of a menu."""
+    """A line of a menu. ``indent`` leaves room for the marks that other lines have."""
 
     role: ClassVar[str] = "menuitem"
     app: str = ""
     checked: bool | None = None
+    indent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,20 +235,25 @@ class _Builder:
             ),
             height=26, gap=4, pad=8,
         )  # fmt: skip
-        fixed = stack(head, self.style, 0, 0, width)
-        list_height = min(21.0 * len(options), frame.height - TITLE - 84 - total_height(fixed, 0) + 40)
-        height = total_height(fixed, 0) + list_height + 36
+        self._dialog_box(head, options, foot, width)
+
+    def _dialog_box(self, head: list[w.Widget], options: list[Item], foot: w.HBox, width: float) -> None:
+        """Place a box of so wide a content, as high as it needs and the window allows."""
+        frame, ground = self.frame, "raised" if self.style.dark else "page"
+        head_height = total_height(stack(head, self.style, 0, 0, width - 2), 0)
+        listed_height = min(21.0 * len(options), frame.height - TITLE - 44 - head_height)
+        height = head_height + listed_height + 36
         x = frame.x + (frame.width - width) / 2
         y = frame.y + max(TITLE + 2, (frame.height - height) / 2)
-        self.add([Spot(Ruled("page" if not self.style.dark else "raised", "all"), x, y, width, height)], ground="")
-        ground = "page" if not self.style.dark else "raised"
-        self.add(stack(head, self.style, x, y, width), ground=ground)
-        low = y + total_height(fixed, 0)
+        self.add([Spot(Shadow(), x - SHADOW, y - SHADOW + 2, width + 2 * SHADOW, height + 2 * SHADOW)], ground="")
+        self.add([Spot(Ruled(ground, "all"), x, y, width, height)], ground="")
+        self.add(stack(head, self.style, x + 2, y + 1, width - 4), ground=ground)
+        low = y + head_height + 1
         if options:
             listed = stack(options, self.style, x + 4, low, width - 8 - BAR)
             self.regions.clear()
-            self._scroller("dialog", listed, Rect(x + 4, low, width - 8, list_height), ground)
-        self.add(stack((foot,), self.style, x, low + list_height + 4, width), ground=ground)
+            self._scroller("dialog", listed, Rect(x + 4, low, width - 8, listed_height), ground)
+        self.add(stack((foot,), self.style, x + 2, low + listed_height + 3, width - 4), ground=ground)
 
 
 def _closing(option: Option) -> Seq:

@@ -132,7 +132,7 @@ def _painted(ground: Image.Image, layout: tuple[Stamp, ...], tiles: Tiles) -> Im
 def _changed(last: Frame, ground: Image.Image, layout: tuple[Stamp, ...], tiles: Tiles) -> Image.Image:
     """Copy the last frame and repaint the boxes that differ; all of it if they cover most of the screen."""
     width, height = ground.size
-    boxes = _merged([stamp.seen for stamp in set(last.layout).symmetric_difference(layout)])
+    boxes = _merged([stamp.seen for stamp in _differing(last.layout, layout)])
     if 2 * sum((x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in boxes) > width * height:
         return _painted(ground, layout, tiles)
     image = last.image.copy()
@@ -144,6 +144,16 @@ def _changed(last: Frame, ground: Image.Image, layout: tuple[Stamp, ...], tiles:
             if y0 < bottom and y1 > top and x0 < right and x1 > left:
                 _put(image, stamp, tile, (max(x0, left), max(y0, top), min(x1, right), min(y1, bottom)))
     return image
+
+
+def _differing(before: Sequence[Stamp], after: Sequence[Stamp]) -> set[Stamp]:
+    """Stamps that came or went, and those painted in another order, as when a window comes to the top."""
+    changed = set(before).symmetric_difference(after)
+    old, new = ([stamp for stamp in stamps if stamp not in changed] for stamps in (before, after))
+    if old != new:
+        same = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+        changed |= {*old[same:], *new[same:]}
+    return changed
 
 
 def _merged(boxes: Sequence[Box]) -> list[Box]:

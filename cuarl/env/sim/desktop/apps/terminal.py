@@ -69,7 +69,7 @@ def enter(world: DesktopWorld, key: str) -> DesktopWorld:
         return world
     line, cwd = window.box("input").text, window.page
     past = (*world.state.terminal.history, line) if line.strip() else world.state.terminal.history
-    result = run_line(world.state.files, cwd, past, line)
+    result = run_line(world.state.files, cwd, past, line, columns(world, window))
     world = world.put("terminal.history", past).put("files", result.files)
     if result.leave:
         return windows.discard(world, key)

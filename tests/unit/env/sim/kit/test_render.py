@@ -8,6 +8,7 @@ from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.icons import APP_GLYPHS, ICONS, icon_mask
 from cuarl.env.sim.kit.paint import PAINTERS
 from cuarl.env.sim.kit.render import FrameCache, TileCache, draw, render
+from cuarl.env.sim.kit.scene import Placed, Scene
 from cuarl.env.sim.kit.style import Style
 from cuarl.env.sim.look import Look
 from cuarl.env.sim.start import prepare
@@ -74,7 +75,7 @@ def test_every_widget_has_a_painter():
     def names(cls):
         return {name for child in cls.__subclasses__() for name in (child.__name__, *names(child))}
 
-    assert names(w.Widget) - {cls.__name__ for cls in PAINTERS} <= {"Control", "HBox", "Grid"}
+    assert names(w.Widget) - {cls.__name__ for cls in PAINTERS} <= {"Control", "Clickable", "HBox", "Grid"}
 
 
 @pytest.mark.parametrize("name", sorted(ICONS))
@@ -86,3 +87,15 @@ def test_icon_covers_a_sensible_part_of_its_square(name):
 
 def test_icons_can_be_told_apart():
     assert len({icon_mask(glyph, 24).tobytes() for glyph, _ in APP_GLYPHS.values()}) == len(APP_GLYPHS)
+
+
+def test_a_change_of_order_alone_is_drawn():
+    def drawn(order, last=None):
+        boxes = {"page": (0, 0, 60, 60), "raised": (30, 30, 90, 90)}
+        items = tuple(Placed(w.Bar(fill), boxes[fill], (0, 0, 99, 99), boxes[fill]) for fill in order)
+        return draw(Scene((99, 99), Style(), "bar", items), last)
+
+    first = drawn(("page", "raised"))
+    turned = drawn(("raised", "page"), first)
+    palette = Style().palette
+    assert (first.image.getpixel((45, 45)), turned.image.getpixel((45, 45))) == (palette.raised, palette.page)
