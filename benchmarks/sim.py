@@ -1,6 +1,7 @@
-"""Speed of the simulated phone, per second of processor time of one core: ``python benchmarks/sim.py``.
+"""Speed of the simulated phone and desktop, per second of processor time of one core: ``python benchmarks/sim.py``.
 
-Actions are random: taps anywhere, scrolls, back, opening an app. ``with record`` adds what a stored episode costs: the
+Actions are random: taps anywhere, scrolls, back, opening an app; on the desktop, with three windows open, clicks, the wheel,
+drags, typing and keys. ``with record`` adds what a stored episode costs: the
 digest of every screen, and a JPEG of every screen that was not there before (records keep each picture once). A look
 is new to a process once; the attempts of a group share theirs.
 """
@@ -12,6 +13,12 @@ import random
 import time
 
 from cuarl.env.sim import device
+from cuarl.env.sim.desktop.device import step as use_desktop
+from cuarl.env.sim.desktop.look import DesktopLook
+from cuarl.env.sim.desktop.start import prepare as prepare_desktop
+from cuarl.env.sim.desktop.view import view as desktop_view
+from cuarl.env.sim.desktop.world import PROFILES as SCREENS
+from cuarl.env.sim.desktop.world import DesktopWorld
 from cuarl.env.sim.elements import elements
 from cuarl.env.sim.kit.render import Frame, draw
 from cuarl.env.sim.look import Look
@@ -21,7 +28,7 @@ from cuarl.env.sim.start import prepare
 from cuarl.env.sim.view import view
 from cuarl.env.sim.world import PROFILES, World
 from cuarl.tasks.task import Check, TaskInstance
-from cuarl.types import Action, Button, Click, OpenApp, Scroll
+from cuarl.types import Action, Button, Click, Drag, Key, OpenApp, Scroll, TypeText
 
 APPS = ("Settings", "Clock", "Contacts", "Notes", "Calculator", "Messages")
 TASK = TaskInstance(task_id="bench", goal="", checks=(Check(path="sound.touch_sounds", value=False),))
@@ -66,6 +73,46 @@ def step(world: World, action: Action, last: Frame | None) -> tuple[World, Frame
     return world, draw(view(world), last)
 
 
+def desk(profile: str, seed: int) -> DesktopWorld:
+    task = TaskInstance(task_id="bench", goal="", preset={"ui.page": ["settings/sound", "editor/todo.txt", "files/"]})
+    return prepare_desktop(task, DesktopLook.drawn(seed), SCREENS[profile])
+
+
+def desktop_actions(profile: str, count: int, seed: int) -> list[Action]:
+    """A random walk."""
+    rng, width, height = random.Random(seed), SCREENS[profile].width_px, SCREENS[profile].height_px
+    found: list[Action] = []
+    for _ in range(count):
+        x, y, kind = rng.randrange(width), rng.randrange(height), rng.random()
+        if kind < 0.70:
+            found.append(Click(x=x, y=y))
+        elif kind < 0.85:
+            found.append(Scroll(x=x, y=y, direction=rng.choice(("up", "down")), amount=3, unit="notch"))
+        elif kind < 0.90:
+            found.append(Drag(path=((x, y), (rng.randrange(width), rng.randrange(height)))))
+        elif kind < 0.95:
+            found.append(TypeText(text=rng.choice(("ls", "hello", "42"))))
+        else:
+            found.append(Key(keys=(rng.choice(("Return", "Escape", "BackSpace")),)))
+    return found
+
+
+def desktop_steps_per_s(profile: str, count: int, *, record: bool) -> float:
+    world, walk, last = desk(profile, 1), desktop_actions(profile, count, 1), None
+    seen: set[str] = set()
+    start = time.process_time()
+    for action in walk:
+        with contextlib.suppress(device.Rejected):
+            world = use_desktop(world, action)
+        if not 0 < len(world.ui.windows) < 6:
+            world = desk(profile, 1)
+        last = draw(desktop_view(world), last)
+        if record and last.screenshot.digest not in seen:
+            seen.add(last.screenshot.digest)
+            last.screenshot.jpeg()
+    return count / (time.process_time() - start)
+
+
 def microseconds(function: object, repeat: int) -> float:
     assert callable(function)
     start = time.process_time()
@@ -95,6 +142,11 @@ def main() -> None:
         print(f"{size} raw pixels, new look   {steps_per_s(profile, count, 1, 1, record=False):8.0f} steps/s")
         print(f"{size} raw pixels, known look {steps_per_s(profile, count, 1, 2, record=False):8.0f} steps/s")
         print(f"{size} with record            {steps_per_s(profile, count, 1, 3, record=True):8.0f} steps/s")
+    for profile, screen in SCREENS.items():
+        size = f"{screen.width_px:>5} x {screen.height_px:<5}"
+        print(f"{size} desktop, new look      {desktop_steps_per_s(profile, 2000, record=False):8.0f} steps/s")
+        print(f"{size} desktop, known look    {desktop_steps_per_s(profile, 2000, record=False):8.0f} steps/s")
+        print(f"{size} desktop, with record   {desktop_steps_per_s(profile, 2000, record=True):8.0f} steps/s")
     world = phone("small", 3)
     kept: list[World] = []
     print(f"snapshot and restore {microseconds(lambda: kept.append(world), 10000):8.2f} us")

@@ -7,14 +7,17 @@ import sys
 import pytest
 
 PROGRAM = """
+import itertools
+
 import anyio
-from cuarl.env.sim.env import SimEnv
+from cuarl.env.sim.make import make_sim
 from cuarl.tasks.task import Check, TaskInstance
 
 async def main():
-    for seed in range(4):
-        env = SimEnv(clutter=0.5)
-        task = TaskInstance(task_id="t", goal="g", checks=(Check(path="sound.touch_sounds", value=False),))
+    goals = (("phone", "sound.touch_sounds"), ("desktop", "sound.system_sounds"))
+    for seed, (kind, path) in itertools.product(range(4), goals):
+        env = make_sim(kind, clutter=0.5)
+        task = TaskInstance(task_id="t", goal="g", checks=(Check(path=path, value=False),))
         print((await env.reset(task, seed)).screenshot.digest)
         while (action := env.oracle_action()).kind != "finish":
             print((await env.step(action)).observation.screenshot.digest, action)
