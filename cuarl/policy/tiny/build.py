@@ -31,6 +31,12 @@ class Build:
     """Everything that decides the result."""
 
     plan: Plan = field(default_factory=Plan)
+    softening: Plan = field(
+        default_factory=lambda: Plan(
+            steps=300, batch=128, learning_rate=1e-4, warmup=20, faded_by=0.0, soft=True, seed=1
+        )
+    )
+    """The second run; at this rate, and with a warm-up, it leaves what was learnt in place."""
     shape: Shape = field(default_factory=Shape)
     softness: skills.Softness = field(default_factory=skills.Softness)
     seed: int = 0
@@ -81,7 +87,8 @@ def build_base(
     make = DialogueMaker(str(folder), system_prompts[0], build.softness, forbidden)
     screen = PROFILES[make.profile]
     size = screen.height_px, screen.width_px
-    pretrain(model, build.plan, make, size=size, device=device, report=note, probe=probe)
+    for plan in (build.plan, build.softening):
+        pretrain(model, plan, make, size=size, device=device, report=note, probe=probe)
     save(model, build, last, folder)
     return last
 
@@ -90,6 +97,6 @@ def save(model: Any, build: Build, scores: dict[str, float], folder: Path) -> No
     """Weights as half precision safetensors, and how they came about as ``build.json``."""
     model = model.to("cpu", torch.float16)
     model.save_pretrained(folder)
-    facts = {"plan": asdict(build.plan), "shape": asdict(build.shape), "softness": asdict(build.softness),
+    facts = {"plan": asdict(build.plan), "softening": asdict(build.softening), "shape": asdict(build.shape), "softness": asdict(build.softness),
              "seed": build.seed, "scores": scores, "parameters": sum(p.numel() for p in model.parameters())}  # fmt: skip
     (folder / "build.json").write_text(json.dumps(facts, indent=1) + "\n")

@@ -2,9 +2,9 @@
 
 One sequence holds a screenshot and many rounds (a request, the call that answers it); only the calls are trained. Three
 things decide whether such a small model learns to look at all (measured; see the model card): many rounds a screenshot,
-vision positions that start large, and telltale colours that are faded out, sample by sample, over the first half. The
-last part of the run softens the policy: requests that can't be met on the screen are answered in varied ways, so that
-reinforcement learning finds something to choose from.
+vision positions that start large, and telltale colours that are faded out, sample by sample, over the first half. A
+short second run softens the policy: requests of unknown wording are answered in varied ways, so that reinforcement
+learning finds something to choose from.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ Progress = Callable[[dict[str, float]], None]
 class Plan:
     """How long and how fast. One step is one batch of ``batch`` sequences."""
 
-    steps: int = 4000
+    steps: int = 5000
     batch: int = 256
-    learning_rate: float = 3e-4
+    learning_rate: float = 5e-4
     warmup: int = 200
     betas: tuple[float, float] = (0.9, 0.98)
     weight_decay: float = 0.01
-    telltale_until: float = 0.2
+    telltale_until: float = 0.15
     """Share of the run in which every screen has telltale colours."""
-    faded_by: float = 0.45
-    """Share of the run after which none has; in between their share falls linearly."""
-    soft_from: float = 0.85
-    """Share of the run after which the soft mixture is trained."""
-    reuse: int = 2
+    faded_by: float = 0.4
+    """Share of the run after which none has; in between their share falls linearly. 0: none ever has."""
+    soft: bool = False
+    """Whether the soft mixture is trained."""
+    reuse: int = 4
     """Batches drawn from each screen, with other rounds."""
     workers: int = 8
     seed: int = 0
@@ -55,13 +55,11 @@ class Plan:
     def telltale(self, step: int) -> float:
         """Probability that a screen of this step has telltale colours."""
         done = step / self.steps
+        if self.faded_by == 0:
+            return 0.0
         if done <= self.telltale_until:
             return 1.0
         return max(0.0, 1 - (done - self.telltale_until) / (self.faded_by - self.telltale_until))
-
-    def soft(self, step: int) -> bool:
-        """Whether this step belongs to the soft part."""
-        return step >= self.soft_from * self.steps
 
     def rate(self, step: int) -> float:
         """Learning rate: linear warm-up, then a cosine down to a twentieth."""
@@ -196,7 +194,7 @@ _PARTS = 4
 def _submit(pool: ProcessPoolExecutor, plan: Plan, make: Maker, step: int) -> list[Any]:
     size = plan.batch // _PARTS
     seed = (plan.seed * 1_000_003 + step) * _PARTS
-    return [pool.submit(make, seed + k, size, plan.telltale(step), plan.soft(step), plan.reuse) for k in range(_PARTS)]
+    return [pool.submit(make, seed + k, size, plan.telltale(step), plan.soft, plan.reuse) for k in range(_PARTS)]
 
 
 def _joined(parts: list[Dialogues]) -> Dialogues:
