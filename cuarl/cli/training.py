@@ -63,7 +63,9 @@ def model_spec(resolved: Resolved, device: str) -> ModelSpec:
         return _spec(config, start.model or config.model_name, device, adapter=start.adapter, train="adapter")
     base = start.model or config.model_name if start else config.model_name
     if not config.use_lora:
-        return _spec(config, base, device, train="full", train_vision=config.train_vision)
+        # steps of 1e-5 are lost in the rounding of 16-bit weights
+        dtype = "float32" if config.dtype == "auto" else config.dtype
+        return _spec(config, base, device, train="full", train_vision=config.train_vision, dtype=dtype)
     custom = config.lora_target_option == "custom"
     lora = LoraSpec(
         rank=config.lora_rank, alpha=config.lora_alpha, vision=config.train_vision, seed=config.seed,

@@ -60,10 +60,10 @@ def whole(tmp_path_factory, options):
     return folder / "runs" / "run"
 
 
-def started(folder, args):
+def started(folder, args, launcher=()):
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{folder}", "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
-        [sys.executable, "-m", "cuarl", *args], cwd=folder, env=environment, text=True, stdout=subprocess.DEVNULL,
+        [sys.executable, "-m", *launcher, "cuarl", *args], cwd=folder, env=environment, text=True, stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )  # fmt: skip
 
@@ -159,10 +159,20 @@ def test_demonstrations_are_imitated_by_all_weights(place, options, qwen3_folder
 
 
 @pytest.mark.slow
-def test_two_processes_equal_one_and_only_the_main_one_speaks(place, options):
+@pytest.mark.parametrize(
+    ("launcher", "extra"),
+    [
+        pytest.param((), ["--processes", "2"], id="by cuarl"),
+        pytest.param(
+            ("accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--main_process_port", "0", "-m"),
+            ["--device", "auto"], id="by hand",
+        ),
+    ],
+)  # fmt: skip
+def test_two_processes_equal_one_and_only_the_main_one_speaks(place, options, launcher, extra):
     small = [*options, "--max-steps", "2", "--skip-baseline", "--eval-episodes", "2", "--adam-eps", "1e-3"]
     assert place.cuarl(*small, "--name", "one").code == 0
-    code, err = finished(started(place.folder, [*small, "--name", "two", "--processes", "2"]))
+    code, err = finished(started(place.folder, [*small, "--name", "two", *extra], launcher))
     assert code == 0, err
     assert sum(line.startswith("step ") for line in err.splitlines()) == 2
     one, two = (

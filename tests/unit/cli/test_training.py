@@ -28,7 +28,7 @@ def test_the_model_is_trained_as_the_configuration_says():
     custom = {"lora_target_option": "custom", "lora_target_modules": ["q_proj"]}
     assert model_spec(resolve(flags=custom), "cpu").lora.targets == ("q_proj",)
     full = model_spec(resolve(flags={"use_lora": False}), "cpu")
-    assert (full.train, full.lora, full.device) == ("full", None, "cpu")
+    assert (full.train, full.lora, full.device, full.dtype) == ("full", None, "cpu", "float32")
 
 
 def test_a_checkpoint_to_start_from_keeps_its_adapter_as_it_is(tmp_path):
