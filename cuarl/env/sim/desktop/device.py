@@ -7,7 +7,9 @@ from typing import Any
 
 from cuarl.env.sim.desktop import widgets as d
 from cuarl.env.sim.desktop import windows
-from cuarl.env.sim.desktop.apps.files.move import transfer
+from cuarl.env.sim.desktop.apps.files.move import throw_away, transfer
+from cuarl.env.sim.desktop.apps.files.pane import TRASH
+from cuarl.env.sim.desktop.filesystem import find
 from cuarl.env.sim.desktop.keyboard import press, type_text
 from cuarl.env.sim.desktop.lines import position_in
 from cuarl.env.sim.desktop.paint import entry_left
@@ -16,7 +18,7 @@ from cuarl.env.sim.desktop.pointing import Hit, hit_test, region_at, scroll_by
 from cuarl.env.sim.desktop.reduce import apply, write
 from cuarl.env.sim.desktop.text import TextBox
 from cuarl.env.sim.desktop.view import DESK, MENU, MODAL
-from cuarl.env.sim.desktop.world import DesktopWorld, Window
+from cuarl.env.sim.desktop.world import DesktopWorld
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.effects import Do, Focus, Show
 from cuarl.env.sim.kit.marks import slider_track
@@ -245,24 +247,27 @@ def _select(world: DesktopWorld, hit: Hit, name: str, start: tuple[int, int], en
 
 def _drop(world: DesktopWorld, path: str, end: tuple[int, int]) -> DesktopWorld:
     """Let a dragged file go over a folder, a place, a window of Files, the trash or the desktop."""
-    onto = hit_test(world, *end)
-    window: Window | None = world.window(onto.owner)
-    target: str | None = None
-    if isinstance(onto.widget, d.Item | d.DeskIcon) and (
-        onto.widget.path or isinstance(onto.widget.on_tap, Do) is False
-    ):
-        folder_like = isinstance(onto.widget, d.DeskIcon) or onto.widget.folder
-        target = onto.widget.path if folder_like else None
-    if target is None and window is not None and window.app == "files":
-        target = window.page
-    if target is None and onto.owner == DESK:
-        target = "Desktop"
+    target = _folder_at(world, end)
     if target is None or target == path:
         return world
-    if target.startswith("trash:"):
-        return apply(world, Do("files.throw_away", (window.key if window else "", path)))
-    found = next((f for f in world.state.files if f.path == target), None)
-    return transfer(world, path, target, moving=True) if not target or (found and found.folder) else world
+    if target == TRASH:
+        return throw_away(world, "", path)
+    found = find(world.state.files, target)
+    return transfer(world, path, target, moving=True) if found is not None and found.folder else world
+
+
+def _folder_at(world: DesktopWorld, point: tuple[int, int]) -> str | None:
+    """The folder that something dropped at a point goes into; None if it goes nowhere."""
+    onto = hit_test(world, *point)
+    window = world.window(onto.owner)
+    match onto.widget:
+        case d.DeskIcon(label="Home"):
+            return ""
+        case (d.Item(folder=True) | d.DeskIcon()) as item if isinstance(item, d.Item) or item.path:
+            return item.path
+    if window is not None and window.app == "files":
+        return window.page
+    return "Desktop" if onto.owner == DESK else None
 
 
 def _scroll(world: DesktopWorld, action: Scroll) -> DesktopWorld:

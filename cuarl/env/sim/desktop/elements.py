@@ -38,7 +38,7 @@ def usable(world: DesktopWorld) -> Iterator[Placed]:
         if world.ui.menu is not None and owner not in (MENU, NOTICE):
             continue
         window = world.window(owner)
-        if window is not None and window.dialog is not None and not isinstance(control, d.TitleBar | d.WindowButton):
+        if window is not None and window.dialog is not None and not isinstance(control, d.TitleBar):
             continue
         if hit_test(world, *centre(item)).widget is control:
             yield item

@@ -167,7 +167,7 @@ def _toward_windows(world: DesktopWorld, check: Check) -> Action | None:
             return _menu(world, str(value))
         case "ui.windows" if isinstance(value, Mapping) and "app" in value:
             return _window(world, check.op, value)
-        case "ui.count" | "ui.windows":
+        case "ui.count":
             return _away(world, close=True)
     return None
 

@@ -69,7 +69,7 @@ def _show(world: DesktopWorld, effect: e.Show) -> DesktopWorld:
     if box.kind == "menu":
         scale = world.screen.scale
         x, y = (round(n / scale) for n in world.ui.pointer)
-        return world.with_ui(menu=Menu(box.title, x, y, box.options, top.key if top else ""))
+        return world.with_ui(menu=Menu(box.title, x, y, box.options))
     if top is None:
         return world
     first = box.inputs[0].path if box.inputs else ""

@@ -58,10 +58,9 @@ class Context:
         """What this window remembers."""
         return self.window.get(name, default)
 
-    def do(self, action: str, *args: Any, writes: tuple[str, ...] = (), opens: str = "") -> Do:
-        """The effect that runs an action of this app on this window; ``app.action`` runs another app's."""
-        name = action if "." in action else f"{self.window.app}.{action}"
-        return Do(name, (self.window.key, *args), writes, opens)
+    def do(self, action: str, *args: Any, writes: tuple[str, ...] = ()) -> Do:
+        """The effect that runs an action of this app on this window."""
+        return Do(f"{self.window.app}.{action}", (self.window.key, *args), writes)
 
     def entry(self, label: str, name: str, submit: Effect | None = None, icon: str = "") -> Entry:
         """The text field for the text called ``name``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from cuarl.env.sim.desktop import filesystem as fs
 from cuarl.env.sim.desktop import widgets as d
@@ -83,7 +83,7 @@ def _to_file(world: DesktopWorld, path: str) -> Action | None:
 
 def _to_folder(world: DesktopWorld, top: Window, folder: str) -> Action | None:
     """Click a place of the sidebar, or open the next folder on the way inside of the shown one."""
-    place = next((i for i in _items(world, top, "side") if i.widget.path == folder), None)  # type: ignore[attr-defined]
+    place = next((item for item, line in _lines(world, top, "side") if line.path == folder), None)
     if place is not None:
         return click_item(place)
     if top.page != folder and fs.is_inside(folder, top.page):
@@ -92,9 +92,11 @@ def _to_folder(world: DesktopWorld, top: Window, folder: str) -> Action | None:
     return _to_folder(world, top, fs.parent(folder)) if folder else None
 
 
-def _items(world: DesktopWorld, window: Window, region: str) -> list[Placed]:
+def _lines(world: DesktopWorld, window: Window, region: str) -> Iterator[tuple[Placed, d.Item]]:
     """Lines of a window's list or sidebar that can be clicked."""
-    return [i for i in usable(world) if isinstance(i.widget, d.Item) and i.region == f"{window.key} {region}"]
+    for item in usable(world):
+        if isinstance(item.widget, d.Item) and item.region == f"{window.key} {region}":
+            yield item, item.widget
 
 
 def _to_settings(world: DesktopWorld, top: Window, page: str) -> Action | None:
@@ -128,7 +130,7 @@ def use_item(world: DesktopWorld, path: str, *, count: int = 1, button: str = "l
     top = world.focused
     if top is None:
         return None
-    item = next((i for i in _items(world, top, "body") if i.widget.path == path), None)  # type: ignore[attr-defined]
+    item = next((item for item, line in _lines(world, top, "body") if line.path == path), None)
     if item is not None:
         return click_item(item, count=count, button=button)
     return scroll_to(world, top, "body", lambda widget: isinstance(widget, d.Item) and widget.path == path)

@@ -87,13 +87,12 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Menu:
-    """An open menu: entries at a place in units; ``owner`` is the window it belongs to, ``name`` what it is called."""
+    """An open menu called ``name``: entries at a place in units."""
 
     name: str
     x: int
     y: int
     options: tuple[Option, ...] = ()
-    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ def _look(char: str) -> Literal["suggested", "operator", "key"]:
 CHARACTERS = "0123456789+-*/().%"
 APP = DesktopApp(
     "calculator", "Calculator", pane, (168, 246), single=True,
-    keys={"return": "equals", "kp_enter": "equals", "escape": "reset", "backspace": "erase", "delete": "reset"},
+    keys={"return": "equals", "escape": "reset", "backspace": "erase", "delete": "reset"},
 )  # fmt: skip
 
 

@@ -55,7 +55,7 @@ def opened(world: DesktopWorld, window: Window) -> Window:
 APP = DesktopApp(
     "terminal", "Terminal", pane, (340, 210), typed="input", opened=opened,
     keys={
-        "return": "enter", "kp_enter": "enter", "up": "earlier", "down": "later", "ctrl+c": "interrupt", "ctrl+l": "clear",
+        "return": "enter", "up": "earlier", "down": "later", "ctrl+c": "interrupt", "ctrl+l": "clear",
         "ctrl+u": "erase_line", "ctrl+d": "leave", "tab": "complete",
     },
 )  # fmt: skip

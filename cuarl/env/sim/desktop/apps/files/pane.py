@@ -113,7 +113,7 @@ def _status(shown: list[File], picked: tuple[str, ...]) -> str:
 APP = DesktopApp(
     "files", "Files", pane, (350, 226),
     keys={
-        "return": "open_picked", "kp_enter": "open_picked", "delete": "trash_picked", "f2": "rename_picked", "ctrl+a": "pick_all",
+        "return": "open_picked", "delete": "trash_picked", "f2": "rename_picked", "ctrl+a": "pick_all",
         "ctrl+c": "copy_picked", "ctrl+x": "cut_picked", "ctrl+v": "paste", "alt+up": "up", "backspace": "up",
         "alt+left": "back", "alt+right": "forward", "ctrl+shift+n": "ask_folder", "ctrl+n": "window", "ctrl+w": "shut",
         "down": "pick_next", "up": "pick_previous", "shift+delete": "ask_delete",
