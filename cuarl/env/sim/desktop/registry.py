@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
+from cuarl.env.sim.desktop.geometry import frame_of
 from cuarl.env.sim.desktop.state import DesktopState
 from cuarl.env.sim.desktop.widgets import Entry
 from cuarl.env.sim.desktop.world import DesktopWorld, Window
@@ -66,6 +67,10 @@ class Context:
         """The text field for the text called ``name``."""
         focused = self.focused and self.window.focus == name and self.window.dialog is None
         return Entry(label, name=name, content=self.window.box(name), focused=focused, submit=submit, icon=icon)
+
+    def room(self, taken: int, each: float = 28.0) -> float:
+        """Weight of what fills a toolbar beside ``taken`` buttons, so that these are ``each`` units wide."""
+        return max(2.0, frame_of(self.world, self.window).width / each - taken)
 
     def shuffled(self, items: Sequence[T], name: str) -> tuple[T, ...]:
         """``items`` in this desktop's own order."""

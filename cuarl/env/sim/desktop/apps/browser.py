@@ -42,7 +42,7 @@ def pane(ctx: Context) -> Pane:
         ctx.entry("Search or enter address", ADDRESS, ctx.do("typed"), icon="globe"),
         w.IconButton("Remove bookmark" if marked else "Bookmark this page", mark, icon="star", active=marked, enabled=url != HOME),
         w.IconButton("Menu", Show(_menu(ctx)), icon="menu"),
-    ), (1, 1, 1, 9, 1, 1), height=26, gap=0, pad=3)  # fmt: skip
+    ), (1, 1, 1, ctx.room(5), 1, 1), height=26, gap=0, pad=3)  # fmt: skip
     toolbar: tuple[w.Widget, ...] = (bar,)
     if state.show_bookmarks_bar and state.bookmarks:
         marks = tuple(Push(title_of(u), ctx.do("go", u), look="flat") for u in state.bookmarks[:5])

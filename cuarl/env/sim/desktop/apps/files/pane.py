@@ -61,7 +61,7 @@ def _toolbar(ctx: Context, name: str, in_trash: bool) -> w.HBox:
         Caption(name),
         last,
     )
-    return w.HBox(buttons, (1, 1, 1, 8, 2 if in_trash else 1), height=26, gap=0, pad=4)
+    return w.HBox(buttons, (1, 1, 1, ctx.room(5 if in_trash else 4), 2 if in_trash else 1), height=26, gap=0, pad=4)
 
 
 def _place(ctx: Context, place: str) -> Item:
