@@ -112,6 +112,8 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     # a stream that was closed by the caller is None, which half of all code does not expect
     sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
     remember_environment()
+    # read when torch is loaded; threads that wait by spinning stall each other as soon as anything else runs here
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     # SIGTERM takes the path of Ctrl-C, so that everything is torn down and marked as with it
     signal.signal(signal.SIGTERM, _as_interrupt)
     code = run(hoisted(sys.argv[1:] if args is None else args))

@@ -64,8 +64,6 @@ def train(
     A run that was interrupted goes on with --resume as if nothing had happened.
     """
     check_launched(os.environ)
-    # read when torch is loaded; threads that wait by spinning stall each other as soon as anything else runs here
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     job = _Job.of(experiment)
     if experiment.dry_run:
         _show_plan(job, as_json=experiment.json)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,10 @@ def _check_family(config: Any, name: str) -> None:
 
 def _weights(source: str, spec: ModelSpec, device: torch.device, common: dict[str, Any]) -> Any:
     from transformers import AutoModelForImageTextToText
+    from transformers.utils import logging
 
+    if not sys.stderr.isatty():
+        logging.disable_progress_bar()
     dtype = spec.dtype if spec.dtype != "auto" else "float32" if device.type == "cpu" else "bfloat16"
     model = AutoModelForImageTextToText.from_pretrained(
         source, dtype=dtype, attn_implementation=spec.attention, **common

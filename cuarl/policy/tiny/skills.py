@@ -25,6 +25,7 @@ HOLDS = ("Check: {x} {s}.", "{x} {s}?", "Stop if {x} {s}.")
 DOWN, UP = ("Scroll down.", "Show more below.", "Further down."), ("Scroll up.", "Show more above.", "Further up.")
 BACK, HOME = ("Go back.", "Back.", "Previous screen."), ("Home.", "To the home screen.", "Leave the app.")
 TYPE = ("Type {x}", "Write {x}", "Enter the text {x}")
+STATES = ("on", "off")
 NOISE = (
     "turn", "Turn", "switch", "Switch", "set", "Set", "open", "Open", "enable", "Enable", "disable", "Disable", "on", "on",
     "off", "off", "the", "to", "please", "now", "in", "settings", "for", "make", "Make", "show", "Show", "Use", "use", "with",
@@ -68,13 +69,13 @@ class Screen:
 class Softness:
     """How the soft part of the run answers requests of unknown wording (shares that sum to at most one)."""
 
-    follow: float = 0.78
+    follow: float = 0.92
     """The step that the name in the request suggests."""
-    finish: float = 0.04
+    finish: float = 0.02
     """Ending the episode with success."""
-    held: float = 0.4
+    held: float = 0.5
     """The same where the request says on or off, and a switch of that name is so."""
-    elsewhere: float = 0.12
+    elsewhere: float = 0.04
     """Any other element."""
 
 
@@ -209,10 +210,16 @@ def _text(rng: random.Random, screen: Screen) -> str:
 def soft_rounds(rng: random.Random, screen: Screen, count: int, softness: Softness) -> list[Round]:
     """Rounds whose request names a thing among words in no order, answered in varied ways; half are plain skills."""
     out = rounds(rng, screen, count - count // 2)
+    switches = [f for f in screen.facts if f.checked is not None]
     while len(out) < count:
-        here = bool(screen.facts) and rng.random() < 0.4
-        name = rng.choice(screen.facts).label if here else rng.choice(screen.names)
         words = [rng.choice(NOISE) for _ in range(rng.randint(1, 4))]
+        if switches and rng.random() < 0.5:
+            name = rng.choice(switches).label
+            words[rng.randrange(len(words))] = rng.choice(STATES)
+        elif screen.facts and rng.random() < 0.4:
+            name = rng.choice(screen.facts).label
+        else:
+            name = rng.choice(screen.names)
         reply = _soft_reply(rng, screen, name, words, softness)
         if reply:
             out.append(Round(_jumble(rng, name, words), reply, "soft"))
@@ -236,8 +243,7 @@ def _soft_reply(rng: random.Random, screen: Screen, name: str, words: list[str],
 
 def _holds(screen: Screen, name: str, words: list[str]) -> bool:
     """Whether a switch is as the words would have it."""
-    wanted = {"on": True, "enable": True, "off": False, "disable": False}
-    said = {wanted[w.lower()] for w in words if w.lower() in wanted}
+    said = {w == "on" for w in words if w in STATES}
     return len(said) == 1 and any(f.label == name and f.checked in said for f in screen.facts)
 
 
