@@ -154,12 +154,12 @@ def rounds(rng: random.Random, screen: Screen, count: int) -> list[Round]:
     out: list[Round] = []
     while len(out) < count:
         kind = rng.random()
-        if kind < 0.22 and pool:
+        if kind < 0.18 and pool:
             out.append(_read(rng, screen, rng.choice(pool)))
-        elif kind < 0.6 and pool:
+        elif kind < 0.48 and pool:
             fact = pool[len(out) % len(pool)]
             out.append(Round(rng.choice(POINT).format(x=fact.label), click(rng, fact.box, screen), "point", fact.box))
-        elif kind < 0.75 and screen.names:
+        elif kind < 0.63 and screen.names:
             name = rng.choice(screen.names)
             step = step_towards(rng, screen, name)
             if step:
