@@ -150,9 +150,9 @@ class SamplingFields(Fields):
 
     panel = "Sampling"
 
-    group_size: PositiveInt = 8
+    group_size: PositiveInt = 16
     """Attempts at the same task instance, compared with each other."""
-    groups_per_batch: PositiveInt = 12
+    groups_per_batch: PositiveInt = 6
     """Groups that one training step learns from."""
     temperature: PositiveFloat = 1.0
     """Sampling temperature of training episodes."""

@@ -54,7 +54,7 @@ def test_lists_are_replaced(write):
 def test_the_environment_does_not_enter(monkeypatch):
     monkeypatch.setenv("GROUP_SIZE", "99")
     monkeypatch.setenv("CUARL_GROUP_SIZE", "99")
-    assert resolve().config.group_size == 8
+    assert resolve().config.group_size == 16
 
 
 def test_unknown_keys_are_listed_with_place_and_suggestion(write):

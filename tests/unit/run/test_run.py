@@ -181,7 +181,7 @@ def test_resuming_permits_only_what_decides_nothing(create, clock):
     assert json.loads(run.config_path.read_text())["max_steps"] == 99
     assert not (path / "config.source").exists()
     other = resolve(files=[path / "config.json"], flags={"group_size": 4, "max_steps": 5})
-    with pytest.raises(ResumeMismatch, match="group_size: 8 in the run, 4 now") as caught:
+    with pytest.raises(ResumeMismatch, match="group_size: 16 in the run, 4 now") as caught:
         Run.reopen(path, other)
     assert "max_steps" not in caught.value.what
     assert json.loads(run.config_path.read_text())["max_steps"] == 99
