@@ -14,7 +14,7 @@ from cuarl.agent.formats.base import Size
 from cuarl.policy.images import ImageProcessor
 from cuarl.policy.tiny import skills
 from cuarl.policy.tiny.architecture import Shape, build_model, image_processor_config
-from cuarl.policy.tiny.dialogues import Tokens, screen_of
+from cuarl.policy.tiny.dialogues import DialogueMaker, Tokens, screen_of
 from cuarl.policy.tiny.pretrain import Plan, Trainee, patches_of
 from cuarl.policy.tiny.screens import picture, random_world
 from cuarl.policy.tiny.tokenizer import build_tokenizer
@@ -74,3 +74,24 @@ def test_telltales_fade_and_the_rate_falls() -> None:
     assert [plan.telltale(s) for s in (0, 200, 350, 500, 900)] == pytest.approx([1, 1, 0.5, 0, 0])
     assert plan.rate(0) < plan.rate(9) == pytest.approx(plan.learning_rate)
     assert plan.rate(999) == pytest.approx(plan.learning_rate * 0.05, rel=1e-2)
+
+
+def test_forbidden_requests_are_left_out() -> None:
+    screen = screen_of(random_world(random.Random(3)))
+    free = DialogueMaker("", SYSTEM).rounds(random.Random(5), screen, soft=True)
+    goal = free[0].request.casefold().rstrip(".")
+    bound = DialogueMaker("", SYSTEM, forbidden=frozenset({goal})).rounds(random.Random(5), screen, soft=True)
+    assert [r for r in free if r.request.casefold().rstrip(".") != goal] == bound
+    assert len(bound) < len(free)
+
+
+def test_soft_rounds_end_where_a_switch_is_as_said() -> None:
+    on = skills.Fact("Captions", (0, 40, 192, 72), checked=True)
+    screen = skills.Screen(192, 384, (on,), lambda name: on, ("Captions",))
+    always = skills.Softness(held=1.0, finish=0.0)
+    for seed in range(200):
+        rng = random.Random(seed)
+        for r in skills.soft_rounds(rng, screen, 6, always):
+            if r.skill == "soft":
+                said = {w.rstrip(".") for w in r.request.split()} & set(skills.STATES)
+                assert (r.call == skills.finish()) == (said == {"on"}), r.request
