@@ -180,7 +180,7 @@ class AlgorithmFields(Fields):
     algorithm: Literal["grpo", "sft"] = "grpo"
     """Learn from rewards (grpo), or imitate stored episodes (sft)."""
     reward: str = "simple"
-    """Reward: simple, completion, efficiency, shaped, comprehensive, or the dotted path of a function."""
+    """Reward: simple, finished, completion, efficiency, shaped, comprehensive, or the dotted path of a function."""
     advantage_normalization: Literal["std", "none"] = "std"
     """Divide centred rewards by the group's standard deviation, or only centre them."""
     credit: Literal["episode", "screen"] = "screen"

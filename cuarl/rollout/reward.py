@@ -37,6 +37,16 @@ def simple(trajectory: Trajectory) -> Sequence[RewardPart] | None:
     return (RewardPart(name="success", value=float(done), evidence=_evidence(trajectory)),)
 
 
+def finished(trajectory: Trajectory) -> Sequence[RewardPart] | None:
+    """1 if the task is done and the agent ended the episode saying so, else 0: being right by chance teaches nothing."""
+    verdict = trajectory.verdict
+    if verdict is None:
+        return None
+    said = verdict.claimed is True
+    evidence = _evidence(trajectory) if said else "the agent did not say that it was done"
+    return (RewardPart(name="finished", value=float(verdict.success and said), evidence=evidence),)
+
+
 def completion(trajectory: Trajectory) -> Sequence[RewardPart] | None:
     """1 if the task is done, 0.1 if the agent at least claimed so, else 0."""
     if trajectory.verdict is None:
@@ -103,7 +113,7 @@ def env(trajectory: Trajectory) -> Sequence[RewardPart] | None:
 
 
 BUILTIN: dict[str, RewardFunction] = {
-    f.__name__: f for f in (simple, completion, efficiency, shaped, comprehensive, env)
+    f.__name__: f for f in (simple, finished, completion, efficiency, shaped, comprehensive, env)
 }
 
 

@@ -37,6 +37,7 @@ def value(name, trajectory):
     ("name", "done", "claimed_wrongly", "neither"),
     [
         ("simple", 1.0, 0.0, 0.0),
+        ("finished", 1.0, 0.0, 0.0),
         ("completion", 1.0, 0.1, 0.0),
         ("efficiency", 1.0 - 0.08, 0.1 - 0.08, -0.5 - 0.08),
         ("shaped", 1.0, 0.1, 0.0),
@@ -47,6 +48,11 @@ def test_recipe_values_of_four_clean_turns(name, done, claimed_wrongly, neither)
     assert value(name, episode(True, True)) == pytest.approx(done)
     assert value(name, episode(False, True)) == pytest.approx(claimed_wrongly)
     assert value(name, episode(False, False)) == pytest.approx(neither)
+
+
+def test_finished_wants_the_agent_to_say_so():
+    assert value("simple", episode(True, False)) == 1.0
+    assert value("finished", episode(True, False)) == 0.0
 
 
 def test_efficiency_takes_a_tenth_off_for_each_error():
