@@ -185,7 +185,7 @@ class AlgorithmFields(Fields):
     """Divide centred rewards by the group's standard deviation, or only centre them."""
     credit: Literal["episode", "screen"] = "screen"
     """What a turn is credited with: its episode's advantage (plain GRPO), or its own, from the screens that the attempts
-    of a group share."""
+    of a group share; use episode where screens never repeat."""
     credit_lambda: Share = 0.5
     """How far credit by screen looks ahead: 0 one screen, 1 to the end of the episode."""
     discount: Annotated[float, Field(gt=0, le=1)] = 1.0

@@ -1,8 +1,8 @@
 """What the base is taught: single skills on single screens, each as a request and the call that answers it.
 
 Pointing at a named thing, typing, scrolling, the buttons, reading a switch, telling whether something holds, and one step
-of finding one's way. Requests are worded unlike any task: tasks' goals and whole solutions never occur (a test compares
-with every suite), so that what reinforcement learning is shown to learn was not put in beforehand.
+of finding one's way. Requests are worded unlike any task: whole solutions never occur, and ``cuarl model build`` leaves
+out every request that is a goal of a suite, so that what reinforcement learning is shown to learn was not put in beforehand.
 """
 
 from __future__ import annotations
