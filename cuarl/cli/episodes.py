@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import anyio
 from pydantic import create_model
 
+from cuarl.cli.environments import Backend
 from cuarl.cli.output import note
 from cuarl.cli.players import Player
-from cuarl.config.load import did_you_mean
 from cuarl.config.schema import ExperimentConfig, Fields
-from cuarl.env.base import Env
-from cuarl.errors import ConfigError
 from cuarl.rollout import reward
-from cuarl.rollout.setup import Episode, MakeEnv, Setup
-from cuarl.rollout.spec import EpisodeSpec, Limits
+from cuarl.rollout.setup import Episode, Setup
+from cuarl.rollout.spec import Limits
 from cuarl.tasks.check import verdict
 from cuarl.tasks.select import Filters
 from cuarl.tasks.source import Selection, load
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
     from cuarl.run import Run
     from cuarl.settings import Settings
     from cuarl.store import Store
-
-ENVIRONMENTS = ("sim",)
 
 
 def only(panel: type[Fields], *names: str) -> type[Fields]:
@@ -59,28 +55,6 @@ def select_tasks(config: ExperimentConfig, settings: Settings, role: Literal["tr
     return selection
 
 
-def environments(config: ExperimentConfig, tasks: Sequence[Task]) -> MakeEnv:
-    """What makes the environment of an episode. Raises ConfigError if one of ``tasks`` needs another."""
-    if config.env not in ENVIRONMENTS:
-        raise ConfigError(
-            f'there is no environment "{config.env}"{did_you_mean(config.env, ENVIRONMENTS)}',
-            where="--env", hint=f"--env {ENVIRONMENTS[0]}",
-        )  # fmt: skip
-    from cuarl.env.sim.make import SIMULATED, make_sim
-
-    strangers = sorted({task.env for task in tasks} - set(SIMULATED))
-    if strangers:
-        first = next(task.id for task in tasks if task.env == strangers[0])
-        raise ConfigError(
-            f"the simulator has no {strangers[0]}, which task {first} needs", hint=f"cuarl tasks show {first}"
-        )
-
-    async def make(spec: EpisodeSpec) -> Env:
-        return make_sim(spec.task.env, config.profile, clutter=config.clutter)
-
-    return make
-
-
 def limits(config: ExperimentConfig) -> Limits:
     """When an episode ends."""
     return Limits(
@@ -88,10 +62,10 @@ def limits(config: ExperimentConfig) -> Limits:
     )
 
 
-def setup(config: ExperimentConfig, tasks: Sequence[Task], player: Player) -> Setup:
-    """Everything an episode needs besides its spec. Raises ConfigError before anything starts."""
+def setup(config: ExperimentConfig, backend: Backend, player: Player) -> Setup:
+    """Everything an episode needs besides its spec."""
     return Setup(
-        make_env=environments(config, tasks), make_agent=player.make_agent, attend=player.attend,
+        make_env=backend.make_env, make_agent=player.make_agent, attend=player.attend,
         judge=partial(verdict, side_effects=config.side_effects), reward=reward.get(config.reward),
         limits=limits(config),
     )  # fmt: skip
@@ -105,14 +79,26 @@ def open_store(settings: Settings) -> Store:
 
 
 @asynccontextmanager
-async def playing(player: Player) -> AsyncIterator[None]:
-    """Inside, the player is ready; it is released even when cancelled."""
+async def serving(backend: Backend) -> AsyncIterator[None]:
+    """Inside, environments can be made; what they share is released even when cancelled."""
     try:
-        await player.start()
+        await backend.start()
         yield
     finally:
         with anyio.CancelScope(shield=True):
-            await player.close()
+            await backend.close()
+
+
+@asynccontextmanager
+async def playing(player: Player, backend: Backend) -> AsyncIterator[None]:
+    """Inside, the player and the environments' backend are ready; both are released even when cancelled."""
+    async with serving(backend):
+        try:
+            await player.start()
+            yield
+        finally:
+            with anyio.CancelScope(shield=True):
+                await player.close()
 
 
 class Recording:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import anyio
 import typer
 
+from cuarl.cli import environments, players
 from cuarl.cli import episodes as parts
-from cuarl.cli import players
 from cuarl.cli.evaluating import Measurement, home, keep, measure, measure_baselines
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.options import experiment_options
@@ -113,7 +113,7 @@ def _measurement(experiment: Experiment, target: Target, episodes: int | None, a
     if resolved.sources["tasks"] != "default":  # whoever names tasks here means those to measure
         config = config.model_copy(update={"eval_tasks": config.tasks})
     tasks = parts.select_tasks(config, experiment.settings(), "eval").tasks
-    parts.environments(config, tasks)
+    environments.backend(config, tasks)
     return Measurement(config=config, tasks=tasks, episodes=episodes or config.eval_episodes, attempts=attempts)
 
 

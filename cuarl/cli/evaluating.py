@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from cuarl.cli import environments, players
 from cuarl.cli import episodes as parts
-from cuarl.cli import players
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.players import Player
 from cuarl.cli.progress import EpisodeProgress
@@ -68,9 +68,10 @@ async def measure(
         "env": config.env, "profile": config.profile, "clutter": config.clutter, "side_effects": config.side_effects,
         "temperature": config.eval_temperature, "max_turns": config.max_turns, "attempts": what.attempts,
     }  # fmt: skip
-    async with parts.playing(player):
+    served = environments.backend(config, what.tasks)
+    async with parts.playing(player, served):
         return await evaluate(
-            plan, parts.setup(config, what.tasks, player), label=what.label, run_seed=config.seed, limited=what.limited,
+            plan, parts.setup(config, served, player), label=what.label, run_seed=config.seed, limited=what.limited,
             settings=settings, max_concurrent=config.max_concurrent_rollouts,
             failures=FailureWindow(max_share=config.max_failed_share), save=record.save if record else None,
             on_cancel=record.cut if record else None, progress=progress,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import anyio
 import typer
 
+from cuarl.cli import environments, players
 from cuarl.cli import episodes as parts
-from cuarl.cli import players
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.options import experiment_options
 from cuarl.cli.output import closing, note, print_json, print_table
@@ -86,7 +86,7 @@ def rollout(
     _refuse_unused(experiment, agent)
     experiment = replace(experiment, name=name, overwrite=overwrite)
     tasks = parts.select_tasks(experiment.config, experiment.settings(), "train").tasks
-    parts.environments(experiment.config, tasks)
+    environments.backend(experiment.config, tasks)
     groups = -(-episodes // group_size) if episodes else len(tasks)
     in_turn = [tasks[i % len(tasks)] for i in range(groups)]
     if experiment.dry_run:
@@ -100,7 +100,8 @@ def _collect(
     experiment: Experiment, tasks: Sequence[Task], group_size: int, player: Player
 ) -> tuple[Run, list[Trajectory]]:
     config = experiment.config
-    how = parts.setup(config, tasks, player)
+    served = environments.backend(config, tasks)
+    how = parts.setup(config, served, player)
     with parts.open_store(experiment.settings()) as store, experiment.open_run("rollout") as run:
         specs = plan(
             tasks, group_size=group_size, run_seed=config.seed, prefix=run.run_id, run_id=run.run_id
@@ -113,7 +114,7 @@ def _collect(
         ):
 
             async def work() -> list[Group]:
-                async with parts.playing(player):
+                async with parts.playing(player, served):
                     return await collect(
                         specs, how, max_concurrent=config.max_concurrent_rollouts, save=record.save,
                         failures=FailureWindow(max_share=config.max_failed_share), progress=progress,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import anyio
 import typer
 
+from cuarl.cli import environments, players
 from cuarl.cli import episodes as parts
-from cuarl.cli import players
 from cuarl.cli.evaluating import Measurement
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.options import experiment_options
@@ -99,7 +99,7 @@ class _Job:
             )  # fmt: skip
         tasks = parts.select_tasks(config, settings, "train").tasks
         measured = parts.select_tasks(config, settings, "eval").tasks
-        parts.environments(config, [*tasks, *measured])
+        environments.backend(config, [*tasks, *measured])
         resolve(model_spec(experiment.resolved, config.device))
         return cls(config, tasks, Measurement(config=config, tasks=measured, episodes=config.eval_episodes))
 

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from cuarl.cli import environments
 from cuarl.cli import episodes as parts
 from cuarl.cli.evaluating import Measurement, keep, measure
 from cuarl.cli.players import Player
@@ -159,7 +160,8 @@ class Practice:
         record: parts.Recording | None, *, json: bool,
     ) -> None:  # fmt: skip
         self._config, self._tasks, self._run_id, self._json = config, tasks, run_id, json
-        self._setup = parts.setup(config, tasks, player)
+        self._backend = environments.backend(config, tasks)
+        self._setup = parts.setup(config, self._backend, player)
         self._rank, self._world = accelerator.process_index, accelerator.num_processes
         self._record = record
         self._failures = FailureWindow(max_share=config.max_failed_share)
@@ -176,10 +178,11 @@ class Practice:
         mine = [spec for i, spec in enumerate(specs) if i // config.group_size % self._world == self._rank]
         self._pictures = {}
         with _bar(f"step {step} of {config.max_steps}", json=self._json) as progress:
-            groups = await collect(
-                mine, self._setup, max_concurrent=config.max_concurrent_rollouts, failures=self._failures,
-                save=self._take, progress=progress, on_cancel=self._record.cut if self._record else None,
-            )  # fmt: skip
+            async with parts.serving(self._backend):
+                groups = await collect(
+                    mine, self._setup, max_concurrent=config.max_concurrent_rollouts, failures=self._failures,
+                    save=self._take, progress=progress, on_cancel=self._record.cut if self._record else None,
+                )  # fmt: skip
         batch = gather_batch(Batch(tuple(groups), self._pictures))
         await self._record_others(batch)
         return batch

@@ -22,8 +22,10 @@ from cuarl.env.sim.view import view
 from cuarl.env.sim.world import PROFILES, Profile, World
 from cuarl.policy.tiny.skills import Fact
 
-KINDS = {"home": 0.16, "main": 0.2, "settings": 0.42, "app": 0.12, "drawer": 0.04, "quick": 0.03, "shade": 0.03}
-"""Share of each kind of screen."""
+KINDS = {
+    "home": 0.14, "main": 0.16, "switches": 0.3, "settings": 0.22, "app": 0.09, "drawer": 0.04, "quick": 0.03, "shade": 0.02,
+}  # fmt: skip
+"""Share of each kind of screen; ``switches`` are pages of Settings with several, hard to tell apart."""
 
 
 def shuffled(rng: random.Random, node: Any) -> Any:
@@ -57,8 +59,9 @@ def _somewhere(rng: random.Random, world: World) -> World:
             return world.with_ui(home_page=rng.randrange(len(world.state.launcher.pages)))
         case "main":
             return apply(world, Launch("settings"))
-        case "settings":
-            return apply(apply(world, Launch("settings")), Open(rng.choice(_plain_pages(True))))
+        case "settings" | "switches":
+            pages = _plain_pages(True) if kind == "settings" else _pages_of_switches()
+            return apply(apply(world, Launch("settings")), Open(rng.choice(pages)))
         case "app":
             page = rng.choice(_plain_pages(False) or ("weather/main",))
             return apply(apply(world, Launch(page.partition("/")[0])), Open(page))
@@ -69,6 +72,16 @@ def _somewhere(rng: random.Random, world: World) -> World:
 def _plain_pages(settings: bool) -> tuple[str, ...]:
     """Ids of all pages that can be shown, of Settings or of the other apps; those about an app, of several apps."""
     return tuple(p for name in sorted(PAGES) if name.startswith("settings/") == settings for p in _variants(name))
+
+
+@lru_cache(maxsize=1)
+def _pages_of_switches() -> tuple[str, ...]:
+    """Pages of Settings with at least three switches."""
+    start = apply(World(profile=Profile(192, 6000)), Launch("settings"))
+    return tuple(
+        page for page in _plain_pages(True)
+        if sum(f.checked is not None for f in facts_of(elements(apply(start, Open(page))))) >= 3
+    )  # fmt: skip
 
 
 def _variants(name: str) -> list[str]:

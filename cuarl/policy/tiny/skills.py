@@ -21,6 +21,7 @@ POINT = ("Tap {x}.", "Touch {x}.", "Press {x}.", "{x}", "Select {x}.", "Point at
 WAY = ("Find {x}.", "Where is {x}?", "Way to {x}?", "Look for {x}.", "Go towards {x}.")
 READ = ("Read {x}, {y}.", "What is at {x}, {y}?", "Name of {x}, {y}?")
 STATE = ("Is {x} on?", "{x}: on or off?")
+STATE_AT = ("On or off at {x}, {y}?", "State at {x}, {y}?")
 HOLDS = ("Check: {x} {s}.", "{x} {s}?", "Stop if {x} {s}.")
 DOWN, UP = ("Scroll down.", "Show more below.", "Further down."), ("Scroll up.", "Show more above.", "Further up.")
 BACK, HOME = ("Go back.", "Back.", "Previous screen."), ("Home.", "To the home screen.", "Leave the app.")
@@ -73,7 +74,7 @@ class Softness:
     """The step that the name in the request suggests."""
     finish: float = 0.02
     """Ending the episode with success."""
-    held: float = 0.5
+    held: float = 0.35
     """The same where the request says on or off, and a switch of that name is so."""
     elsewhere: float = 0.04
     """Any other element."""
@@ -153,19 +154,22 @@ def rounds(rng: random.Random, screen: Screen, count: int) -> list[Round]:
     switches = [f for f in pool if f.checked is not None]
     out: list[Round] = []
     while len(out) < count:
+        if len(switches) > 1 and rng.random() < 0.35:
+            out.append(_about_switch(rng, screen, rng.choice(switches)))
+            continue
         kind = rng.random()
-        if kind < 0.18 and pool:
+        if kind < 0.2 and pool:
             out.append(_read(rng, screen, rng.choice(pool)))
-        elif kind < 0.48 and pool:
+        elif kind < 0.56 and pool:
             fact = pool[len(out) % len(pool)]
             out.append(Round(rng.choice(POINT).format(x=fact.label), click(rng, fact.box, screen), "point", fact.box))
-        elif kind < 0.63 and screen.names:
+        elif kind < 0.76 and screen.names:
             name = rng.choice(screen.names)
             step = step_towards(rng, screen, name)
             if step:
                 out.append(Round(rng.choice(WAY).format(x=name), step.call, "way", step.box))
         elif kind < 0.92 and switches:
-            out.append(_about_switch(rng, rng.choice(switches)))
+            out.append(_about_switch(rng, screen, rng.choice(switches)))
         else:
             out.append(_plain(rng, screen))
     return out
@@ -173,13 +177,25 @@ def rounds(rng: random.Random, screen: Screen, count: int) -> list[Round]:
 
 def _read(rng: random.Random, screen: Screen, fact: Fact) -> Round:
     """Reading what is written at a place: the same eyes as pointing needs, and every letter of the name teaches them."""
-    x = _inside(rng, fact.box[0], fact.box[2], screen.width)
-    y = _inside(rng, fact.box[1], fact.box[3], screen.height)
+    x, y = _place(rng, screen, fact)
     return Round(rng.choice(READ).format(x=x, y=y), answer(fact.label), "read")
 
 
-def _about_switch(rng: random.Random, fact: Fact) -> Round:
-    if rng.random() < 0.4:
+def _place(rng: random.Random, screen: Screen, fact: Fact) -> tuple[int, int]:
+    """A point inside an element, on the 0-1000 scale."""
+    return (
+        _inside(rng, fact.box[0], fact.box[2], screen.width),
+        _inside(rng, fact.box[1], fact.box[3], screen.height),
+    )
+
+
+def _about_switch(rng: random.Random, screen: Screen, fact: Fact) -> Round:
+    """By place, by name, or as something that holds: from the place to its state is half the way from a name to it."""
+    kind = rng.random()
+    if kind < 0.25:
+        x, y = _place(rng, screen, fact)
+        return Round(rng.choice(STATE_AT).format(x=x, y=y), answer("on" if fact.checked else "off"), "state_at")
+    if kind < 0.55:
         return Round(rng.choice(STATE).format(x=fact.label), answer("on" if fact.checked else "off"), "state")
     asked = rng.random() < 0.5
     request = rng.choice(HOLDS).format(x=fact.label, s="on" if asked else "off")

@@ -1,0 +1,57 @@
+"""Which backend runs the episodes of a command: the one table of what ``--env`` can name."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cuarl.config.load import did_you_mean
+from cuarl.config.schema import ExperimentConfig
+from cuarl.env.base import Env
+from cuarl.errors import ConfigError
+from cuarl.rollout.setup import MakeEnv
+from cuarl.rollout.spec import EpisodeSpec
+from cuarl.tasks.task import Task
+
+
+async def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """How the environment of an episode is made, and what is started before the first and released after the last."""
+
+    make_env: MakeEnv
+    start: Callable[[], Awaitable[None]] = _nothing
+    close: Callable[[], Awaitable[None]] = _nothing
+
+
+def _sim(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
+    from cuarl.env.sim.make import SIMULATED, make_sim
+
+    strangers = sorted({task.env for task in tasks} - set(SIMULATED))
+    if strangers:
+        first = next(task.id for task in tasks if task.env == strangers[0])
+        raise ConfigError(
+            f"the simulator has no {strangers[0]}, which task {first} needs", hint=f"cuarl tasks show {first}"
+        )
+
+    async def make(spec: EpisodeSpec) -> Env:
+        return make_sim(spec.task.env, config.profile, clutter=config.clutter)
+
+    return Backend(make)
+
+
+BACKENDS: Mapping[str, Callable[[ExperimentConfig, Sequence[Task]], Backend]] = {"sim": _sim}
+"""By the name that ``--env`` takes. Each checks the tasks and the machine, and raises before anything starts."""
+
+
+def backend(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
+    """The backend that ``config`` names. Raises ConfigError if there is none, or if one of ``tasks`` needs another."""
+    if config.env not in BACKENDS:
+        raise ConfigError(
+            f'there is no environment "{config.env}"{did_you_mean(config.env, tuple(BACKENDS))}',
+            where="--env", hint=f"--env {next(iter(BACKENDS))}",
+        )  # fmt: skip
+    return BACKENDS[config.env](config, tasks)
