@@ -64,6 +64,8 @@ class Settings(BaseSettings):
     """The user's password."""
     runs_dir: Path = Path("runs")
     """Folder of the run directories."""
+    sessions_dir: Path | None = None
+    """Where open browsers, displays and boxes are noted; unset means in the user's state folder ($XDG_STATE_HOME)."""
     blobs_url: str | None = None
     """Where screenshots go: a folder or an fsspec URL; unset means beside the database, or in runs_dir."""
     tasks_dir: Path | None = None
@@ -83,7 +85,7 @@ class Settings(BaseSettings):
     log_level: str | None = None
     """Least level that is logged to stderr."""
 
-    PATHS: ClassVar[tuple[str, ...]] = ("CUARL_RUNS_DIR", "CUARL_TASKS_DIR")
+    PATHS: ClassVar[tuple[str, ...]] = ("CUARL_RUNS_DIR", "CUARL_TASKS_DIR", "CUARL_SESSIONS_DIR")
 
     @classmethod
     def settings_customise_sources(
@@ -127,6 +129,12 @@ class Settings(BaseSettings):
         password = quote(self.postgres_password.get_secret_value(), safe="") if self.postgres_password else ""
         login = f"{user}:{password}@" if password else f"{user}@" if user else ""
         return f"postgresql://{login}{self.postgres_host}:{self.postgres_port}/{quote(self.postgres_db, safe='')}"
+
+    @property
+    def sessions_folder(self) -> Path:
+        """The folder of the ledger of sessions. It is one for all runs, so that a sweep finds those of every run."""
+        state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+        return self.sessions_dir or Path(state).expanduser() / "cuarl" / "sessions"
 
     def secrets(self) -> list[str]:
         """All secret values, passwords inside URLs included."""
