@@ -27,6 +27,7 @@ from cuarl.errors import ConfigError, MissingSecret, PrerequisiteError
 
 SECRETS = (
     "DATABASE_URL", "POSTGRES_PASSWORD", "OPENAI_API_KEY", "TINKER_API_KEY", "GBOX_API_KEY", "HF_TOKEN", "WANDB_API_KEY",
+    "CUARL_SERVE_TOKEN",
 )  # fmt: skip
 """Variables that may also be given as ``NAME_FILE``."""
 
@@ -74,6 +75,8 @@ class Settings(BaseSettings):
     """Base URL of an OpenAI-compatible server that the policy is sampled from."""
     openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
     """Key for that server."""
+    serve_token: SecretStr | None = None
+    """Key that clients of ``cuarl serve`` must send; needed to listen beyond this machine."""
     tinker_api_key: SecretStr | None = Field(None, validation_alias="TINKER_API_KEY")
     """Key for Tinker."""
     gbox_api_key: SecretStr | None = Field(None, validation_alias="GBOX_API_KEY")

@@ -41,6 +41,7 @@ class Commands(LazyGroup):
         "rollout": Entry("cuarl.cli.rollout", "Collect episodes, look at them, and prove what was recorded."),
         "train": Entry("cuarl.cli.train", "Train a policy on tasks, and measure it before and after."),
         "eval": Entry("cuarl.cli.eval", "Measure checkpoints, endpoints and baselines, and compare them."),
+        "serve": Entry("cuarl.cli.serve", "Serve a policy to any agent that speaks OpenAI, and record its turns."),
         "model": Entry("cuarl.cli.model", "The shipped base: its scores, and how to make it."),
         "db": Entry("cuarl.cli.db", "Look after the database of runs and trajectories."),
         "monitor": Entry("cuarl.cli.monitor", "Watch runs."),

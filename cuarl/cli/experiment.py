@@ -42,7 +42,7 @@ class Experiment:
         """Machine facts and secrets, with ``--db`` and ``--runs-dir`` on top."""
         return load_settings(database_url=self.db, runs_dir=self.runs_dir)
 
-    def open_run(self, kind: Literal["train", "rollout", "eval"]) -> Run:
+    def open_run(self, kind: Literal["train", "rollout", "eval", "serve"]) -> Run:
         """Make the run directory, or reopen the one to go on with; enter it (``with``) to lock and log.
 
         Raises RunExists for a name that is taken and ResumeMismatch for options that differ from the run's.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -71,6 +72,9 @@ def verify(
 
 
 def _weights(config: ExperimentConfig, run: Path, kind: str, version: int) -> PolicyModel | None:
+    swapped = _swapped_in(run, version) if kind == "serve" else None
+    if swapped is not None:
+        return load_model(config, adapter=swapped)
     if kind == "train" and version > 0:
         folder = run / "checkpoints" / f"step-{version:06d}"
         if not folder.is_dir():
@@ -81,6 +85,14 @@ def _weights(config: ExperimentConfig, run: Path, kind: str, version: int) -> Po
         return load_model(config)
     found = checkpoint(folder)
     return load_model(config, model=found.model, adapter=found.adapter)
+
+
+def _swapped_in(run: Path, version: int) -> str | None:
+    """Folder of the adapter that a server put in as ``version``; None for what it started with."""
+    noted = run / "adapters.json"
+    paths = json.loads(noted.read_text(encoding="utf-8")) if noted.is_file() else {}
+    found: str | None = paths.get(str(version))
+    return found
 
 
 def _compare(

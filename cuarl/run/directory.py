@@ -52,7 +52,7 @@ class Run:
         runs_dir: Path,
         resolved: Resolved,
         *,
-        kind: Literal["train", "rollout", "eval"] = "train",
+        kind: Literal["train", "rollout", "eval", "serve"] = "train",
         name: str | None = None,
         overwrite: bool = False,
         command: Sequence[str] = (),

@@ -60,7 +60,7 @@ class Manifest(Record):
     schema_version: int = 1
     run_id: str
     name: str
-    kind: Literal["train", "rollout", "eval"]
+    kind: Literal["train", "rollout", "eval", "serve"]
     status: Status = "created"
     exit_code: int | None = None
     created_at: str

@@ -1,0 +1,78 @@
+"""Chat completions: what a request says. Pure.
+
+Protocol: https://platform.openai.com/docs/api-reference/chat, and ``return_token_ids`` and ``top_k`` as vLLM has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cuarl.serve.asks import Ask, Defaults, Link, Said, ToolCall, Words, functions, params_of, refuse_unknown
+from cuarl.serve.refusal import Refusal
+
+_KNOWN = frozenset({
+    "model", "messages", "temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "stop", "seed", "stream",
+    "stream_options", "logprobs", "return_token_ids", "tools", "tool_choice",
+})  # fmt: skip
+_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+    "n": (1,), "top_logprobs": (0,), "presence_penalty": (0,), "frequency_penalty": (0,), "logit_bias": ({},),
+    "response_format": ({"type": "text"},), "modalities": (["text"],), "min_p": (0,), "repetition_penalty": (1,),
+}  # fmt: skip
+_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+
+
+def read_chat(body: Any, defaults: Defaults) -> Ask:
+    """The request in ``body``. Raises Refusal that names the field at fault."""
+    if not isinstance(body, Mapping):
+        raise Refusal("the body must be a JSON object")
+    refuse_unknown(body, _KNOWN, _NEUTRAL)
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise Refusal("messages must be a list with at least one message", param="messages")
+    return Ask(
+        model=str(body.get("model") or ""), said=tuple(_said(m, i) for i, m in enumerate(messages)),
+        params=params_of(body, defaults, limit_names=("max_completion_tokens", "max_tokens")),
+        tools=functions(body.get("tools"), body.get("tool_choice"), nested=True), seed=body.get("seed"),
+        stream=bool(body.get("stream")), include_usage=bool((body.get("stream_options") or {}).get("include_usage")),
+        logprobs=bool(body.get("logprobs")), token_ids=bool(body.get("return_token_ids")),
+    )  # fmt: skip
+
+
+def _said(message: Any, index: int) -> Said:
+    where = f"messages[{index}]"
+    if not isinstance(message, Mapping) or message.get("role") not in _ROLES:
+        raise Refusal(f"a message needs a role: {', '.join(_ROLES)}", param=f"{where}.role")
+    calls = tuple(_call(c, f"{where}.tool_calls[{i}]") for i, c in enumerate(message.get("tool_calls") or ()))
+    content = message.get("content")
+    if content is None and not calls:
+        raise Refusal("a message needs content", param=f"{where}.content")
+    role: Any = _ROLES[message["role"]]
+    return Said(role, _parts(content, f"{where}.content"), calls)
+
+
+def _parts(content: Any, where: str) -> tuple[Words | Link, ...]:
+    if content is None or isinstance(content, str):
+        return (Words(content),) if content else ()
+    if not isinstance(content, Sequence):
+        raise Refusal("content must be text or a list of parts", param=where)
+    return tuple(_part(p, f"{where}[{i}]") for i, p in enumerate(content))
+
+
+def _part(part: Any, where: str) -> Words | Link:
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    if kind in ("text", "refusal") and isinstance(part.get("text", part.get("refusal")), str):
+        return Words(part.get("text", part.get("refusal")))
+    if kind == "image_url":
+        image = part.get("image_url")
+        url = image.get("url") if isinstance(image, Mapping) else image
+        if isinstance(url, str):
+            return Link(url)
+    raise Refusal(f"a part must be text or image_url, not {kind!r}", param=where)
+
+
+def _call(call: Any, where: str) -> ToolCall:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        raise Refusal("a tool call needs a function with a name", param=where)
+    return ToolCall(str(call.get("id") or ""), function["name"], str(function.get("arguments") or "{}"))

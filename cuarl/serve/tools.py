@@ -1,0 +1,65 @@
+"""Tools in a prompt and tool calls in an answer, in the form that Qwen's chat templates have (Hermes style). Pure.
+
+The tools are described at the end of the system prompt; a call is JSON between ``<tool_call>`` tags; results come back
+in a user message, each between ``<tool_response>`` tags.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from cuarl.serve.asks import ToolCall
+
+_CALL = re.compile(r"<tool_call>\s*(.*?)\s*</tool_call>", re.DOTALL)
+
+
+class Answer(NamedTuple):
+    """An answer as clients see it: text, and calls taken out of it."""
+
+    text: str
+    calls: tuple[tuple[str, str], ...]
+    """Name and arguments (JSON text) of each call."""
+
+
+def tool_prompt(tools: Sequence[Mapping[str, Any]]) -> str:
+    """What stands at the end of the system prompt."""
+    listed = "\n".join(json.dumps({"type": "function", "function": t}, ensure_ascii=False) for t in tools)
+    return (
+        "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
+        f"You are provided with function signatures within <tools></tools> XML tags:\n<tools>\n{listed}\n</tools>\n\n"
+        "For each function call, return a json object with function name and arguments within <tool_call></tool_call> "
+        'XML tags:\n<tool_call>\n{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>'
+    )
+
+
+def call_text(call: ToolCall) -> str:
+    """A call that the policy did not sample, in the words that it would have used."""
+    return f'<tool_call>\n{{"name": {json.dumps(call.name)}, "arguments": {call.arguments}}}\n</tool_call>'
+
+
+def read_answer(text: str, offered: Collection[str]) -> Answer:
+    """Take the calls of offered tools out of an answer. What is no such call stays text, as it was sampled."""
+    calls: list[tuple[str, str]] = []
+
+    def take(found: re.Match[str]) -> str:
+        call = _call(found[1], offered)
+        if call is None:
+            return found[0]
+        calls.append(call)
+        return ""
+
+    rest = _CALL.sub(take, text) if offered else text
+    return Answer(rest.strip() if calls else text, tuple(calls))
+
+
+def _call(text: str, offered: Collection[str]) -> tuple[str, str] | None:
+    try:
+        call = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(call, dict) or call.get("name") not in offered:
+        return None
+    return str(call["name"]), json.dumps(call.get("arguments") or {}, ensure_ascii=False)
