@@ -21,7 +21,7 @@ from cuarl.cli.players import Player
 from cuarl.cli.progress import EpisodeProgress
 from cuarl.cli.results import SUMMARY_COLUMNS, headline, percent, print_summaries, summary_cells
 from cuarl.cli.targets import Target, resolve_target, with_run_config
-from cuarl.config.schema import EnvFields, ExperimentConfig, ModelFields, SamplingFields, TaskFields
+from cuarl.config.schema import EnvFields, ExperimentConfig, ModelFields, RemoteFields, SamplingFields, TaskFields
 from cuarl.errors import BarMissed, ConfigError
 from cuarl.evaluate.suite import RESULTS, Evaluation, read_results
 from cuarl.evaluate.summary import Outcome, summarise
@@ -50,6 +50,7 @@ Examples:
         SamplingFields, "eval_temperature", "top_p", "top_k", "max_tokens", "renderer_name", "history_images",
         "history_turns",
     ),
+    parts.only(RemoteFields, "model_base_url", "served_model_name"),
 )  # fmt: skip
 def evaluate(
     experiment: Experiment,
@@ -82,7 +83,7 @@ def evaluate(
             raise ConfigError("--compare takes two targets, no name and no bar", hint="cuarl eval --compare A B")
         _compare(experiment, compare, episodes, attempts)
         return
-    found = resolve_target(target or "latest", experiment.settings())
+    found = _target(experiment, target)
     what = _measurement(experiment, found, episodes, attempts)
     if experiment.dry_run:
         _print_plan(experiment, [found], what)
@@ -96,6 +97,15 @@ def evaluate(
     )  # fmt: skip
     if fail_under is not None and (rate is None or rate < fail_under):
         raise BarMissed(f"success {percent(rate)} is below {percent(fail_under)}", where=str(done.path))
+
+
+def _target(experiment: Experiment, target: str | None) -> Target:
+    url = experiment.config.model_base_url
+    if url is None:
+        return resolve_target(target or "latest", experiment.settings())
+    if target is not None and target != url:
+        raise ConfigError("--model-base-url is a target itself", hint=f"cuarl eval {url}")
+    return resolve_target(url, experiment.settings())
 
 
 # --- one target ----------------------------------------------------------------------------------------------------
@@ -147,11 +157,10 @@ def _player(experiment: Experiment, config: ExperimentConfig, target: Target) ->
     if target.kind == "endpoint":
         if experiment.resolved.sources["model_name"] == "default":
             raise ConfigError("an endpoint needs the name of its model", where=target.name, hint="--model-name NAME")
-        key = experiment.settings().openai_api_key
-        return players.endpoint(
-            config, target.name, config.model_name, key.get_secret_value() if key else None,
-            temperature=config.eval_temperature,
-        )  # fmt: skip
+        from cuarl.cli import remote
+
+        settings = experiment.settings()
+        return remote.player(config, target.name, settings, temperature=config.eval_temperature, strict=False)
     policy = players.load_model(config, model=target.model, adapter=target.adapter)
     policy.updated(target.step)
     # read as strictly as in training, so that the two agree on what is a success

@@ -79,7 +79,7 @@ def in_process(
     from cuarl.policy.local import LocalSampler
 
     sampler = LocalSampler(policy)
-    make = _model_agents(config, sampler, config.model_name, temperature=temperature, strict=strict)
+    make = model_agents(config, sampler, config.model_name, temperature=temperature, strict=strict)
     return Player(name or policy.name, make, attend=sampler.attend)
 
 
@@ -94,18 +94,10 @@ def demonstrations(config: ExperimentConfig, policy: PolicyModel) -> Player:
     return Player("demonstration", make)
 
 
-def endpoint(config: ExperimentConfig, url: str, model: str, api_key: str | None, *, temperature: float) -> Player:
-    """A policy behind an OpenAI-compatible server."""
-    from cuarl.policy.openai import OpenAISampler
-
-    sampler = OpenAISampler(url, model, api_key=api_key)
-    make = _model_agents(config, sampler, model, temperature=temperature, strict=False)
-    return Player(sampler.name, make, start=sampler.probe, close=sampler.close)
-
-
-def _model_agents(
+def model_agents(
     config: ExperimentConfig, sampler: Sampler, model: str, *, temperature: float, strict: bool
 ) -> MakeAgent:
+    """Agents that ask ``sampler``, in the format of ``model``."""
     params = SamplingParams(
         temperature=temperature, top_p=config.top_p, top_k=config.top_k, max_tokens=config.max_tokens
     )

@@ -19,7 +19,15 @@ from cuarl.cli.players import Player
 from cuarl.cli.progress import EpisodeProgress
 from cuarl.cli.results import headline, print_summaries
 from cuarl.cli.state import load_settings
-from cuarl.config.schema import AlgorithmFields, EnvFields, ExperimentConfig, ModelFields, SamplingFields, TaskFields
+from cuarl.config.schema import (
+    AlgorithmFields,
+    EnvFields,
+    ExperimentConfig,
+    ModelFields,
+    RemoteFields,
+    SamplingFields,
+    TaskFields,
+)
 from cuarl.errors import BarMissed, ConfigError
 from cuarl.evaluate.summary import Outcome, summarise
 from cuarl.rollout.failures import FailureWindow
@@ -42,7 +50,10 @@ RunsDir = Annotated[Path | None, typer.Option(help="Folder of the runs (CUARL_RU
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _SAMPLING = ("load_checkpoint_path", "temperature", "top_p", "top_k", "max_tokens")
-_MODEL = ("model_name", "renderer_name", "history_images", "history_turns", "dtype", "device")
+_MODEL = (
+    "model_name", "renderer_name", "history_images", "history_turns", "dtype", "device", "model_base_url",
+    "served_model_name", "rescore",
+)  # fmt: skip
 
 
 # --- collect -------------------------------------------------------------------------------------------------------
@@ -64,6 +75,7 @@ Examples:
         SamplingFields, "temperature", "top_p", "top_k", "max_tokens", "renderer_name", "history_images",
         "history_turns",
     ),
+    parts.only(RemoteFields, "model_base_url", "served_model_name", "rescore"),
     parts.only(AlgorithmFields, "reward"),
 )  # fmt: skip
 def rollout(
@@ -92,7 +104,7 @@ def rollout(
     if experiment.dry_run:
         _print_plan(experiment, agent, in_turn, group_size)
         return
-    run, trajectories = _collect(experiment, in_turn, group_size, _player(experiment.config, agent))
+    run, trajectories = _collect(experiment, in_turn, group_size, _player(experiment, agent))
     _report(run, trajectories, as_json=experiment.json)
 
 
@@ -147,11 +159,17 @@ def _refuse_unused(experiment: Experiment, agent: str) -> None:
         raise ConfigError(f"{given[0]} has no effect on the agent {agent}", hint="leave it out, or use --agent policy")
 
 
-def _player(config: ExperimentConfig, agent: str) -> Player:
+def _player(experiment: Experiment, agent: str) -> Player:
+    config = experiment.config
     if agent in players.SCRIPTED:
         return players.scripted(agent)
     if agent == "demonstration":
         return players.demonstrations(config, players.load_model(config))
+    if config.model_base_url is not None:
+        from cuarl.cli import remote
+
+        settings = experiment.settings()
+        return remote.player(config, config.model_base_url, settings, temperature=config.temperature, strict=True)
     from cuarl.cli.targets import checkpoint
 
     if config.load_checkpoint_path is None:

@@ -21,6 +21,7 @@ from cuarl.cli.evaluating import Measurement
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.options import experiment_options
 from cuarl.cli.output import closing, note, print_json
+from cuarl.cli.players import Player
 from cuarl.cli.results import headline, interval, percent, print_summaries
 from cuarl.cli.state import STATE
 from cuarl.config.schema import PANELS, ExperimentConfig
@@ -34,8 +35,10 @@ if TYPE_CHECKING:
 
     from cuarl.cli.training import Imitation, Measuring, Practice
     from cuarl.run import Run
+    from cuarl.settings import Settings
     from cuarl.store import Store
     from cuarl.train.learner import Learner
+    from cuarl.train.loop import Collect
     from cuarl.types import Sink
 
 app = typer.Typer()
@@ -100,7 +103,9 @@ class _Job:
         tasks = parts.select_tasks(config, settings, "train").tasks
         measured = parts.select_tasks(config, settings, "eval").tasks
         environments.backend(config, [*tasks, *measured])
-        resolve(model_spec(experiment.resolved, config.device))
+        if config.trainer == "local":
+            resolve(model_spec(experiment.resolved, config.device))
+        _check_remote(config, settings)
         return cls(config, tasks, Measurement(config=config, tasks=measured, episodes=config.eval_episodes))
 
     def plan(self) -> dict[str, Any]:
@@ -118,6 +123,19 @@ class _Job:
             "evaluation": f"{c.eval_episodes} episodes {', '.join([*when, 'at the end'])}",
             "algorithm": f"{c.algorithm}, learning rate {c.effective_learning_rate:g}",
         }
+
+
+def _check_remote(config: ExperimentConfig, settings: Settings) -> None:
+    """See that a server gives what training needs, before anything is loaded."""
+    if config.model_base_url is None:
+        return
+    if config.algorithm == "sft":
+        raise ConfigError("sft samples nothing, so model_base_url has no effect", hint="leave --model-base-url out")
+    if not config.use_lora:
+        raise ConfigError("a server can be given adapters only, not whole models", where="--no-use-lora", hint="--use-lora")
+    from cuarl.cli import remote
+
+    remote.check(config, settings)
 
 
 def _show_plan(job: _Job, *, as_json: bool) -> None:
@@ -232,7 +250,7 @@ def _train(experiment: Experiment, job: _Job, learner: Learner, places: _Places)
     try:
         anyio.run(
             partial(
-                train_loop, loop, learner, _collector(experiment, job, learner, places), measuring, sink,
+                train_loop, loop, learner, _kept_in_step(experiment, job, learner, places, start), measuring, sink,
                 RecordedCheckpoints(
                     checkpoints, about, learner.policy.name, run, store, config.groups_per_batch * config.group_size
                 ),
@@ -244,14 +262,27 @@ def _train(experiment: Experiment, job: _Job, learner: Learner, places: _Places)
     return measuring
 
 
-def _collector(experiment: Experiment, job: _Job, learner: Learner, places: _Places) -> Practice | Imitation:
+def _kept_in_step(experiment: Experiment, job: _Job, learner: Learner, places: _Places, start: int) -> Collect:
+    """What collects, with the server that the policy is sampled from, if there is one, brought up to date each step."""
+    config = job.config
+    if config.model_base_url is None or config.algorithm == "sft":
+        return _collector(experiment, job, learner, places)
+    from cuarl.cli import remote
+
+    served = remote.trained(config, experiment.settings(), learner, places.run.path / "adapters", start)
+    return served.collector(_collector(experiment, job, learner, places, served.player()))
+
+
+def _collector(
+    experiment: Experiment, job: _Job, learner: Learner, places: _Places, player: Player | None = None
+) -> Practice | Imitation:
     from cuarl.cli.training import Imitation, Practice
 
     config = job.config
     if config.algorithm == "sft":
         settings = experiment.settings()
         return Imitation(config, places.store or parts.open_store(settings), settings.runs_dir)
-    player = players.in_process(config, learner.policy, temperature=config.temperature, strict=True)
+    player = player or players.in_process(config, learner.policy, temperature=config.temperature, strict=True)
     return Practice(
         config, job.tasks, player, places.run.run_id, learner.accelerator, places.record, json=experiment.json
     )

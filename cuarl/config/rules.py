@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from cuarl.config import remote_rules
+
 if TYPE_CHECKING:
     from cuarl.config.schema import ExperimentConfig
 
@@ -18,7 +20,7 @@ LORA_ONLY = ("lora_rank", "lora_alpha", "lora_target_option", "lora_target_modul
 
 def problems(config: ExperimentConfig) -> list[str]:
     """Say what is wrong with the combination of values, one sentence each; empty if nothing is."""
-    return [*_ignored(config), *_contradictions(config)]
+    return [*_ignored(config), *_contradictions(config), *remote_rules.problems(config)]
 
 
 def _ignored(config: ExperimentConfig) -> list[str]:

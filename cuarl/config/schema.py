@@ -172,6 +172,23 @@ class SamplingFields(Fields):
     """Earlier answers in the prompt."""
 
 
+class RemoteFields(Fields):
+    """A policy that is sampled from, or trained, elsewhere."""
+
+    panel = "Remote policy"
+
+    model_base_url: str | None = None
+    """URL of an OpenAI-compatible server that the policy is sampled from, such as http://localhost:8000/v1."""
+    served_model_name: str | None = None
+    """What that server calls the model; unset means the only one it serves, else model_name."""
+    rescore: bool = False
+    """Train on what that server can't give exactly: answers tokenised anew, their log-probabilities recomputed here."""
+    trainer: Literal["local", "tinker"] = "local"
+    """Where weights are trained and sampled from: in this process, or by the Tinker service."""
+    tinker_loss: Literal["ppo", "importance_sampling", "cispo"] = "ppo"
+    """Policy loss that Tinker computes: clipped, not clipped, or with clipped weights."""
+
+
 class AlgorithmFields(Fields):
     """What is learnt from a batch."""
 
@@ -259,7 +276,7 @@ class OutputFields(Fields):
 
 
 # pydantic lays fields out from the last base to the first
-class ExperimentConfig(OutputFields, OptimFields, AlgorithmFields, SamplingFields, ModelFields, EnvFields, TaskFields):
+class ExperimentConfig(OutputFields, OptimFields, AlgorithmFields, RemoteFields, SamplingFields, ModelFields, EnvFields, TaskFields):
     """One experiment, whole. ``train`` reads all of it; ``rollout`` and ``eval`` read what concerns them."""
 
     panel = "Experiment"
@@ -305,6 +322,6 @@ class ExperimentConfig(OutputFields, OptimFields, AlgorithmFields, SamplingField
 
 
 PANELS: tuple[type[Fields], ...] = (
-    TaskFields, EnvFields, ModelFields, SamplingFields, AlgorithmFields, OptimFields, OutputFields,
+    TaskFields, EnvFields, ModelFields, SamplingFields, RemoteFields, AlgorithmFields, OptimFields, OutputFields,
 )  # fmt: skip
 """The groups, in the order in which help and printed configurations show them."""

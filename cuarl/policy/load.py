@@ -15,6 +15,7 @@ from cuarl.policy import tiny
 from cuarl.policy.images import ImageProcessor
 from cuarl.policy.lora import add_lora
 from cuarl.policy.model import PolicyModel
+from cuarl.policy.render import Renderer
 from cuarl.policy.spec import ModelSpec
 from cuarl.policy.special import special_ids
 
@@ -45,6 +46,25 @@ def load_policy(spec: ModelSpec) -> PolicyModel:
         special_ids(model.config, model.generation_config, tokenizer), name=spec.name or policy_name(spec),
         revision=revision, train_vision=_trains_vision(spec, wrapped),
     )  # fmt: skip
+
+
+def load_renderer(spec: ModelSpec) -> Renderer:
+    """Tokenizer and image processor of the model that ``spec`` names, without its weights: what a prompt must look like.
+
+    Raises ``ConfigError`` or ``PrerequisiteError`` as ``load_policy`` does.
+    """
+    from transformers import GenerationConfig
+
+    source, offline = resolve(spec)
+    common: dict[str, Any] = {"revision": spec.revision, "local_files_only": offline}
+    try:
+        tokenizer, processor, config = _companions(source, common)
+        _check_family(config, spec.model)
+        generation = GenerationConfig.from_pretrained(source, **common)
+    except (OSError, ValueError) as error:
+        raise _unreadable(spec.model, source, offline, error) from error
+    images = ImageProcessor(processor, min_pixels=spec.min_pixels, max_pixels=spec.max_pixels)
+    return Renderer(tokenizer, images, special_ids(config, generation, tokenizer))
 
 
 def policy_name(spec: ModelSpec) -> str:

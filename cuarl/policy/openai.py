@@ -4,21 +4,47 @@ from __future__ import annotations
 
 import difflib
 import email.utils
+import logging
 import random
 import time
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, Protocol
 
 import httpx
 import stamina
 
 from cuarl.errors import ConfigError, PrerequisiteError, SamplerError
-from cuarl.policy.openai_wire import Encoding, EndpointFeatures, read_reply, request_body, too_long
+from cuarl.policy.openai_wire import (
+    Encoding,
+    EndpointFeatures,
+    answer_logprobs,
+    difference,
+    read_reply,
+    request_body,
+    too_long,
+)
 from cuarl.policy.sampler import Message, PromptTooLong, SamplerCapabilities, SampleRequest, SamplingParams, Text
 from cuarl.safe_text import loggable, remember
 from cuarl.trajectory import Sampled
 
 _SHOWN = 300
 _LONGEST_WAIT_S = 60.0
+_PROBED = 8
+_ALMOST_GREEDY = 0.01
+"""Temperature at which the likeliest token is all but certain."""
+_CLEARLY = 0.05
+"""Nats over the probed tokens that a greedy answer must lack of certainty, for the probe to tell anything."""
+_ALLOW_ADAPTERS = "vLLM: VLLM_ALLOW_RUNTIME_LORA_UPDATING=True and --enable-lora; cuarl serve: --adapters FOLDER"
+
+logger = logging.getLogger(__name__)
+
+
+class PromptRenderer(Protocol):
+    """What is needed of ``render.Renderer``, without its imports."""
+
+    def render(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> Any:
+        """Messages to a ``Prompt``."""
+        ...
 
 
 class OpenAISampler:
@@ -29,13 +55,16 @@ class OpenAISampler:
     The bound on parallel requests and the retries are here and nowhere else.
 
     ``features`` say what the server gives (``probe`` finds out). ``api_key`` is sent as a bearer token and masked in
-    all messages. ``transport`` replaces the network in tests.
+    all messages. ``transport`` replaces the network in tests. ``renderer`` renders each prompt here, too: a sample whose
+    prompt ids differ from ours is not exact, because training would put other ids before its answer than sampling did.
+    ``placeholders`` are ids of pictures: an answer that holds one is told by them, since its text may leave them out.
     """
 
     def __init__(
         self, base_url: str, model: str, *, api_key: str | None = None, features: EndpointFeatures | None = None,
         encoding: Encoding = "png", name: str = "", version: int = 0, timeout_s: float = 300.0, attempts: int = 6,
-        max_connections: int = 64, transport: httpx.AsyncBaseTransport | None = None,
+        max_connections: int = 64, transport: httpx.AsyncBaseTransport | None = None, renderer: PromptRenderer | None = None,
+        placeholders: Collection[int] = (),
     ) -> None:  # fmt: skip
         if not base_url.startswith(("http://", "https://")):
             raise ConfigError(f'"{base_url}" is no URL of an endpoint', hint="cuarl eval http://localhost:8000/v1")
@@ -43,6 +72,9 @@ class OpenAISampler:
         self.model, self.name, self.version = model, name or model, version
         self._url = base_url.rstrip("/")
         self._features, self._encoding, self._attempts = (features or EndpointFeatures(), encoding, attempts)
+        self._renderer, self._told = renderer, False
+        self._placeholders = frozenset(placeholders)
+        self._adapter_name: str | None = None
         self._client = httpx.AsyncClient(
             headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
             # a slot in the connection pool may be long in coming: others' answers are being sampled
@@ -62,8 +94,9 @@ class OpenAISampler:
     async def probe(self) -> EndpointFeatures:
         """Ask for one token, to see that the model is there and what the server gives; used from then on.
 
-        Whether log-probabilities include the temperature can't be seen from outside, so that setting is kept. Raises
-        ``PrerequisiteError`` if the server can't be reached or refuses, ``ConfigError`` for an unknown model.
+        Whether log-probabilities include the temperature is seen by asking for the same likeliest tokens greedily and
+        almost greedily: with the temperature in them, the latter are close to 0. Raises ``PrerequisiteError`` if the
+        server can't be reached or refuses, ``ConfigError`` for an unknown model.
         """
         await self._check_model()
         request = SampleRequest((Message("user", (Text("Say hi."),)),), SamplingParams(max_tokens=1), seed=0)
@@ -80,10 +113,62 @@ class OpenAISampler:
         except SamplerError as error:
             raise PrerequisiteError(error.what, where=error.where or self._url, hint=error.hint) from error
         given = body["choices"][0].get("logprobs") is not None
-        self._features = EndpointFeatures(
-            token_ids=sampled.exact, logprobs=given, scaled_logprobs=given and self._features.scaled_logprobs
-        )
+        scaled = given and (self._features.scaled_logprobs or await self._scales())
+        self._features = EndpointFeatures(token_ids=sampled.exact, logprobs=given, scaled_logprobs=scaled)
         return self._features
+
+    async def _scales(self) -> bool:
+        """Whether log-probabilities are of the distribution after the temperature; False if it can't be told."""
+        found = []
+        for temperature in (0.0, _ALMOST_GREEDY):
+            params = SamplingParams(temperature=temperature, max_tokens=_PROBED)
+            request = SampleRequest((Message("user", (Text("Say hi."),)),), params, seed=0)
+            reply = await self._post(request_body(request, self.model, EndpointFeatures(logprobs=True), self._encoding))
+            if not reply.is_success:
+                return False
+            found.append(answer_logprobs(_json(reply)) or ())
+        greedy, almost = found
+        return len(greedy) == len(almost) > 0 and sum(greedy) < -_CLEARLY and sum(almost) > -_CLEARLY / 10
+
+    async def load_adapter(self, name: str, path: str) -> None:
+        """Have the server load the adapter in ``path``, a folder that it can read, and sample from it under ``name``.
+
+        That is vLLM's ``load_lora_adapter``, which has to be allowed there. The adapter used before is unloaded. Raises
+        ``SamplerError`` if the server refuses.
+        """
+        await self._adapter("load", {"lora_name": name, "lora_path": path})
+        before, self._adapter_name, self.model = self._adapter_name, name, name
+        if before is not None and before != name:
+            await self._adapter("unload", {"lora_name": before}, missing_ok=True)
+
+    async def _adapter(self, verb: str, body: dict[str, str], *, missing_ok: bool = False) -> None:
+        try:
+            reply = await self._client.post(f"{self._url}/{verb}_lora_adapter", json=body)
+        except httpx.HTTPError as error:
+            raise SamplerError(
+                f"the adapter can't be {verb}ed: {type(error).__name__}", where=loggable(self._url)
+            ) from error
+        if reply.is_success or (missing_ok and reply.status_code in (400, 404)):
+            return
+        raise SamplerError(
+            f"the server does not {verb} the adapter ({reply.status_code}): {loggable(reply.text[:_SHOWN])}",
+            where=loggable(f"{self._url}/{verb}_lora_adapter"), hint=_ALLOW_ADAPTERS,
+        )  # fmt: skip
+
+    def use(self, model: str) -> None:
+        """Sample from another of the server's models from now on."""
+        self.model = model
+
+    async def models(self) -> list[str]:
+        """What the server says it serves; empty if it doesn't say. Raises ``PrerequisiteError`` if nothing answers."""
+        try:
+            reply = await self._client.get(f"{self._url}/models")
+        except httpx.HTTPError as error:
+            raise PrerequisiteError(
+                f"no endpoint answers: {type(error).__name__}", where=loggable(self._url), hint="start the server"
+            ) from error
+        listed = _json(reply).get("data") if reply.is_success else None
+        return [str(m.get("id")) for m in listed or () if isinstance(m, dict)]
 
     async def sample(self, request: SampleRequest) -> Sampled | PromptTooLong:
         """Answer one prompt. The server tokenises it, so ``max_prompt_tokens`` can only be checked against its count.
@@ -99,7 +184,22 @@ class OpenAISampler:
         needed = (body.get("usage") or {}).get("prompt_tokens") or 0
         if request.max_prompt_tokens is not None and needed > request.max_prompt_tokens:
             return PromptTooLong(needed=needed, limit=request.max_prompt_tokens)
-        return read_reply(body, request, self._features, policy=self.name, version=self.version)
+        sampled = read_reply(body, request, self._features, policy=self.name, version=self.version)
+        return self._checked(sampled, request)
+
+    def _checked(self, sampled: Sampled, request: SampleRequest) -> Sampled:
+        """``sampled``, not exact if the server's prompt is not the one that we would train on."""
+        if not self._placeholders.isdisjoint(sampled.token_ids):
+            sampled = sampled.model_copy(update={"stop": "special_token"})
+        if self._renderer is None or not sampled.exact:
+            return sampled
+        ours = self._renderer.render(request.messages)
+        if isinstance(ours, PromptTooLong) or ours.ids == sampled.prompt_ids:
+            return sampled
+        if not self._told:
+            self._told = True
+            logger.warning("%s: %s", loggable(self._url), difference(ours.ids, sampled.prompt_ids))
+        return sampled.model_copy(update={"exact": False})
 
     async def close(self) -> None:
         """Close the connections."""
@@ -132,15 +232,8 @@ class OpenAISampler:
         )  # fmt: skip
 
     async def _check_model(self) -> None:
-        try:
-            reply = await self._client.get(f"{self._url}/models")
-        except httpx.HTTPError as error:
-            raise PrerequisiteError(
-                f"no endpoint answers: {type(error).__name__}", where=loggable(self._url), hint="start the server"
-            ) from error
         # not every server lists its models; the completion that follows will tell
-        listed = _json(reply).get("data") if reply.is_success else None
-        names = [str(m.get("id")) for m in listed or () if isinstance(m, dict)]
+        names = await self.models()
         if names and self.model not in names:
             close = difflib.get_close_matches(self.model, names, n=1)
             guess = f' (did you mean "{close[0]}"?)' if close else ""

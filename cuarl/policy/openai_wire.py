@@ -105,6 +105,21 @@ def exact_logprobs(params: SamplingParams, features: EndpointFeatures) -> bool:
     return features.logprobs and (plain or features.scaled_logprobs)
 
 
+def answer_logprobs(body: Mapping[str, Any]) -> tuple[float, ...] | None:
+    """The log-probabilities in a reply, whatever distribution they are of; None if it has none."""
+    choices = body.get("choices") or [{}]
+    return _logprobs(choices[0])
+
+
+def difference(ours: Sequence[int], theirs: Sequence[int]) -> str:
+    """Where two prompts part, in words."""
+    at = next((i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs)))
+    return (
+        f"the server's prompt is not ours: {len(theirs)} tokens against {len(ours)}, different from token {at} on "
+        f"({list(theirs[at : at + 4])} against {list(ours[at : at + 4])}); such samples are not exact"
+    )
+
+
 def _logprobs(choice: Mapping[str, Any]) -> tuple[float, ...] | None:
     content = (choice.get("logprobs") or {}).get("content")
     return None if content is None else tuple(float(c["logprob"]) for c in content)

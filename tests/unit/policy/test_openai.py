@@ -242,6 +242,41 @@ def probe(server: Server, **settings: Any) -> EndpointFeatures:
     return anyio.run(server.sampler(**settings).probe)
 
 
+def answers(*logprobs: float) -> tuple[int, dict[str, str], Any]:
+    return completion(
+        logprobs={"content": [{"token": "h", "logprob": p} for p in logprobs]}, token_ids=[5] * len(logprobs)
+    )
+
+
+def test_probing_sees_whether_the_temperature_is_in_the_logprobs() -> None:
+    scaled = probe(Server(completion(), answers(-0.5, -1.0), answers(-1e-6, 0.0)), features=None)
+    assert scaled == FULL
+    sure = probe(Server(completion(), answers(-1e-4, 0.0), answers(-1e-6, 0.0)), features=None)
+    assert not sure.scaled_logprobs, "a model that is certain anyway tells nothing"
+
+
+class OurPrompt:
+    """A renderer whose prompts are known."""
+
+    def __init__(self, *ids: int) -> None:
+        self.ids = ids
+
+    def render(self, messages: Any, *, max_tokens: int | None = None) -> Any:
+        return self
+
+
+@pytest.mark.parametrize(("ours", "exact"), [((1, 2, 3), True), ((1, 2, 9, 3), False)])
+def test_a_prompt_that_is_not_ours_is_not_exact(ours: tuple[int, ...], exact: bool, caplog: Any) -> None:
+    sampled = ask(Server(completion()), renderer=OurPrompt(*ours))
+    assert isinstance(sampled, Sampled) and sampled.exact == exact
+    assert ("different from token 2 on ([3] against [9, 3])" in caplog.text) != exact
+
+
+def test_a_placeholder_is_seen_by_its_id() -> None:
+    sampled = ask(Server(completion()), placeholders=(6,))
+    assert isinstance(sampled, Sampled) and sampled.stop == "special_token"
+
+
 def test_probing_finds_what_a_server_gives() -> None:
     assert probe(Server(completion()), features=None) == EndpointFeatures(token_ids=True, logprobs=True)
     plain = completion(token_ids=None, logprobs=None)

@@ -1,0 +1,188 @@
+"""Policies behind an OpenAI-compatible server, for commands: found, checked, played, and kept in step while training."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+
+from cuarl.cli import players
+from cuarl.cli.output import note
+from cuarl.cli.players import Player
+from cuarl.config.schema import ExperimentConfig
+from cuarl.errors import ConfigError, CuarlError
+from cuarl.policy.openai import OpenAISampler
+from cuarl.policy.openai_wire import EndpointFeatures
+
+if TYPE_CHECKING:
+    from cuarl.policy.model import PolicyModel
+    from cuarl.policy.rescore import RescoringSampler
+    from cuarl.settings import Settings
+    from cuarl.train.batch import Batch
+    from cuarl.train.learner import Learner
+
+
+def player(config: ExperimentConfig, url: str, settings: Settings, *, temperature: float, strict: bool) -> Player:
+    """A policy behind a server, to be rolled out or measured.
+
+    Prompts are checked against our own rendering where the
+    model's tokenizer is here; ``rescore`` loads the model itself, too.
+    """
+    sampler: Any = _sampler(config, url, settings, *_renderer(config))
+    attend: Callable[[], AbstractContextManager[object]] = nullcontext
+    start: Callable[[], Awaitable[object]] = partial(_begin, sampler, config)
+    if config.rescore:
+        from cuarl.policy.rescore import RescoringSampler
+
+        sampler = RescoringSampler(sampler, players.load_model(config))
+        attend = sampler.attend
+    make = players.model_agents(config, sampler, config.model_name, temperature=temperature, strict=strict)
+    return Player(sampler.capabilities.name, make, attend=attend, start=start, close=sampler.close)
+
+
+def missing(features: EndpointFeatures, temperature: float) -> list[str]:
+    """What a server lacks for training, in words."""
+    found = [] if features.token_ids else ["token ids (return_token_ids)"]
+    if not features.logprobs:
+        found.append("log-probabilities")
+    elif not features.scaled_logprobs and temperature != 1.0:
+        found.append(f"log-probabilities at temperature {temperature:g} (vLLM: --logprobs-mode processed_logprobs)")
+    return found
+
+
+def check(config: ExperimentConfig, settings: Settings) -> None:
+    """See that the server is there and gives what training needs. Raises ConfigError by name, unless ``rescore`` is set."""
+    url = config.model_base_url or ""
+
+    async def probe() -> EndpointFeatures:
+        sampler = _sampler(config, url, settings)
+        try:
+            return await _begin(sampler, config)
+        finally:
+            await sampler.close()
+
+    lacking = missing(anyio.run(probe), config.temperature)
+    if lacking and not config.rescore:
+        raise ConfigError(
+            f"the endpoint does not give {' and '.join(lacking)}, so what it sampled can't be trained on exactly",
+            where=url, hint="--rescore recomputes it here, approximately; or serve with vLLM, SGLang or cuarl serve",
+        )  # fmt: skip
+    if lacking:
+        note(f"the endpoint does not give {' and '.join(lacking)}: recomputed here (--rescore)")
+
+
+def trained(config: ExperimentConfig, settings: Settings, learner: Learner, folder: Path, start: int) -> Trained:
+    """The server's side of a training run, kept in step with ``learner``; adapters are handed over in ``folder``."""
+    policy = learner.policy
+    sampler = _sampler(config, config.model_base_url or "", settings, policy.renderer, _placeholders(policy))
+    if not config.rescore:
+        return Trained(config, learner, sampler, folder)
+    from cuarl.policy.rescore import RescoringSampler
+
+    return Trained(config, learner, sampler, folder, RescoringSampler(sampler, policy))
+
+
+@dataclass(slots=True)
+class Trained:
+    """A server that samples from the policy that is trained here."""
+
+    config: ExperimentConfig
+    learner: Learner
+    endpoint: OpenAISampler
+    folder: Path
+    rescoring: RescoringSampler | None = None
+    _ready: bool = False
+    _loaded: Path | None = field(default=None)
+
+    def player(self) -> Player:
+        """Who practises."""
+        sampler: Any = self.rescoring or self.endpoint
+        attend = self.rescoring.attend if self.rescoring else nullcontext
+        config = self.config
+        make = players.model_agents(config, sampler, config.model_name, temperature=config.temperature, strict=True)
+        return Player(self.endpoint.name, make, attend=attend, close=sampler.close)
+
+    def collector(self, practice: Callable[[int, int], Awaitable[Batch]]) -> Callable[[int, int], Awaitable[Batch]]:
+        """``practice`` with the server brought up to date before each step."""
+
+        async def collect(step: int, policy_version: int) -> Batch:
+            await self.refresh(policy_version)
+            batch = await practice(step, policy_version)
+            if self.rescoring is None:
+                return batch
+            from cuarl.policy.rescore import accept
+
+            return replace(batch, groups=accept(batch.groups))
+
+        return collect
+
+    async def refresh(self, version: int) -> None:
+        """Have the server sample from the learner's weights. Raises SamplerError if it can't load them."""
+        if not self._ready:
+            await _begin(self.endpoint, self.config)
+            self._ready = True
+        fresh = version == 0 and self.config.load_checkpoint_path is None
+        self.endpoint.version = version
+        if fresh:  # a new adapter changes nothing: the server's base is the policy
+            return
+        path = (self.folder / f"step-{version:06d}").resolve()
+        accelerator = self.learner.accelerator
+        if accelerator.is_main_process:
+            await anyio.to_thread.run_sync(partial(self.learner.policy.model.save_pretrained, str(path)))
+        accelerator.wait_for_everyone()
+        name = f"{self.folder.parent.name}-{path.name}"
+        if accelerator.is_main_process:
+            await self.endpoint.load_adapter(name, str(path))
+        accelerator.wait_for_everyone()
+        self.endpoint.use(name)
+        if self._loaded is not None and accelerator.is_main_process:
+            shutil.rmtree(self._loaded, ignore_errors=True)
+        self._loaded = path
+
+
+# --- parts ---------------------------------------------------------------------------------------------------------
+
+
+def _sampler(
+    config: ExperimentConfig, url: str, settings: Settings, renderer: Any = None, placeholders: tuple[int, ...] = ()
+) -> OpenAISampler:
+    key = settings.openai_api_key
+    return OpenAISampler(
+        url, config.served_model_name or config.model_name, api_key=key.get_secret_value() if key else None,
+        name=Path(config.model_name).name, renderer=renderer, placeholders=placeholders,
+        max_connections=config.max_concurrent_rollouts,
+    )  # fmt: skip
+
+
+async def _begin(sampler: OpenAISampler, config: ExperimentConfig) -> EndpointFeatures:
+    """Find the model's name there, unless it was given, and probe."""
+    if config.served_model_name is None:
+        names = await sampler.models()
+        if len(names) == 1:
+            sampler.use(names[0])
+    return await sampler.probe()
+
+
+def _renderer(config: ExperimentConfig) -> tuple[Any, tuple[int, ...]]:
+    """Our own rendering, where the model's tokenizer can be read and is of a family that we know."""
+    from cuarl.policy.load import load_renderer
+    from cuarl.policy.spec import ModelSpec
+
+    try:
+        renderer = load_renderer(ModelSpec(model=config.model_name))
+    except CuarlError as error:
+        note(f"prompts are not checked against our own rendering: {error.what}")
+        return None, ()
+    return renderer, ()
+
+
+def _placeholders(policy: PolicyModel) -> tuple[int, ...]:
+    special = policy.special
+    return (special.image, special.vision_start, special.vision_end)

@@ -1,0 +1,51 @@
+"""Rules of policies that are sampled from, or trained, elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cuarl.config.schema import ExperimentConfig
+
+_NOT_TINKER = (
+    "device", "dtype", "gradient_checkpointing", "micro_batch_tokens", "lora_alpha", "train_vision", "kl_penalty_coef",
+    "entropy_coef", "model_base_url", "load_checkpoint_path",
+)  # fmt: skip
+"""What the service decides itself or has no means for."""
+_TRAINED_BY_TINKER = ("grpo", "sft")
+
+
+def problems(config: ExperimentConfig) -> list[str]:
+    """Say what is wrong, one sentence each; empty if nothing is."""
+    return [*_endpoint(config), *_tinker(config)]
+
+
+def _endpoint(config: ExperimentConfig) -> list[str]:
+    if config.model_base_url is None:
+        given = [name for name in ("served_model_name", "rescore") if _given(config, name)]
+        return [f"{name} has no effect without model_base_url; leave it out" for name in given]
+    if not config.model_base_url.startswith(("http://", "https://")):
+        return [f'model_base_url "{config.model_base_url}" is no URL such as http://localhost:8000/v1']
+    return []
+
+
+def _tinker(config: ExperimentConfig) -> list[str]:
+    if config.trainer == "local":
+        idle = ["tinker_loss"] if _given(config, "tinker_loss") else []
+        return [f"{name} has no effect with trainer local; leave it out" for name in idle]
+    found = [f"{name} has no effect with trainer tinker; leave it out" for name in _NOT_TINKER if _given(config, name)]
+    if not config.use_lora:
+        found.append("trainer tinker trains LoRA adapters only, so use_lora must be true")
+    if config.lora_rank & (config.lora_rank - 1):
+        found.append(f"trainer tinker takes powers of two as lora_rank, not {config.lora_rank}")
+    if config.lora_target_option == "custom":
+        found.append("trainer tinker can't adapt modules by name: choose another lora_target_option")
+    if config.algorithm not in _TRAINED_BY_TINKER:
+        found.append(f"trainer tinker trains {' and '.join(_TRAINED_BY_TINKER)}, not {config.algorithm}")
+    if config.top_p < 1 or config.top_k > 0:
+        found.append("trainer tinker needs samples of the whole distribution: leave top_p and top_k out")
+    return found
+
+
+def _given(config: ExperimentConfig, name: str) -> bool:
+    return bool(getattr(config, name) != type(config).model_fields[name].default)
