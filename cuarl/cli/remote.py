@@ -37,7 +37,7 @@ def player(config: ExperimentConfig, url: str, settings: Settings, *, temperatur
     """
     sampler: Any = _sampler(config, url, settings, *_renderer(config))
     attend: Callable[[], AbstractContextManager[object]] = nullcontext
-    start: Callable[[], Awaitable[object]] = partial(_begin, sampler, config)
+    start: Callable[[], Awaitable[object]] = partial(_begin_and_say, sampler, config, temperature)
     if config.rescore:
         from cuarl.policy.rescore import RescoringSampler
 
@@ -113,8 +113,11 @@ class Trained:
         """``practice`` with the server brought up to date before each step."""
 
         async def collect(step: int, policy_version: int) -> Batch:
-            await self.refresh(policy_version)
-            batch = await practice(step, policy_version)
+            try:
+                await self.refresh(policy_version)
+                batch = await practice(step, policy_version)
+            finally:
+                await self.endpoint.close()
             if self.rescoring is None:
                 return batch
             from cuarl.policy.rescore import accept
@@ -168,6 +171,14 @@ async def _begin(sampler: OpenAISampler, config: ExperimentConfig) -> EndpointFe
         if len(names) == 1:
             sampler.use(names[0])
     return await sampler.probe()
+
+
+async def _begin_and_say(sampler: OpenAISampler, config: ExperimentConfig, temperature: float) -> None:
+    lacking = missing(await _begin(sampler, config), temperature)
+    if lacking and not config.rescore:
+        note(
+            f"the endpoint does not give {' and '.join(lacking)}: these episodes can be measured, but not trained on exactly"
+        )
 
 
 def _renderer(config: ExperimentConfig) -> tuple[Any, tuple[int, ...]]:

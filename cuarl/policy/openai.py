@@ -8,6 +8,7 @@ import logging
 import random
 import time
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import httpx
@@ -75,12 +76,19 @@ class OpenAISampler:
         self._renderer, self._told = renderer, False
         self._placeholders = frozenset(placeholders)
         self._adapter_name: str | None = None
-        self._client = httpx.AsyncClient(
-            headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
+        self._make_client = partial(
+            httpx.AsyncClient, headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
             # a slot in the connection pool may be long in coming: others' answers are being sampled
             timeout=httpx.Timeout(timeout_s, connect=10.0, pool=None),
             limits=httpx.Limits(max_connections=max_connections), transport=transport,
         )  # fmt: skip
+        self._open: httpx.AsyncClient | None = None
+
+    @property
+    def _client(self) -> httpx.AsyncClient:
+        if self._open is None:
+            self._open = self._make_client()
+        return self._open
 
     @property
     def capabilities(self) -> SamplerCapabilities:
@@ -202,8 +210,10 @@ class OpenAISampler:
         return sampled.model_copy(update={"exact": False})
 
     async def close(self) -> None:
-        """Close the connections."""
-        await self._client.aclose()
+        """Close the connections; a later request opens new ones."""
+        made, self._open = self._open, None
+        if made is not None:
+            await made.aclose()
 
     async def _post(self, body: dict[str, Any]) -> httpx.Response:
         """One reply of the server, the last refusal if it keeps refusing. Raises ``SamplerError``."""

@@ -1,0 +1,116 @@
+"""``cuarl serve`` as a process, with the real ``openai`` client and with cuarl itself as clients."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.rollout_place import Place, bare
+from tests.unit.policy.pictures import screen
+
+openai = pytest.importorskip("openai", reason="the openai client is not installed")
+pytest.importorskip("uvicorn", reason="the extra web is not installed")
+pytestmark = pytest.mark.integration
+
+TOKEN = "serve-token-canary-51c2"
+
+
+class Server:
+    """A running ``cuarl serve``, its run called ``rec``."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        words = [sys.executable, "-m", "cuarl", "serve", "--port", "0", "--name", "rec", "--json", *options]
+        environment = {**os.environ, "CUARL_SERVE_TOKEN": TOKEN, "OMP_NUM_THREADS": "1"}
+        self.process = subprocess.Popen(
+            words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.process.communicate()[1]
+        self.url: str = json.loads(line)["url"]
+
+    def stop(self) -> str:
+        """End it as Ctrl-C does; what it said on stderr."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        return self.process.communicate(timeout=30)[1]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Place:
+    bare(monkeypatch, tmp_path)
+    return Place(tmp_path, capsys)
+
+
+@pytest.fixture
+def server(place: Place) -> Iterator[Server]:
+    (place.folder / "runs").mkdir(exist_ok=True)
+    made = Server(place.folder, "--adapters", str(place.folder / "runs"))
+    yield made
+    made.stop()
+
+
+def uri(seed: int) -> str:
+    return "data:image/png;base64," + base64.b64encode(screen(seed, 192, 384).png()).decode()
+
+
+def test_a_session_of_the_openai_client_is_recorded_and_proven(place: Place, server: Server) -> None:
+    session = server.url.removesuffix("/v1") + "/sessions/first/v1"
+    client = openai.OpenAI(base_url=session, api_key=TOKEN, max_retries=0)
+    assert [m.id for m in client.models.list()] == ["tiny"]
+    messages: list[Any] = [{"role": "system", "content": "You act on a phone."}]
+    for turn in range(3):
+        content = [{"type": "image_url", "image_url": {"url": uri(turn)}}, {"type": "text", "text": "Turn Wi-Fi on"}]
+        messages.append({"role": "user", "content": content})
+        reply = client.chat.completions.create(model="tiny", messages=messages, max_tokens=12, logprobs=True)
+        messages.append({"role": "assistant", "content": reply.choices[0].message.content})
+    stream = client.chat.completions.create(model="tiny", messages=messages[:-1], max_tokens=12, stream=True)
+    assert [c.choices[0].finish_reason for c in stream][-1] in ("stop", "length")
+    picture = {"type": "input_image", "image_url": uri(7), "detail": "auto"}
+    first = client.responses.create(model="tiny", input=[{"role": "user", "content": [picture]}], max_output_tokens=8)
+    with client.responses.stream(
+        model="tiny", input="Go on", previous_response_id=first.id, max_output_tokens=8
+    ) as events:
+        assert events.until_done().get_final_response().output_text is not None
+    with pytest.raises(openai.BadRequestError, match="n=2"):
+        client.chat.completions.create(model="tiny", messages=messages, n=2)
+    with pytest.raises(openai.AuthenticationError):
+        client.with_options(api_key="wrong").models.list()
+    said = server.stop()
+    assert server.process.returncode == 0 and "recorded 6 turns of 1 sessions" in said and TOKEN not in said
+    found = place.cuarl("rollout", "verify", "rec", "--json")
+    assert found.code == 0, found.err
+    (verified,) = json.loads(found.out)
+    assert verified["turns"] == 6 and verified["largest"] < 1e-4
+
+
+def test_cuarl_trains_what_cuarl_serves(place: Place, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server's base practises step 1, and the adapter that step 1 trained, loaded into it, step 2."""
+    monkeypatch.setenv("OPENAI_API_KEY", TOKEN)
+    trained = place.cuarl(
+        "train", "--tasks", "train_02_enable_wifi", "--model-base-url", server.url, "--group-size", "2",
+        "--groups-per-batch", "1", "--max-turns", "2", "--max-steps", "2", "--save-every", "1", "--skip-baseline",
+        "--eval-episodes", "1", "--name", "t1",
+    )  # fmt: skip
+    assert trained.code == 0, trained.err
+    server.stop()
+    for run in ("t1", "rec"):
+        found = place.cuarl("rollout", "verify", run, "--json")
+        assert found.code == 0, found.err
+        versions = {v["policy_version"]: v for v in json.loads(found.out)}
+        assert all(v["largest"] < 1e-4 for v in versions.values()) and {0, 1} <= set(versions)
+
+
+def test_an_open_address_needs_a_token(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUARL_SERVE_TOKEN", raising=False)
+    refused = place.cuarl("serve", "--host", "0.0.0.0", "--port", "0")
+    assert refused.code == 4 and "CUARL_SERVE_TOKEN" in refused.err
