@@ -67,6 +67,8 @@ class Settings(BaseSettings):
     """Folder of the run directories."""
     sessions_dir: Path | None = None
     """Where open browsers, displays and boxes are noted; unset means in the user's state folder ($XDG_STATE_HOME)."""
+    browser: Path | None = None
+    """Chromium or Chrome to run; unset means the first of chromium-headless-shell, chromium, google-chrome on the PATH."""
     blobs_url: str | None = None
     """Where screenshots go: a folder or an fsspec URL; unset means beside the database, or in runs_dir."""
     tasks_dir: Path | None = None
@@ -88,7 +90,7 @@ class Settings(BaseSettings):
     log_level: str | None = None
     """Least level that is logged to stderr."""
 
-    PATHS: ClassVar[tuple[str, ...]] = ("CUARL_RUNS_DIR", "CUARL_TASKS_DIR", "CUARL_SESSIONS_DIR")
+    PATHS: ClassVar[tuple[str, ...]] = ("CUARL_RUNS_DIR", "CUARL_TASKS_DIR", "CUARL_SESSIONS_DIR", "CUARL_BROWSER")
 
     @classmethod
     def settings_customise_sources(

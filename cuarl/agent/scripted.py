@@ -9,7 +9,7 @@ from cuarl.agent.base import Agent, Decision
 from cuarl.agent.formats import Format, Size
 from cuarl.agent.model import past_answers
 from cuarl.agent.prompt import Window, build_messages
-from cuarl.env.base import Env, OracleEnv
+from cuarl.env.base import AskedOracleEnv, Env, OracleEnv
 from cuarl.errors import AgentError
 from cuarl.policy.sampler import Message
 from cuarl.tasks.task import TaskInstance
@@ -40,13 +40,15 @@ class OracleAgent:
     name = "oracle"
 
     def __init__(self, env: Env) -> None:
-        if not isinstance(env, OracleEnv) or not env.capabilities.oracle:
+        if not isinstance(env, OracleEnv | AskedOracleEnv) or not env.capabilities.oracle:
             raise AgentError("this environment does not know how its tasks are solved", hint="--agent nothing")
         self._env = env
 
     async def act(self, task: TaskInstance, observation: Observation, history: Sequence[Turn], seed: int) -> Decision:
         """The next action of a solution."""
-        return Decision(action=self._env.oracle_action())
+        if isinstance(self._env, OracleEnv):
+            return Decision(action=self._env.oracle_action())
+        return Decision(action=await self._env.ask_oracle())
 
 
 class DoNothingAgent:

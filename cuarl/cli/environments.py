@@ -25,6 +25,12 @@ class Backend:
     make_env: MakeEnv
     start: Callable[[], Awaitable[None]] = _nothing
     close: Callable[[], Awaitable[None]] = _nothing
+    at_most: int | None = None
+    """Most episodes at the same time that it bears; None for no limit of its own."""
+
+    def concurrent(self, wanted: int) -> int:
+        """How many episodes to run at the same time where ``wanted`` are asked for."""
+        return wanted if self.at_most is None else min(wanted, self.at_most)
 
 
 def _sim(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
@@ -43,7 +49,37 @@ def _sim(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     return Backend(make)
 
 
-BACKENDS: Mapping[str, Callable[[ExperimentConfig, Sequence[Task]], Backend]] = {"sim": _sim}
+def _browser(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
+    from cuarl.cli.state import load_settings
+    from cuarl.env.browser.browser import Browser
+    from cuarl.env.browser.make import check_tasks, factory, page_options
+    from cuarl.env.leases import Ledger
+
+    _only("browser", config, tasks)
+    check_tasks(tasks)
+    settings = load_settings()
+    browser = Browser(Ledger(settings.sessions_folder), settings.browser)
+    make_env = factory(browser, page_options(config, tasks), mask=config.browser_instruction == "mask")
+
+    async def make(spec: EpisodeSpec) -> Env:
+        return make_env(spec.task)
+
+    return Backend(make, close=browser.close, at_most=config.browser_contexts)
+
+
+def _only(env: str, config: ExperimentConfig, tasks: Sequence[Task]) -> None:
+    """Raise ConfigError if one of the tasks is for another environment than ``env``."""
+    stranger = next((task for task in tasks if task.env != env), None)
+    if stranger is not None:
+        raise ConfigError(
+            f"task {stranger.id} is for {stranger.env}, and the environment is {config.env}",
+            where="--env", hint=f"cuarl tasks list --env {env}",
+        )  # fmt: skip
+
+
+BACKENDS: Mapping[str, Callable[[ExperimentConfig, Sequence[Task]], Backend]] = {
+    "sim": _sim, "browser": _browser,
+}  # fmt: skip
 """By the name that ``--env`` takes. Each checks the tasks and the machine, and raises before anything starts."""
 
 

@@ -49,6 +49,7 @@ Db = Annotated[
 RunsDir = Annotated[Path | None, typer.Option(help="Folder of the runs (CUARL_RUNS_DIR; else runs).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
+_PAGE = "A page of one's own"
 _SAMPLING = ("load_checkpoint_path", "temperature", "top_p", "top_k", "max_tokens")
 _MODEL = (
     "model_name", "renderer_name", "history_images", "history_turns", "dtype", "device", "model_base_url",
@@ -90,6 +91,18 @@ def rollout(
     group_size: Annotated[int, typer.Option(min=1, help="Attempts at the same instance of a task.")] = 1,
     name: Annotated[str | None, typer.Option(help="Name of the run; else one is made up.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Delete the run of that name first.")] = False,
+    url: Annotated[
+        str | None, typer.Option(help="With --env browser: a page to act on, instead of --tasks.", rich_help_panel=_PAGE)
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="With --url: the goal.", rich_help_panel=_PAGE)] = None,
+    check: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --url: what must hold at the end, as 'PATH OPERATOR VALUE' over url, title, text, answer …, or 'js:' and "
+            "a JavaScript expression; repeatable.",
+            rich_help_panel=_PAGE,
+        ),
+    ] = None,
 ) -> None:
     """Collect episodes into the store, and nothing else."""
     if ctx.invoked_subcommand is not None:
@@ -97,7 +110,7 @@ def rollout(
     players.check_agent(agent)
     _refuse_unused(experiment, agent)
     experiment = replace(experiment, name=name, overwrite=overwrite)
-    tasks = parts.select_tasks(experiment.config, experiment.settings(), "train").tasks
+    tasks = _tasks(experiment, url, task, check or [])
     environments.backend(experiment.config, tasks)
     groups = -(-episodes // group_size) if episodes else len(tasks)
     in_turn = [tasks[i % len(tasks)] for i in range(groups)]
@@ -106,6 +119,22 @@ def rollout(
         return
     run, trajectories = _collect(experiment, in_turn, group_size, _player(experiment, agent))
     _report(run, trajectories, as_json=experiment.json)
+
+
+def _tasks(experiment: Experiment, url: str | None, goal: str | None, checks: Sequence[str]) -> Sequence[Task]:
+    """The tasks that were selected, or the one that ``--url`` makes."""
+    if url is None:
+        if goal or checks:
+            raise ConfigError(f"{'--task' if goal else '--check'} goes with --url", hint="--url ADDRESS, or leave it out")
+        return parts.select_tasks(experiment.config, experiment.settings(), "train").tasks
+    from cuarl.cli.page_task import page_task
+
+    if experiment.config.env != "browser":
+        raise ConfigError("--url is for pages in a browser", hint=f"--env browser --url {url}")
+    given = [name for name in ("tasks", "category", "difficulty", "limit") if getattr(experiment.config, name)]
+    if given:
+        raise ConfigError(f"--{given[0]} selects among known tasks and has no effect with --url", hint="leave it out")
+    return [page_task(url, goal, checks)]
 
 
 def _collect(
@@ -128,7 +157,7 @@ def _collect(
             async def work() -> list[Group]:
                 async with parts.playing(player, served):
                     return await collect(
-                        specs, how, max_concurrent=config.max_concurrent_rollouts, save=record.save,
+                        specs, how, max_concurrent=served.concurrent(config.max_concurrent_rollouts), save=record.save,
                         failures=FailureWindow(max_share=config.max_failed_share), progress=progress,
                         on_cancel=record.cut,
                     )  # fmt: skip

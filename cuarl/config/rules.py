@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from cuarl.config import remote_rules
@@ -15,6 +15,9 @@ GRPO_ONLY = (
     "kl_penalty_coef", "entropy_coef", "reward",
 )  # fmt: skip
 SFT_ONLY = ("sft_runs", "sft_min_reward")
+SIM_ONLY = ("profile", "clutter")
+ENVS_WITH_OPTIONS = ("linux", "browser")
+"""Environments whose options bear their name in front."""
 LORA_ONLY = ("lora_rank", "lora_alpha", "lora_target_option", "lora_target_modules")
 
 
@@ -31,6 +34,7 @@ def _ignored(config: ExperimentConfig) -> list[str]:
         f"loss_reduction {config.loss_reduction}": (
             () if config.loss_reduction == "constant" else ("loss_constant_tokens",)
         ),
+        f"env {config.env}": tuple(_of_other_environments(config)),
     }
     return [
         f"{name} has no effect with {reason}; leave it out"
@@ -38,6 +42,13 @@ def _ignored(config: ExperimentConfig) -> list[str]:
         for name in names
         if getattr(config, name) != type(config).model_fields[name].default
     ]
+
+
+def _of_other_environments(config: ExperimentConfig) -> Iterator[str]:
+    for name in type(config).model_fields:
+        owner = "sim" if name in SIM_ONLY else name.partition("_")[0]
+        if owner in ("sim", *ENVS_WITH_OPTIONS) and owner != config.env:
+            yield name
 
 
 def _contradictions(config: ExperimentConfig) -> list[str]:

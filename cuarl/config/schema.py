@@ -97,11 +97,28 @@ class EnvFields(Fields):
     panel = "Environment"
 
     env: str = "sim"
-    """Environment: sim is the simulated device inside the process."""
+    """Environment: sim is the simulated device inside the process, browser web pages in Chromium."""
     profile: Literal["small", "phone", "tall"] = "small"
     """Screen of the simulated phone: small is 192x384, phone 360x640, tall 1080x2400 pixels."""
     clutter: Share = 0.1
     """Share of simulated episodes with something in the way, such as a pop-up."""
+    browser_viewport: Annotated[str, Field(pattern=r"^[1-9]\d{2,3}x[1-9]\d{2,3}$")] = "1280x720"
+    """Size of a page given by its address, as WIDTHxHEIGHT; pages of MiniWoB++ are 160x210."""
+    browser_scale: Annotated[float, Field(ge=1, le=4)] = 1.0
+    """Pixels of the screenshot for each pixel of the page."""
+    browser_settle: Literal["auto", "frame", "idle", "fixed"] = "auto"
+    """When a page is looked at after an action: at once (frame), once it is still (idle), after a fixed time; auto is frame
+    for MiniWoB++ and idle elsewhere."""
+    browser_settle_ms: PositiveFloat = 100.0
+    """The fixed time, or how long a page must be still with idle."""
+    browser_contexts: PositiveInt = 16
+    """Most pages at the same time in a browser, within max_concurrent_rollouts."""
+    browser_origins: Words = ()
+    """Further origins (http://HOST:PORT) that pages may load from; a task's own origin or folder is always allowed."""
+    browser_dialogs: Literal["accept", "dismiss"] = "accept"
+    """How confirm and prompt dialogs are answered, which a page's picture does not show."""
+    browser_instruction: Literal["keep", "mask"] = "keep"
+    """Whether pages of MiniWoB++ show their instruction, or only the prompt tells it."""
     side_effects: Literal["fail", "report"] = "fail"
     """Whether a change that the task did not ask for fails the task, or is only reported."""
     max_turns: PositiveInt = 20

@@ -65,5 +65,14 @@ class OracleEnv(Env, Protocol):
         ...
 
 
+@runtime_checkable
+class AskedOracleEnv(Env, Protocol):
+    """The same for an environment that has to ask its device what to do."""
+
+    async def ask_oracle(self) -> Action:
+        """The next action of a solution from the present state; ``Finish`` once it is solved."""
+        ...
+
+
 EnvFactory = Callable[[], Awaitable[Env]]
 """Makes a fresh environment for one episode."""

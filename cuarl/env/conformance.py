@@ -19,7 +19,7 @@ from typing import Any
 
 import anyio
 
-from cuarl.env.base import Env, EnvFactory, OracleEnv
+from cuarl.env.base import AskedOracleEnv, Env, EnvFactory, OracleEnv
 from cuarl.errors import CuarlError, EnvError
 from cuarl.tasks.task import TaskInstance
 from cuarl.types import ACTION, Action, Click, Finish, Move, Observation, Wait
@@ -58,7 +58,10 @@ async def declares_what_it_can_do(make: EnvFactory, task: TaskInstance) -> None:
         unknown = before.actions - set(_kinds())
         require(not unknown, "capabilities.actions are kinds of types.Action", found=sorted(unknown))
         if before.oracle:
-            require(isinstance(env, OracleEnv), "an environment that claims an oracle has oracle_action()")
+            require(
+                isinstance(env, OracleEnv | AskedOracleEnv),
+                "an environment that claims an oracle has oracle_action() or ask_oracle()",
+            )
         await env.reset(task, SEED)
         require(env.capabilities == before, "capabilities are fixed for the life of the object")
 
@@ -166,11 +169,11 @@ async def can_be_cancelled(make: EnvFactory, task: TaskInstance) -> None:
 async def oracle_solves_the_task(make: EnvFactory, task: TaskInstance) -> None:
     """Where an oracle is claimed: its actions are carried out, and it ends by claiming success."""
     async with fresh(make) as env:
-        if not isinstance(env, OracleEnv) or not env.capabilities.oracle:
+        if not isinstance(env, OracleEnv | AskedOracleEnv) or not env.capabilities.oracle:
             return
         await env.reset(task, SEED)
         for _ in range(MAX_ORACLE_STEPS):
-            action = env.oracle_action()
+            action = env.oracle_action() if isinstance(env, OracleEnv) else await env.ask_oracle()
             require(action.kind in env.capabilities.actions, "the oracle uses declared actions", found=action.kind)
             if isinstance(action, Finish):
                 require(action.success, "the oracle finds a way", found=action.message)

@@ -14,7 +14,7 @@ import logging
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
@@ -34,6 +34,9 @@ from cuarl.trajectory import Trajectory, Verdict
 from cuarl.types import Answer, Failure, Finish, ImageRef, StepResult, StopReason, Wait
 
 logger = logging.getLogger(__name__)
+
+GOAL = "goal"
+"""Text field of the first observation by which an environment words the goal, where only it can."""
 
 
 async def run_episode(
@@ -124,7 +127,10 @@ class _Run:
         if not env.capabilities.state and any(c.path != "answer" for c in spec.task.checks):
             raise EnvError(f"the environment can't read the state that task {spec.task.task_id} is judged by")
         with self._through(EnvError, "the reset"):
-            self._record.show(await env.reset(spec.task, spec.seed))
+            shown = await env.reset(spec.task, spec.seed)
+        self._record.show(shown)
+        if GOAL in shown.text:  # told by the device itself, after its reset
+            self.spec = replace(spec, task=spec.task.model_copy(update={"goal": shown.text[GOAL]}))
         if env.capabilities.state:
             with self._through(EnvError, "reading the state"):
                 self._before = await env.state()

@@ -1,0 +1,169 @@
+"""One Chromium for all episodes of a process, and a context (cookies, storage, tabs) of its own for each."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from cuarl.env.browser.lease import KIND, PREFIX, end
+from cuarl.env.browser.options import BrowserOptions
+from cuarl.env.leases import Lease, Ledger
+from cuarl.env.processes import MARK
+from cuarl.errors import EnvError, MissingExtra, PrerequisiteError
+
+PROGRAMS = (
+    "chromium-headless-shell", "headless_shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
+)  # fmt: skip
+ARGUMENTS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--disable-dev-shm-usage",
+    "--force-color-profile=srgb", "--font-render-hinting=none",
+)  # fmt: skip
+"""Containers lack a sandbox and shared memory; the rest keeps the browser from calling home and pictures equal."""
+START_S = 60.0
+
+
+def find_program(wanted: Path | None = None) -> Path:
+    """The browser to run: the one that is wanted, or the first that is installed. Raises PrerequisiteError."""
+    if wanted is not None:
+        if not wanted.is_file():
+            raise PrerequisiteError("the browser is not there", where=str(wanted), hint="export CUARL_BROWSER=PROGRAM")
+        return wanted
+    found = next((path for name in PROGRAMS if (path := shutil.which(name))), None)
+    if found is None:
+        raise PrerequisiteError(
+            "no Chromium is installed",
+            hint="apt-get install chromium-headless-shell   # or: export CUARL_BROWSER=PROGRAM",
+        )
+    return Path(found)
+
+
+def require_playwright() -> None:
+    """Raise MissingExtra if Playwright is not installed."""
+    if find_spec("playwright") is None:
+        raise MissingExtra("playwright is not installed", hint="pip install 'cuarl[browser]'")
+
+
+class Browser:
+    """A browser that starts with the first context, and starts anew if it has died.
+
+    Raises PrerequisiteError if Playwright or Chromium is missing.
+    """
+
+    def __init__(self, ledger: Ledger, program: Path | None = None) -> None:
+        require_playwright()
+        self._program, self._ledger = find_program(program), ledger
+        self._driver: Any = None
+        self._browser: Any = None
+        self._lease: Lease | None = None
+        self._lock = anyio.Lock()
+        self._closed = False
+
+    @property
+    def mark(self) -> str:
+        """Under which the browser is on the ledger; empty while there is none."""
+        return self._lease.id if self._lease else ""
+
+    async def context(self, options: BrowserOptions) -> Any:
+        """A new Playwright ``BrowserContext``. Raises EnvError if the browser does not start or answer."""
+        from playwright.async_api import Error
+
+        async with self._lock:
+            if self._closed:
+                raise EnvError("the browser was closed")
+            if self._browser is None or not self._browser.is_connected():
+                await self._end()
+                await self._start()
+        width, height = options.viewport
+        try:
+            with anyio.fail_after(options.answer_s):
+                return await self._browser.new_context(
+                    viewport={"width": width, "height": height}, device_scale_factor=options.scale,
+                    offline=options.fence.offline, service_workers="block", accept_downloads=True, locale="en-US",
+                    timezone_id="UTC",
+                )  # fmt: skip
+        except (Error, TimeoutError) as error:
+            raise EnvError(f"the browser opens no page: {first_line(error) or 'no answer'}") from error
+
+    async def close(self) -> None:
+        """End the browser and delete what it wrote. Safe to call twice."""
+        self._closed = True
+        async with self._lock:
+            await self._end()
+
+    async def _start(self) -> None:
+        from playwright.async_api import Error, async_playwright
+
+        mark = f"{os.getpid()}-{secrets.token_hex(6)}"
+        folder = Path(tempfile.gettempdir()) / f"{PREFIX}{mark}"
+        self._lease = self._ledger.hold(KIND, mark, {"program": str(self._program), "folder": str(folder)})
+        folder.mkdir(mode=0o700)
+        try:
+            with anyio.fail_after(START_S):
+                with _temporary_files_in(folder):
+                    self._driver = await async_playwright().start()
+                self._browser = await self._driver.chromium.launch(
+                    executable_path=str(self._program), headless=True, args=list(ARGUMENTS),
+                    env=_environment(folder, mark), handle_sigint=False, handle_sigterm=False, handle_sighup=False,
+                    downloads_path=str(folder),
+                )  # fmt: skip
+        except (Error, TimeoutError, OSError) as error:
+            with anyio.CancelScope(shield=True):
+                await self._end()
+            raise EnvError(
+                f"the browser does not start: {first_line(error) or f'no answer within {START_S:g} s'}",
+                where=str(self._program),
+            ) from error
+
+    async def _end(self) -> None:
+        from playwright.async_api import Error
+
+        browser, driver, lease = self._browser, self._driver, self._lease
+        self._browser = self._driver = self._lease = None
+        for ask in (browser and browser.close, driver and driver.stop):
+            if ask:
+                with anyio.move_on_after(5, shield=True):
+                    try:
+                        await ask()
+                    except Error:  # it has died already
+                        continue
+        if lease is not None:
+            await end(lease)
+            lease.release()
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, without the call log that Playwright adds."""
+    lines = str(error).splitlines()
+    return lines[0] if lines else ""
+
+
+def _environment(folder: Path, mark: str) -> dict[str, str]:
+    """What the browser sees of the environment: nothing that may be secret."""
+    kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "FONTCONFIG_PATH") if name in os.environ}
+    return {**kept, "HOME": str(folder), "TMPDIR": str(folder), "LANG": "C.UTF-8", "TZ": "UTC", MARK: mark}
+
+
+@contextmanager
+def _temporary_files_in(folder: Path) -> Iterator[None]:
+    """Have the driver, which takes over our environment when it starts, make its profiles in ``folder``."""
+    name = "TEMP" if sys.platform == "win32" else "TMPDIR"
+    before = os.environ.get(name)
+    os.environ[name] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = before

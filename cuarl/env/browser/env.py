@@ -1,0 +1,147 @@
+"""The episode in a browser: what all kinds of pages have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import anyio
+
+from cuarl.env.base import Capabilities
+from cuarl.env.browser.browser import Browser
+from cuarl.env.browser.hands import ACTIONS, carry_out, refusal
+from cuarl.env.browser.options import BrowserOptions
+from cuarl.env.browser.tabs import Tabs
+from cuarl.env.settle import Patience, settle
+from cuarl.errors import EnvError
+from cuarl.tasks.task import TaskInstance
+from cuarl.types import Action, Observation, Screenshot, StepResult
+
+CLOSE_S = 5.0
+CAP_MS = 3000.0
+"""A page that never rests is shown as it is after this time."""
+
+
+class BrowserEnv(ABC):
+    """A page, seen by its picture and acted on by mouse and keyboard. Subclasses say what is loaded and how it is judged."""
+
+    fenced = True
+    """Whether each request is looked at; pages that can't reach anything need no guard."""
+    scripts: tuple[str, ...] = ()
+    """JavaScript that is run in each page before its own."""
+
+    def __init__(self, browser: Browser, options: BrowserOptions) -> None:
+        self._browser, self.options = browser, replace(options, settle=options.settle or "idle")
+        self._context: Any = None
+        self._tabs: Tabs | None = None
+        self._shown: Screenshot | None = None
+        self._closed = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What a page offers."""
+        return Capabilities(ACTIONS, state=True, kind="desktop")
+
+    @property
+    def volatile(self) -> tuple[str, ...]:
+        """Globs of state paths whose change is nobody's fault."""
+        return ("url", "title", "text", "tabs", "read", "downloads", "dialogs", "blocked")
+
+    async def reset(self, task: TaskInstance, seed: int) -> Observation:
+        """Open a fresh context, load the page, and show it."""
+        if self._closed:
+            raise EnvError("this environment was closed")
+        if self._context is not None:
+            raise EnvError("this environment was reset already; an environment serves one episode")
+        self._context = await self._browser.context(self.options)
+        self._tabs = Tabs(self._context, self.options, fenced=self.fenced)
+        await self._tabs.open(self.scripts)
+        text = await self._load(self._tabs, task, seed)
+        self._shown = await self._tabs.shoot()
+        if self.options.settle != "frame":
+            await self._settle(self._tabs)
+        return Observation(self._shown, {**self._text(self._tabs), **text})
+
+    async def step(self, action: Action) -> StepResult:
+        """Carry out one action and show what came of it."""
+        tabs, size = self._ready(), self.options.pixels
+        reason = refusal(action, size)
+        if reason:
+            return StepResult(self._observation(tabs), info={"rejected": reason, "changed": False})
+        if action.kind in ("answer", "finish"):
+            return StepResult(self._observation(tabs), info={"changed": False})
+        notes = len(tabs.dialogs), len(tabs.downloads), len(tabs.blocked)
+        await carry_out(action, tabs, self.options.scale, size)
+        if self.fenced:
+            await tabs.go_back_inside()
+        info = await self._settle(tabs)
+        for name, before in zip(("dialogs", "downloads", "blocked"), notes, strict=True):
+            if len(getattr(tabs, name)) > before:
+                info[name] = list(getattr(tabs, name)[before:])
+        return await self._judged(tabs, StepResult(self._observation(tabs), info=info))
+
+    async def state(self) -> Mapping[str, Any]:
+        """What validators read; see the subclass."""
+        return await self._state(self._ready())
+
+    async def close(self) -> None:
+        """Close the context with all its tabs."""
+        from playwright.async_api import Error
+
+        self._closed = True
+        context, self._context, self._tabs = self._context, None, None
+        if context is not None:
+            # a browser that does not answer is ended with its process; nothing of a context outlives that
+            with anyio.move_on_after(CLOSE_S, shield=True):
+                try:
+                    await context.close()
+                except Error:  # the browser has died, and the context with it
+                    return
+
+    # --- for subclasses --------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    async def _load(self, tabs: Tabs, task: TaskInstance, seed: int) -> Mapping[str, str]:
+        """Load the page of ``task``; gives text fields for the first observation."""
+
+    @abstractmethod
+    async def _state(self, tabs: Tabs) -> Mapping[str, Any]:
+        """The state as plain data."""
+
+    async def _judged(self, tabs: Tabs, result: StepResult) -> StepResult:
+        """The result with what the page itself says about the end of the episode."""
+        return result
+
+    # --- inside ----------------------------------------------------------------------------------------------------
+
+    def _ready(self) -> Tabs:
+        if self._tabs is None or self._shown is None:
+            raise EnvError("this environment was closed" if self._closed else "this environment was not reset yet")
+        return self._tabs
+
+    def _observation(self, tabs: Tabs) -> Observation:
+        assert self._shown is not None
+        return Observation(self._shown, self._text(tabs))
+
+    def _text(self, tabs: Tabs) -> dict[str, str]:
+        return {"url": str(tabs.page.url)}
+
+    async def _settle(self, tabs: Tabs) -> dict[str, Any]:
+        """Take the picture to go on with."""
+        before, options = self._shown, self.options
+        assert before is not None
+        if options.settle == "idle":
+            # a page may well be black all over, so that is no sign of a fault here
+            patience = Patience(
+                quiet_ms=options.settle_ms, react_ms=2 * options.settle_ms, cap_ms=CAP_MS, poll_ms=20,
+                black_limit=10**9,
+            )  # fmt: skip
+            seen = await settle(before, tabs.shoot, patience=patience)
+            self._shown = seen.screenshot
+            return {"settle_ms": seen.settle_ms, "settled": seen.settled, "changed": seen.changed}
+        if options.settle == "fixed":
+            await anyio.sleep(options.settle_ms / 1000)
+        self._shown = await tabs.shoot()
+        return {"changed": self._shown.digest != before.digest}

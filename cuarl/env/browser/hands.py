@@ -1,0 +1,129 @@
+"""Actions as mouse and keyboard events of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import anyio
+
+from cuarl.env.browser.keys import SHORTCUTS, UnknownKey, chord
+from cuarl.env.browser.tabs import Tabs
+from cuarl.types import Action, Click, Drag, Key, LongPress, Move, Scroll, TypeText, Wait
+
+ACTIONS = frozenset({"click", "long_press", "move", "drag", "scroll", "type", "key", "wait", "answer", "finish"})
+NOTCH_PX = 100
+DRAG_STEP_PX = 12
+"""Pages see a drag as many small movements; libraries ignore a single jump."""
+SELECTED = """() => {
+  const el = document.activeElement;
+  const field = el && typeof el.value === 'string' && typeof el.selectionStart === 'number';
+  return field ? el.value.slice(el.selectionStart, el.selectionEnd) : String(getSelection());
+}"""
+WHEEL_MS = 40
+"""Wheel events are not acknowledged; this is how long a page takes to act on one."""
+
+
+def refusal(action: Action, size: tuple[int, int]) -> str:
+    """Why an action can't be carried out on a screen of ``size`` pixels; empty if it can. Nothing has been done yet."""
+    if action.kind not in ACTIONS:
+        return f"a browser has no {action.kind}"
+    for x, y in _points(action):
+        if not (x < size[0] and y < size[1]):
+            return f"({x}, {y}) lies outside of the screen, which is {size[0]}x{size[1]}"
+    if isinstance(action, Key):
+        try:
+            chord(action.keys)
+        except UnknownKey as error:
+            return str(error)
+    return ""
+
+
+async def carry_out(action: Action, tabs: Tabs, scale: float, size: tuple[int, int]) -> None:
+    """Do it in the shown tab; points are pixels of the screenshot. Raises EnvError if the page does not take it."""
+    more_s = getattr(action, "duration_ms", 0) / 1000 + (action.seconds if isinstance(action, Wait) else 0)
+    async with tabs.bounded(f"the action {action.kind}", more_s):
+        page = tabs.page
+        match action:
+            case Click():
+                await page.mouse.click(*_css(action.x, action.y, scale), button=action.button, click_count=action.count)
+            case LongPress():
+                await page.mouse.move(*_css(action.x, action.y, scale))
+                await page.mouse.down()
+                await anyio.sleep(action.duration_ms / 1000)
+                await page.mouse.up()
+            case Move():
+                await page.mouse.move(*_css(action.x, action.y, scale), steps=3)
+            case Drag():
+                await _drag(page, action, scale)
+            case Scroll():
+                x = size[0] // 2 if action.x is None else action.x
+                y = size[1] // 2 if action.y is None else action.y
+                await page.mouse.move(*_css(x, y, scale))
+                await page.mouse.wheel(*_wheel(action, scale))
+                await anyio.sleep(WHEEL_MS / 1000)
+            case TypeText():
+                await page.keyboard.type(action.text)
+                if action.submit:
+                    await page.keyboard.press("Enter")
+            case Key():
+                await _press(tabs, chord(action.keys))
+            case Wait():
+                await anyio.sleep(action.seconds)
+
+
+async def _drag(page: Any, action: Drag, scale: float) -> None:
+    path = [_css(x, y, scale) for x, y in action.path]
+    await page.mouse.move(*path[0])
+    await page.mouse.down()
+    for x, y in _between(path):
+        await page.mouse.move(x, y)
+    await page.mouse.up()
+
+
+def _between(path: list[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+    for (x, y), (x2, y2) in pairwise(path):
+        steps = max(1, round(max(abs(x2 - x), abs(y2 - y)) / DRAG_STEP_PX))
+        for i in range(1, steps + 1):
+            yield x + (x2 - x) * i / steps, y + (y2 - y) * i / steps
+
+
+async def _press(tabs: Tabs, keys: tuple[str, ...]) -> None:
+    page = tabs.page
+    match SHORTCUTS.get(keys):
+        case "back":
+            await page.go_back(wait_until="commit", timeout=0)
+        case "forward":
+            await page.go_forward(wait_until="commit", timeout=0)
+        case "reload":
+            await page.reload(timeout=0)
+        case "close":
+            if tabs.count > 1:
+                await page.close()
+        case "copy" | "cut":
+            tabs.clipboard = await page.evaluate(SELECTED) or tabs.clipboard
+            if keys[-1] == "x":
+                await page.keyboard.press("Delete")
+        case "paste":
+            await page.keyboard.insert_text(tabs.clipboard)
+        case _:
+            await page.keyboard.press("+".join(keys))
+
+
+def _css(x: float, y: float, scale: float) -> tuple[float, float]:
+    # the middle of the pixel, so that the first and last ones of an element belong to it
+    return ((x + 0.5) / scale, (y + 0.5) / scale) if scale != 1 else (x, y)
+
+
+def _wheel(action: Scroll, scale: float) -> tuple[float, float]:
+    amount = action.amount * NOTCH_PX if action.unit == "notch" else action.amount / scale
+    dx, dy = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}[action.direction]
+    return dx * amount, dy * amount
+
+
+def _points(action: Action) -> list[tuple[int, int]]:
+    if isinstance(action, Drag):
+        return list(action.path)
+    x, y = getattr(action, "x", None), getattr(action, "y", None)
+    return [] if x is None or y is None else [(x, y)]

@@ -1,0 +1,88 @@
+"""From tasks and options to environments: what is checked before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from cuarl.config.schema import EnvFields
+from cuarl.env.browser.browser import Browser
+from cuarl.env.browser.env import BrowserEnv
+from cuarl.env.browser.miniwob import MiniWoBEnv, pages_folder
+from cuarl.env.browser.options import BrowserOptions, Fence, origin_of
+from cuarl.env.browser.web import FIELDS, WebEnv
+from cuarl.errors import ConfigError, TaskError
+from cuarl.tasks.task import Task, TaskInstance
+
+DEFAULT_VIEWPORT = EnvFields.model_fields["browser_viewport"].default
+
+
+def check_tasks(tasks: Iterable[Task]) -> None:
+    """Raise TaskError for a task that no page can be made of, MissingExtra if the pages of MiniWoB++ are needed and missing."""
+    for task in tasks:
+        preset = dict(task.instantiate(0).preset)
+        if "page" in preset:
+            pages_folder()
+            unknown = sorted(set(preset) - {"page"})
+        else:
+            unknown = sorted(set(preset) - set(FIELDS))
+            address = urlsplit(str(preset.get("url", "")))
+            if address.scheme not in ("http", "https", "file"):
+                raise TaskError(
+                    f'task {task.id} has no address of a page: preset.url is "{preset.get("url", "")}"',
+                    hint="url: http://127.0.0.1:8000/, or file:///FOLDER/page.html",
+                )
+        if unknown:
+            raise TaskError(
+                f"task {task.id} presets {', '.join(unknown)}, which a browser does not have",
+                hint=f"it has page, or {', '.join(FIELDS)}",
+            )
+
+
+def fence_of(tasks: Iterable[Task], origins: Sequence[str]) -> Fence:
+    """What may be loaded: the folders and origins of the tasks' own addresses, and ``origins``. Raises ConfigError."""
+    folders: set[Path] = set()
+    allowed: set[str] = set()
+    for task in tasks:
+        url = str(task.instantiate(0).preset.get("url", ""))
+        parts = urlsplit(url)
+        if parts.scheme == "file":
+            path = Path(unquote(parts.path)).resolve()
+            folders.add(path if path.is_dir() else path.parent)
+        elif parts.scheme:
+            allowed.add(origin_of(url))
+    for origin in origins:
+        parts = urlsplit(origin)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigError(f'"{origin}" is not an origin', where="browser_origins", hint="http://HOST:PORT")
+        allowed.add(origin_of(origin))
+    return Fence(tuple(sorted(folders)), frozenset(allowed))
+
+
+def page_options(config: EnvFields, tasks: Sequence[Task]) -> BrowserOptions:
+    """The options of pages by address. Raises ConfigError for an option that none of ``tasks`` can honour."""
+    pages = [task for task in tasks if "page" not in task.preset]
+    if not pages and config.browser_viewport != DEFAULT_VIEWPORT:
+        raise ConfigError("browser_viewport has no effect on MiniWoB++, whose pages have one size", hint="leave it out")
+    if not pages and config.browser_origins:
+        raise ConfigError("browser_origins has no effect on MiniWoB++, whose pages are files", hint="leave it out")
+    if len(pages) == len(tasks) and config.browser_instruction == "mask":
+        raise ConfigError("browser_instruction is for pages of MiniWoB++ alone", hint="leave it out")
+    width, height = map(int, config.browser_viewport.split("x"))
+    return BrowserOptions(
+        viewport=(width, height), scale=config.browser_scale,
+        settle=None if config.browser_settle == "auto" else config.browser_settle, settle_ms=config.browser_settle_ms,
+        accept_dialogs=config.browser_dialogs == "accept", fence=fence_of(tasks, config.browser_origins),
+    )  # fmt: skip
+
+
+def factory(browser: Browser, options: BrowserOptions, *, mask: bool = False) -> Callable[[TaskInstance], BrowserEnv]:
+    """Makes the environment of a task; ``mask`` hides the instruction on pages of MiniWoB++."""
+
+    def make(task: TaskInstance) -> BrowserEnv:
+        if "page" in task.preset:
+            return MiniWoBEnv(browser, options, instruction=not mask)
+        return WebEnv(browser, options)
+
+    return make

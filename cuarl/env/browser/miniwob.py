@@ -1,0 +1,152 @@
+"""MiniWoB++: the pages of the ``miniwob`` package, its own reward, and an oracle for most of them.
+
+Source of the protocol: the pages' ``core.js``. The raw reward counts, not the one that falls with wall-clock time, and the
+time limit is raised out of the way. Each episode loads its page afresh, since a restart by JavaScript alone leaves
+focus and widgets as they were. A page tells its goal only once it is loaded, so the goal is a text field of the first
+observation (``goal``), by which the episode goes on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from cuarl.env.base import Capabilities
+from cuarl.env.browser.browser import Browser
+from cuarl.env.browser.env import BrowserEnv
+from cuarl.env.browser.options import BrowserOptions, Fence
+from cuarl.env.browser.tabs import Tabs
+from cuarl.errors import EnvError, MissingExtra
+from cuarl.tasks.task import TaskInstance
+from cuarl.types import ACTION, Action, Finish, StepResult
+
+SIZE = (160, 210)
+"""CSS pixels of a page; its upper 50 rows are the instruction."""
+READY_S = 10.0
+
+START = """(seed) => {
+  if (core.EP_TIMER !== null) core.endEpisode(0);
+  Math.seedrandom(seed);
+  core.EPISODE_MAX_TIME = 1e8;
+  core.startEpisodeReal();
+}"""
+STATUS = "[WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL, WOB_REWARD_REASON]"
+HIDE = "#sync-task-cover, #reward-display, #click-canvas {display: none !important}"
+"""What lies over or beside the page, and which a dialog that takes the focus would scroll to."""
+MASK = "#query {color: transparent !important} #query * {visibility: hidden !important}"
+STYLE = """
+{ const sheet = new CSSStyleSheet(); sheet.replaceSync(%s);
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet]; }
+"""
+
+
+def pages_folder() -> Path:
+    """Where the pages lie. Raises MissingExtra if the package is not installed (it is found without being imported)."""
+    found = find_spec("miniwob")
+    if found is None or not found.submodule_search_locations:
+        raise MissingExtra("the pages of MiniWoB++ are not installed", hint="pip install 'cuarl[browser]'")
+    return Path(found.submodule_search_locations[0]) / "html"
+
+
+def miniwob_options(options: BrowserOptions) -> BrowserOptions:
+    """The options with what MiniWoB++ pages demand: their size, and their own folder alone."""
+    return replace(
+        options, viewport=SIZE, settle=options.settle or "frame", fence=Fence((pages_folder().resolve(),))
+    )  # fmt: skip
+
+
+class MiniWoBEnv(BrowserEnv):
+    """One page of MiniWoB++. The task's preset names it: ``page``."""
+
+    fenced = False  # the context is offline, and the pages lead nowhere
+
+    def __init__(self, browser: Browser, options: BrowserOptions, *, instruction: bool = True) -> None:
+        super().__init__(browser, miniwob_options(options))
+        self.scripts = (STYLE % json.dumps(HIDE if instruction else HIDE + MASK),)
+        self._page, self._status = "", (False, 0.0, "")
+        self._oracle_ready = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What a page offers, and that most have an oracle."""
+        return replace(super().capabilities, oracle=True)
+
+    @property
+    def volatile(self) -> tuple[str, ...]:
+        """Everything: the page's reward is the verdict."""
+        return ("miniwob",)
+
+    async def _load(self, tabs: Tabs, task: TaskInstance, seed: int) -> Mapping[str, str]:
+        self._page = str(task.preset.get("page", ""))
+        path = pages_folder() / "miniwob" / f"{self._page}.html"
+        if not self._page.replace("-", "").isalnum() or not path.is_file():
+            raise EnvError(f'MiniWoB++ has no page "{self._page}"', hint="cuarl tasks list --tasks miniwob")
+        await tabs.go(path.as_uri())
+        await tabs.run(START, str(seed), what="starting the page")
+        with anyio.move_on_after(READY_S):
+            while not await tabs.run("WOB_TASK_READY"):
+                await anyio.sleep(0.01)
+            return {"goal": goal_text(await tabs.run("core.getUtterance()", what="reading the goal"))}
+        raise EnvError(f"the page {self._page} is not ready after {READY_S:g} s")
+
+    async def _state(self, tabs: Tabs) -> Mapping[str, Any]:
+        done, reward, reason = self._status
+        return {"miniwob": {"page": self._page, "done": done, "reward": reward, "reason": reason}}
+
+    async def _judged(self, tabs: Tabs, result: StepResult) -> StepResult:
+        done, reward, reason = await tabs.run(STATUS, what="reading the reward")
+        self._status = bool(done), float(reward), str(reason or "")
+        return replace(result, reward=float(reward), terminated=True) if done else result
+
+    async def ask_oracle(self) -> Action:
+        """The next action of a solution; ``Finish(success=False)`` where this page's is not known."""
+        tabs = self._ready()
+        if self._status[0]:
+            return Finish(success=self._status[1] >= 1)
+        if not self._oracle_ready:
+            await tabs.run(oracle_source(), what="loading the oracle")
+            self._oracle_ready = True
+        told = await tabs.run("(page) => cuarlOracle(page)", self._page, what="asking the oracle")
+        if told is None:
+            return Finish(success=False, message="no oracle knows what to do here")
+        return self._scaled(told)
+
+    def _scaled(self, told: Mapping[str, Any]) -> Action:
+        """The action in pixels of the screenshot, from one in CSS pixels."""
+        scale, size = self.options.scale, self.options.pixels
+
+        def pixel(value: float, most: int) -> int:
+            return min(max(round(value * scale), 0), most - 1)
+
+        action = dict(told)
+        if "x" in action:
+            action |= {"x": pixel(action["x"], size[0]), "y": pixel(action["y"], size[1])}
+        if "path" in action:
+            action["path"] = [(pixel(x, size[0]), pixel(y, size[1])) for x, y in action["path"]]
+        if action.get("kind") == "scroll":
+            action["amount"] = max(1, round(action["amount"] * scale))
+        made: Action = ACTION.validate_python(action)
+        return made
+
+
+def goal_text(told: Any) -> str:
+    """The goal in words, from what a page says: a text, or a mapping with ``utterance`` or fields."""
+    if isinstance(told, Mapping):
+        if "utterance" in told:
+            return goal_text(told["utterance"])
+        return "; ".join(f"{name}: {value}" for name, value in told.items())
+    return " ".join(str(told).split())
+
+
+@lru_cache(maxsize=1)
+def oracle_source() -> str:
+    """The JavaScript of the oracles."""
+    return files("cuarl.env.browser").joinpath("oracles.js").read_text(encoding="utf-8")

@@ -1,0 +1,88 @@
+"""Any web page as a task: one's own application, judged by rules over what the page and its server say.
+
+The task's preset says what to load and what to read::
+
+    preset:
+      url: "http://127.0.0.1:8000/?session=$SESSION"    # $SESSION is unique to the episode
+      reset: "http://127.0.0.1:8000/reset"              # POST before the page is loaded
+      set_url: "http://127.0.0.1:8000/set"              # POST of ``set`` as JSON, after reset
+      set: {cart: []}
+      state_url: "http://127.0.0.1:8000/state"          # GET, JSON: the state as ``app``
+      read: {total: "document.querySelector('#total').innerText"}   # JavaScript: the values as ``read.total``
+
+Checks read ``url``, ``title``, ``text`` (what is visible), ``read.NAME``, ``app.…``, ``downloads``, ``dialogs``, ``tabs``. Of
+these only ``app`` counts for side effects: what changes there without being asked for spoils the task.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from cuarl.env.browser.browser import Browser
+from cuarl.env.browser.env import BrowserEnv
+from cuarl.env.browser.options import BrowserOptions, origin_of
+from cuarl.env.browser.tabs import TEXT_LIMIT, Tabs
+from cuarl.errors import EnvError
+from cuarl.tasks.task import TaskInstance
+
+SESSION = "$SESSION"
+FIELDS = ("url", "reset", "set_url", "set", "state_url", "read")
+READ = """async ([scripts, limit]) => {
+  const read = {};
+  for (const [name, script] of Object.entries(scripts)) {
+    try { read[name] = JSON.parse(JSON.stringify((await (0, eval)(script)) ?? null)); }
+    catch (error) { read[name] = null; }
+  }
+  return {title: document.title, text: (document.body?.innerText ?? '').slice(0, limit), read};
+}"""
+
+
+class WebEnv(BrowserEnv):
+    """The page at a task's ``url``."""
+
+    def __init__(self, browser: Browser, options: BrowserOptions) -> None:
+        super().__init__(browser, options)
+        self._session = secrets.token_hex(6)
+        self._scripts: Mapping[str, str] = {}
+        self._state_url = ""
+
+    async def _load(self, tabs: Tabs, task: TaskInstance, seed: int) -> Mapping[str, str]:
+        preset = task.preset
+        self._scripts = {str(name): str(script) for name, script in dict(preset.get("read") or {}).items()}
+        self._state_url = self._filled(preset.get("state_url"))
+        async with httpx.AsyncClient(timeout=self.options.answer_s, trust_env=False) as client:
+            if preset.get("reset"):
+                await self._ask(client, "POST", self._filled(preset["reset"]), json={"seed": seed})
+            if preset.get("set_url"):
+                await self._ask(client, "POST", self._filled(preset["set_url"]), json=preset.get("set") or {})
+        await tabs.go(self._filled(preset.get("url")))
+        return {}
+
+    async def _state(self, tabs: Tabs) -> Mapping[str, Any]:
+        told = await tabs.run(READ, [dict(self._scripts), TEXT_LIMIT], what="reading the page's state")
+        state = {
+            "url": str(tabs.page.url), "tabs": tabs.count, "downloads": list(tabs.downloads),
+            "dialogs": list(tabs.dialogs), "blocked": list(tabs.blocked), **dict(told),
+        }  # fmt: skip
+        if self._state_url:
+            async with httpx.AsyncClient(timeout=self.options.answer_s, trust_env=False) as client:
+                state["app"] = await self._ask(client, "GET", self._state_url)
+        return state
+
+    def _filled(self, url: Any) -> str:
+        return str(url or "").replace(SESSION, self._session)
+
+    async def _ask(self, client: httpx.AsyncClient, method: str, url: str, json: Any = None) -> Any:
+        """Ask the application's server. Raises EnvError unless it answers in 2xx, with JSON if anything."""
+        try:
+            answer = await client.request(method, url, json=json)
+            answer.raise_for_status()
+            return answer.json() if method == "GET" else None
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            raise EnvError(
+                f"{method} {url} failed: {str(error) or type(error).__name__}", where=origin_of(url)
+            ) from error
