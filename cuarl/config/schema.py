@@ -102,6 +102,8 @@ class EnvFields(Fields):
     """Screen of the simulated phone: small is 192x384, phone 360x640, tall 1080x2400 pixels."""
     clutter: Share = 0.1
     """Share of simulated episodes with something in the way, such as a pop-up."""
+    browser_actions: Literal["desktop", "phone"] = "desktop"
+    """What a policy can do in a browser: mouse and keyboard, or a phone's touches (the shipped base knows these best)."""
     browser_viewport: Annotated[str, Field(pattern=r"^[1-9]\d{2,3}x[1-9]\d{2,3}$")] = "1280x720"
     """Size of a page given by its address, as WIDTHxHEIGHT; pages of MiniWoB++ are 160x210."""
     browser_scale: Annotated[float, Field(ge=1, le=4)] = 1.0

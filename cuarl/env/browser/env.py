@@ -11,7 +11,7 @@ import anyio
 
 from cuarl.env.base import Capabilities
 from cuarl.env.browser.browser import Browser
-from cuarl.env.browser.hands import ACTIONS, carry_out, refusal
+from cuarl.env.browser.hands import ACTIONS, TOUCH_ACTIONS, carry_out, refusal
 from cuarl.env.browser.options import BrowserOptions
 from cuarl.env.browser.tabs import Tabs
 from cuarl.env.settle import Patience, settle
@@ -42,7 +42,8 @@ class BrowserEnv(ABC):
     @property
     def capabilities(self) -> Capabilities:
         """What a page offers."""
-        return Capabilities(ACTIONS, state=True, kind="desktop")
+        kind = self.options.kind
+        return Capabilities(TOUCH_ACTIONS if kind == "phone" else ACTIONS, state=True, kind=kind)
 
     @property
     def volatile(self) -> tuple[str, ...]:
@@ -67,7 +68,7 @@ class BrowserEnv(ABC):
     async def step(self, action: Action) -> StepResult:
         """Carry out one action and show what came of it."""
         tabs, size = self._ready(), self.options.pixels
-        reason = refusal(action, size)
+        reason = refusal(action, size, self.capabilities.actions)
         if reason:
             return StepResult(self._observation(tabs), info={"rejected": reason, "changed": False})
         if action.kind in ("answer", "finish"):

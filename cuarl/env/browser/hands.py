@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -10,9 +10,12 @@ import anyio
 
 from cuarl.env.browser.keys import SHORTCUTS, UnknownKey, chord
 from cuarl.env.browser.tabs import Tabs
-from cuarl.types import Action, Click, Drag, Key, LongPress, Move, Scroll, TypeText, Wait
+from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Move, Scroll, Swipe, TypeText, Wait
 
 ACTIONS = frozenset({"click", "long_press", "move", "drag", "scroll", "type", "key", "wait", "answer", "finish"})
+TOUCH_ACTIONS = frozenset({"click", "long_press", "swipe", "type", "button", "wait", "answer", "finish"})
+"""A phone's: fingers slide, and of the buttons there are back and enter."""
+BUTTONS = {"back": ("Alt", "ArrowLeft"), "enter": ("Enter",)}
 NOTCH_PX = 100
 DRAG_STEP_PX = 12
 """Pages see a drag as many small movements; libraries ignore a single jump."""
@@ -25,10 +28,12 @@ WHEEL_MS = 40
 """Wheel events are not acknowledged; this is how long a page takes to act on one."""
 
 
-def refusal(action: Action, size: tuple[int, int]) -> str:
+def refusal(action: Action, size: tuple[int, int], allowed: frozenset[str] = ACTIONS) -> str:
     """Why an action can't be carried out on a screen of ``size`` pixels; empty if it can. Nothing has been done yet."""
-    if action.kind not in ACTIONS:
-        return f"a browser has no {action.kind}"
+    if action.kind not in allowed:
+        return f"a browser has no {action.kind} here"
+    if isinstance(action, Button) and action.name not in BUTTONS:
+        return f"a browser has no button {action.name}"
     for x, y in _points(action):
         if not (x < size[0] and y < size[1]):
             return f"({x}, {y}) lies outside of the screen, which is {size[0]}x{size[1]}"
@@ -56,7 +61,11 @@ async def carry_out(action: Action, tabs: Tabs, scale: float, size: tuple[int, i
             case Move():
                 await page.mouse.move(*_css(action.x, action.y, scale), steps=3)
             case Drag():
-                await _drag(page, action, scale)
+                await _drag(page, action.path, scale)
+            case Swipe():
+                await _drag(page, ((action.x, action.y), (action.x2, action.y2)), scale)
+            case Button():
+                await _press(tabs, BUTTONS[action.name])
             case Scroll():
                 x = size[0] // 2 if action.x is None else action.x
                 y = size[1] // 2 if action.y is None else action.y
@@ -73,8 +82,8 @@ async def carry_out(action: Action, tabs: Tabs, scale: float, size: tuple[int, i
                 await anyio.sleep(action.seconds)
 
 
-async def _drag(page: Any, action: Drag, scale: float) -> None:
-    path = [_css(x, y, scale) for x, y in action.path]
+async def _drag(page: Any, points: Sequence[tuple[int, int]], scale: float) -> None:
+    path = [_css(x, y, scale) for x, y in points]
     await page.mouse.move(*path[0])
     await page.mouse.down()
     for x, y in _between(path):
@@ -125,5 +134,7 @@ def _wheel(action: Scroll, scale: float) -> tuple[float, float]:
 def _points(action: Action) -> list[tuple[int, int]]:
     if isinstance(action, Drag):
         return list(action.path)
+    if isinstance(action, Swipe):
+        return [(action.x, action.y), (action.x2, action.y2)]
     x, y = getattr(action, "x", None), getattr(action, "y", None)
     return [] if x is None or y is None else [(x, y)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from cuarl.config.schema import EnvFields
 from cuarl.env.browser.browser import Browser
@@ -28,7 +28,7 @@ def check_tasks(tasks: Iterable[Task]) -> None:
         else:
             unknown = sorted(set(preset) - set(FIELDS))
             address = urlsplit(str(preset.get("url", "")))
-            if address.scheme not in ("http", "https", "file"):
+            if address.scheme not in ("http", "https", "file") or not _readable(address):
                 raise TaskError(
                     f'task {task.id} has no address of a page: preset.url is "{preset.get("url", "")}"',
                     hint="url: http://127.0.0.1:8000/, or file:///FOLDER/page.html",
@@ -54,7 +54,7 @@ def fence_of(tasks: Iterable[Task], origins: Sequence[str]) -> Fence:
             allowed.add(origin_of(url))
     for origin in origins:
         parts = urlsplit(origin)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if parts.scheme not in ("http", "https") or not _readable(parts):
             raise ConfigError(f'"{origin}" is not an origin', where="browser_origins", hint="http://HOST:PORT")
         allowed.add(origin_of(origin))
     return Fence(tuple(sorted(folders)), frozenset(allowed))
@@ -73,7 +73,7 @@ def page_options(config: EnvFields, tasks: Sequence[Task]) -> BrowserOptions:
     return BrowserOptions(
         viewport=(width, height), scale=config.browser_scale,
         settle=None if config.browser_settle == "auto" else config.browser_settle, settle_ms=config.browser_settle_ms,
-        accept_dialogs=config.browser_dialogs == "accept", fence=fence_of(tasks, config.browser_origins),
+        kind=config.browser_actions, accept_dialogs=config.browser_dialogs == "accept", fence=fence_of(tasks, config.browser_origins),
     )  # fmt: skip
 
 
@@ -86,3 +86,10 @@ def factory(browser: Browser, options: BrowserOptions, *, mask: bool = False) ->
         return WebEnv(browser, options)
 
     return make
+
+
+def _readable(address: SplitResult) -> bool:
+    try:
+        return address.scheme == "file" or (bool(address.hostname) and (address.port or 1) > 0)
+    except ValueError:  # the port is no number
+        return False

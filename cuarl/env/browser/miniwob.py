@@ -26,7 +26,7 @@ from cuarl.env.browser.options import BrowserOptions, Fence
 from cuarl.env.browser.tabs import Tabs
 from cuarl.errors import EnvError, MissingExtra
 from cuarl.tasks.task import TaskInstance
-from cuarl.types import ACTION, Action, Finish, StepResult
+from cuarl.types import ACTION, Action, Drag, Finish, Key, Move, Scroll, StepResult, Swipe
 
 SIZE = (160, 210)
 """CSS pixels of a page; its upper 50 rows are the instruction."""
@@ -134,7 +134,19 @@ class MiniWoBEnv(BrowserEnv):
         if action.get("kind") == "scroll":
             action["amount"] = max(1, round(action["amount"] * scale))
         made: Action = ACTION.validate_python(action)
-        return made
+        return touch(made) if self.options.kind == "phone" else made
+
+
+def touch(action: Action) -> Action:
+    """The same by a phone's means; ``Finish(success=False)`` where it has none."""
+    match action:
+        case Drag():
+            (x, y), (x2, y2) = action.path[0], action.path[-1]
+            return Swipe(x=x, y=y, x2=x2, y2=y2)
+        case Move() | Scroll() | Key():
+            return Finish(success=False, message=f"a phone has no {action.kind}")
+        case _:
+            return action
 
 
 def goal_text(told: Any) -> str:

@@ -25,6 +25,8 @@ class BrowserOptions:
     """Quiet time with ``idle``, or the fixed time."""
     answer_s: float = 15.0
     """How long the browser may take to answer before it counts as hung."""
+    kind: Literal["desktop", "phone"] = "desktop"
+    """Whether a policy is offered a desktop's actions or a phone's, whose touches are those of a mouse here."""
     accept_dialogs: bool = True
     """Whether ``confirm`` and ``prompt`` are answered by OK."""
     fence: Fence = field(default_factory=lambda: Fence())
@@ -44,13 +46,16 @@ class Fence:
 
     def allows(self, url: str) -> bool:
         """Whether a request for ``url`` may be made."""
-        parts = urlsplit(url)
+        try:
+            parts, origin = urlsplit(url), origin_of(url)
+        except ValueError:  # what can't be read is not let through
+            return False
         if parts.scheme in INNER:
             return True
         if parts.scheme == "file":
             path = Path(unquote(parts.path)).resolve()
             return parts.hostname in (None, "localhost") and any(path.is_relative_to(folder) for folder in self.folders)
-        return origin_of(url) in self.origins
+        return origin in self.origins
 
     @property
     def offline(self) -> bool:
@@ -59,7 +64,10 @@ class Fence:
 
 
 def origin_of(url: str) -> str:
-    """``scheme://host:port`` with the port written out; a web socket counts as the page's own scheme."""
+    """``scheme://host:port`` with the port written out; a web socket counts as the page's own scheme.
+
+    Raises ValueError for an address that can't be read.
+    """
     parts = urlsplit(url)
     scheme = {"ws": "http", "wss": "https"}.get(parts.scheme, parts.scheme)
     port = parts.port or {"http": 80, "https": 443}.get(scheme, 0)

@@ -1,0 +1,299 @@
+"""Real pages in a real Chromium: the contract, what pages do by themselves, and what is done about faults."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import anyio
+import pytest
+
+from cuarl.env.browser.miniwob import MiniWoBEnv
+from cuarl.env.browser.options import BrowserOptions, Fence
+from cuarl.env.browser.web import WebEnv
+from cuarl.env.conformance import CHECKS
+from cuarl.env.leases import Ledger, sweep
+from cuarl.env.processes import marked
+from cuarl.errors import EnvError
+from cuarl.tasks.task import Check, TaskInstance
+from cuarl.types import Click, Drag, Finish, Key, Scroll, TypeText, Wait
+
+pytestmark = pytest.mark.integration
+
+SMALL = (200, 200)
+
+
+def miniwob(page):
+    return TaskInstance(task_id=page, goal="g", env="browser", preset={"page": page}, checks=(Check(path="x"),))
+
+
+def task(url, **preset):
+    return TaskInstance(task_id="t", goal="g", env="browser", preset={"url": url, **preset})
+
+
+@pytest.fixture
+def page(tmp_path):
+    """Writes a page, and gives its address and the options to see it with."""
+
+    def write(body, **options):
+        path = tmp_path / "page.html"
+        path.write_text(f"<!doctype html><title>Page</title><body style='margin:0'>{body}", encoding="utf-8")
+        fence = Fence((tmp_path.resolve(),))
+        return path.as_uri(), BrowserOptions(viewport=SMALL, fence=fence, settle="frame", **options)
+
+    return write
+
+
+def test_pages_keep_the_contract(with_browser, page):
+    url, options = page("<button style='width:60px;height:60px'>x</button>")
+
+    async def work(browser):
+        async def make_miniwob():
+            return MiniWoBEnv(browser, BrowserOptions())
+
+        async def make_web():
+            return WebEnv(browser, options)
+
+        for check in CHECKS:
+            await check(make_miniwob, miniwob("click-button"))
+            await check(make_web, task(url))
+
+    with_browser(work)
+
+
+@pytest.mark.parametrize(
+    "page_name", ["enter-text", "drag-box", "use-slider", "copy-paste", "choose-list", "click-menu"]
+)
+def test_oracle_earns_the_pages_own_reward(with_browser, page_name):
+    async def work(browser):
+        env = MiniWoBEnv(browser, BrowserOptions(scale=2))
+        try:
+            first = await env.reset(miniwob(page_name), 3)
+            assert (first.screenshot.width, first.screenshot.height) == (320, 420)
+            assert first.text["goal"]
+            for _ in range(20):
+                action = await env.ask_oracle()
+                assert not isinstance(action, Finish)
+                result = await env.step(action)
+                if result.terminated:
+                    break
+            assert result.reward == 1
+            assert (await env.state())["miniwob"]["reward"] == 1
+            assert await env.ask_oracle() == Finish(success=True)
+        finally:
+            await env.close()
+
+    with_browser(work)
+
+
+def test_same_seed_same_pixels_and_instruction_can_be_masked(with_browser):
+    async def work(browser):
+        async def first(seed, **options):
+            env = MiniWoBEnv(browser, BrowserOptions(), **options)
+            try:
+                shown = await env.reset(miniwob("click-button"), seed)
+                return shown.text["goal"], shown.screenshot
+            finally:
+                await env.close()
+
+        (goal, a), (same, b), (other, c) = await first(1), await first(1), await first(2)
+        assert (goal, a.digest) == (same, b.digest)
+        assert (goal, a.digest) != (other, c.digest)
+        told, masked = await first(1, instruction=False)
+        assert told == goal
+        strip = masked.image.crop((0, 0, 160, 45))
+        assert len(strip.getcolors()) == 1, "one colour: no letters"
+        assert masked.image.crop((0, 60, 160, 210)).tobytes() == a.image.crop((0, 60, 160, 210)).tobytes()
+
+    with_browser(work)
+
+
+def test_dialogs_tabs_and_downloads_are_told_and_do_not_block(with_browser, page):
+    url, options = page(
+        "<button style='width:50px;height:50px' onclick='document.title=confirm(`sure?`)'>a</button>"
+        "<button style='width:50px;height:50px' onclick='window.open(`about:blank`)'>b</button>"
+        "<a download='list.txt' href='data:text/plain,x' style='position:absolute;left:110px;top:10px'>file</a>"
+    )
+
+    async def work(browser):
+        env = WebEnv(browser, options)
+        try:
+            await env.reset(task(url), 0)
+            asked = await env.step(Click(x=20, y=20))
+            assert asked.info["dialogs"] == ["confirm: sure?"]
+            assert (await env.state())["title"] == "true"
+            await env.step(Click(x=120, y=20))
+            await env.step(Wait(seconds=0.3))
+            assert (await env.state())["downloads"] == ["list.txt"]
+            before = (await env.step(Wait(seconds=0))).observation.screenshot.digest
+            await env.step(Click(x=70, y=20))
+            opened = await env.step(Wait(seconds=0.3))
+            assert (await env.state())["tabs"] == 2
+            assert opened.observation.screenshot.digest != before
+            await env.step(Key(keys=("ctrl", "w")))
+            back = await env.step(Wait(seconds=0.2))
+            assert (await env.state())["tabs"] == 1
+            assert back.observation.text["url"] == url
+        finally:
+            await env.close()
+
+    with_browser(work)
+
+
+def test_unicode_is_typed_and_episodes_have_clipboards_of_their_own(with_browser, page):
+    url, options = page("<input style='width:180px;height:30px'>")
+
+    async def work(browser):
+        envs = [WebEnv(browser, options) for _ in range(2)]
+        try:
+            for env, text in zip(envs, ("Grüße 你好 🙂", "other"), strict=True):
+                await env.reset(task(url, read={"value": "document.querySelector('input').value"}), 0)
+                for action in (
+                    Click(x=20, y=15),
+                    TypeText(text=text),
+                    Key(keys=("ctrl", "a")),
+                    Key(keys=("ctrl", "c")),
+                ):
+                    await env.step(action)
+            await envs[0].step(Key(keys=("End",)))
+            await envs[0].step(Key(keys=("ctrl", "v")))
+            assert (await envs[0].state())["read"]["value"] == "Grüße 你好 🙂" * 2
+        finally:
+            for env in envs:
+                await env.close()
+
+    with_browser(work)
+
+
+def test_wheel_and_drag_reach_the_page(with_browser, page):
+    url, options = page(
+        "<div style='height:900px' onmousedown='n=0' onmousemove='n++' onmouseup='document.title=`drag ${n>2}`'></div>"
+    )
+
+    async def work(browser):
+        env = WebEnv(browser, options)
+        try:
+            await env.reset(task(url, read={"y": "scrollY"}), 0)
+            await env.step(Drag(path=((10, 10), (100, 100))))
+            assert (await env.state())["title"] == "drag true"
+            await env.step(Scroll(direction="down", amount=150))
+            await env.step(Wait(seconds=0.2))
+            assert (await env.state())["read"]["y"] == 150
+        finally:
+            await env.close()
+
+    with_browser(work)
+
+
+def test_server_is_set_up_and_its_state_read(with_browser, site):
+    shop = site()
+    shop.shop["cart"] = ["left behind"]
+    options = BrowserOptions(viewport=SMALL, fence=Fence((), frozenset({shop.url})), settle="frame")
+
+    async def work(browser):
+        env = WebEnv(browser, options)
+        try:
+            await env.reset(task(shop.url, reset=f"{shop.url}/reset", state_url=f"{shop.url}/state"), 0)
+            assert shop.posts == ["/reset"]
+            assert (await env.state())["app"] == {"cart": []}
+        finally:
+            await env.close()
+
+    with_browser(work)
+
+
+def test_pages_stay_inside_the_fence(with_browser, site):
+    shop, elsewhere = site(), site()
+    shop.elsewhere = f"{elsewhere.url}/stolen"
+    options = BrowserOptions(viewport=SMALL, fence=Fence((), frozenset({shop.url})), settle="frame")
+
+    async def work(browser):
+        env = WebEnv(browser, options)
+        try:
+            await env.reset(task(shop.url), 0)
+            tabs = env._ready()
+            for script in (
+                f"location.href = '{elsewhere.url}/direct'", f"fetch('{elsewhere.url}/fetch').catch(() => 0)",
+                "location.href = 'file:///etc/passwd'",
+            ):  # fmt: skip
+                await tabs.run(f"() => {{ {script} }}")
+                result = await env.step(Wait(seconds=0.2))
+                assert result.observation.text["url"].startswith(shop.url)
+            await tabs.run("() => { location.href = '/away' }")
+            result = await env.step(Wait(seconds=0.3))
+            assert result.observation.text["url"].startswith(shop.url)
+            assert elsewhere.url in "".join((await env.state())["blocked"])
+            assert [path for path in elsewhere.seen if path in ("/direct", "/fetch")] == []
+        finally:
+            await env.close()
+
+    with_browser(work)
+
+
+def test_hung_page_ends_within_its_time_and_siblings_go_on(with_browser, page):
+    url, options = page("<button style='width:60px;height:60px' onclick='while(1);'>x</button>", answer_s=1.5)
+
+    async def work(browser):
+        hung, sibling = WebEnv(browser, options), MiniWoBEnv(browser, BrowserOptions())
+        await hung.reset(task(url), 0)
+        await sibling.reset(miniwob("click-test"), 1)
+        with anyio.fail_after(30):
+            with pytest.raises(EnvError, match="does not answer"):
+                await hung.step(Click(x=20, y=20))
+                await hung.step(Wait(seconds=0))
+            await hung.close()
+            assert (await sibling.step(await sibling.ask_oracle())).reward == 1
+        await sibling.close()
+
+    with_browser(work)
+
+
+def test_killed_browser_is_an_environment_error_and_the_next_episode_has_a_new_one(with_browser):
+    async def work(browser):
+        env = MiniWoBEnv(browser, BrowserOptions())
+        await env.reset(miniwob("click-test"), 1)
+        before = browser.mark
+        for pid in marked(before):
+            os.kill(pid, signal.SIGKILL)
+        with anyio.fail_after(30):
+            with pytest.raises(EnvError):
+                for _ in range(3):
+                    await env.step(Click(x=1, y=1))
+            await env.close()
+        again = MiniWoBEnv(browser, BrowserOptions())
+        await again.reset(miniwob("click-test"), 1)
+        assert browser.mark != before
+        assert (await again.step(await again.ask_oracle())).reward == 1
+        await again.close()
+
+    with_browser(work)
+
+
+def test_browser_of_a_killed_process_is_found_and_ended(tmp_path):
+    ledger = Ledger(tmp_path)
+    script = f"""
+        import anyio, sys, time
+        from pathlib import Path
+        from cuarl.env.browser.browser import Browser
+        from cuarl.env.browser.options import BrowserOptions
+        from cuarl.env.leases import Ledger
+        async def main():
+            browser = Browser(Ledger(Path({str(ledger.folder)!r})))
+            await browser.context(BrowserOptions())
+            print("up", flush=True)
+            await anyio.sleep(600)
+        anyio.run(main)
+    """
+    child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True)
+    with child:
+        assert child.stdout.readline() == "up\n"
+        child.kill()
+    (lease,) = ledger.leases()
+    assert lease.state == "orphaned"
+    anyio.run(sweep, lease)
+    assert ledger.leases() == []
+    assert marked(lease.id) == []
+    assert not os.path.exists(lease.detail["folder"])  # noqa: PTH110
