@@ -12,6 +12,7 @@ from cuarl.env.sim.kit import effects as e
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.marks import slider_track
 from cuarl.env.sim.kit.scene import Placed, Region, Scene
+from cuarl.env.sim.memory import first_by_identity, remember
 from cuarl.env.sim.reduce import apply
 from cuarl.env.sim.rejected import Rejected
 from cuarl.env.sim.view import outside, view
@@ -30,10 +31,36 @@ def step(world: World, action: Action) -> World:
     """Carry an action out. Raises ``Rejected``."""
     if action.kind not in ACTIONS:
         raise Rejected(f"a phone has no {action.kind}")
-    run = HANDLERS.get(type(action))
     if world.ui.toast:
-        world = world.with_ui(toast="")
-    return run(world, action) if run else world
+        world = _without_toast(world)
+    touch = TOUCHES.get(type(action))
+    if touch:
+        return touch(world, action)
+    return _pressed(world, action) if type(action) in KEYS else world
+
+
+# Attempts at one task start in the same world and often do the same next. What they do is therefore remembered: those
+# who do the same stay in one world, whose screen is laid out and drawn once.
+
+
+@remember(1024)
+def _used(world: World, effect: e.Effect) -> World:
+    return apply(world, effect)
+
+
+@remember(512, key=first_by_identity)
+def _pressed(world: World, action: Action) -> World:
+    return KEYS[type(action)](world, action)
+
+
+@remember(512, key=first_by_identity)
+def _scrolled_to(world: World, region: str, offset: int) -> World:
+    return world.with_ui(scroll=world.ui.scroll.put(region, offset))
+
+
+@remember(64)
+def _without_toast(world: World) -> World:
+    return world.with_ui(toast="")
 
 
 def _click(world: World, action: Click) -> World:
@@ -48,11 +75,14 @@ def tap(world: World, x: int, y: int) -> World:
     _inside(scene, x, y)
     hit = hit_test(scene, x, y)
     if hit is None:
-        return apply(world, outside(world)) if _in_dim(scene, x, y) else world
+        beside = outside(world) if _in_dim(scene, x, y) else None
+        return _used(world, beside) if beside else world
     if isinstance(hit.widget, w.Slider):
         return slide(world, hit, x)
     control = hit.widget
-    return apply(world, control.on_tap) if isinstance(control, w.Control) and control.enabled else world
+    if isinstance(control, w.Control) and control.enabled and control.on_tap is not None:
+        return _used(world, control.on_tap)
+    return world
 
 
 def hit_test(scene: Scene, x: int, y: int) -> Placed | None:
@@ -98,7 +128,7 @@ def _long_press(world: World, action: LongPress) -> World:
     if hit is None:
         at_home = not world.ui.app and not world.ui.overlay and not world.ui.dialog
         return apply(world, home_menu()) if at_home else world
-    return apply(world, hit.widget.on_long) if isinstance(hit.widget, w.Control) else world
+    return _used(world, hit.widget.on_long) if isinstance(hit.widget, w.Control) and hit.widget.on_long else world
 
 
 def _drag(world: World, action: Drag) -> World:
@@ -189,9 +219,7 @@ def region_at(scene: Scene, x: int, y: int) -> Region | None:
 def scroll_by(world: World, region: Region, units: float) -> World:
     """Scroll a region; positive reveals what is further down."""
     offset = min(max(0, region.offset + round(units)), region.reach)
-    if offset == region.offset:
-        return world
-    return world.with_ui(scroll=world.ui.scroll.put(region.id, offset))
+    return world if offset == region.offset else _scrolled_to(world, region.id, offset)
 
 
 def _scroll(world: World, action: Scroll) -> World:
@@ -274,7 +302,9 @@ def _inside(scene: Scene, x: int, y: int) -> None:
         raise Rejected(f"({x}, {y}) is outside of the screen of {width} by {height} pixels")
 
 
-HANDLERS: dict[type, Callable[[World, Any], World]] = {
-    Click: _click, LongPress: _long_press, Swipe: _swipe, Drag: _drag, Scroll: _scroll, TypeText: _type, Key: _key,
-    Button: _button, OpenApp: _open_app,
+TOUCHES: dict[type, Callable[[World, Any], World]] = {
+    Click: _click, LongPress: _long_press, Swipe: _swipe, Drag: _drag, Scroll: _scroll,
+}  # fmt: skip
+KEYS: dict[type, Callable[[World, Any], World]] = {
+    TypeText: _type, Key: _key, Button: _button, OpenApp: _open_app,
 }  # fmt: skip

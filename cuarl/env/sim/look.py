@@ -57,6 +57,7 @@ class Look:
     """Whether settings rows carry subtitles where these are optional."""
 
     @classmethod
+    @lru_cache(maxsize=4096)
     def drawn(cls, seed: int, clutter: float = 0.0) -> Look:
         """The look of a seed; ``clutter`` is the share of devices with a pop-up in the way."""
         rng = random.Random(f"look/{seed}")

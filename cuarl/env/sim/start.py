@@ -8,6 +8,7 @@ from typing import Any
 from cuarl.env.sim import launcher, tree
 from cuarl.env.sim.kit.effects import Dialog, Dismiss, Launch, Open, Option, Overlay
 from cuarl.env.sim.look import POPUPS, Look
+from cuarl.env.sim.memory import remember
 from cuarl.env.sim.reduce import apply
 from cuarl.env.sim.state import DeviceState
 from cuarl.env.sim.world import Profile, World
@@ -15,8 +16,9 @@ from cuarl.errors import TaskError
 from cuarl.tasks.task import TaskInstance
 
 
+@remember(128)
 def prepare(task: TaskInstance, look: Look, profile: Profile) -> World:
-    """The world in which an episode of ``task`` starts."""
+    """The world in which an episode of ``task`` starts: one and the same for the attempts of a group."""
     state = replace(DeviceState(), launcher=replace(DeviceState().launcher, pages=()))
     world = World(state, look=look, profile=profile)
     world = world.put("display.dark_theme", look.dark).put("battery.level", look.battery)

@@ -7,11 +7,15 @@ A path names dataclass fields and, inside a tuple, items: by their ``key`` field
 from __future__ import annotations
 
 import dataclasses
+import sys
 import types
 import typing
+from collections import OrderedDict
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, TypeVar
+
+from cuarl.env.sim.memory import CACHES
 
 Node = TypeVar("Node")
 
@@ -131,12 +135,36 @@ def _position(items: tuple[Any, ...], part: str) -> int:
 
 def _put(node: Any, path: tuple[str, ...], value: Any) -> Any:
     if not path:
-        return node if type(node) is type(value) and node == value else value
+        if type(node) is type(value) and node == value:
+            return node
+        return sys.intern(value) if type(value) is str else value
     old = _child(node, path[0])
     new = _put(old, path[1:], value)
     if new is old:
         return node
     if isinstance(node, tuple):
         i = _position(node, path[0])
-        return (*node[:i], new, *node[i + 1 :])
-    return dataclasses.replace(node, **{path[0]: new})
+        return _shared(tuple, (*node[:i], new, *node[i + 1 :]))
+    cls: Any = type(node)
+    return _shared(cls, tuple([new if name == path[0] else getattr(node, name) for name in field_names(cls)]))
+
+
+KNOWN_NODES = 8192
+_NODES: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+CACHES.append(_NODES)
+
+
+def _shared(cls: Any, values: tuple[Any, ...]) -> Any:
+    """The node of a class with these values, the same object for the same ones.
+
+    So a tree that comes back to what it was (a switch that is used twice) is known again by its identity, which is what
+    results of pure functions are remembered by.
+    """
+    key = (cls, *map(id, values))
+    node = _NODES.pop(key, None)
+    if node is None:
+        node = values if cls is tuple else cls(**dict(zip(field_names(cls), values, strict=True)))
+    _NODES[key] = node  # the node holds its values, which keeps their ids from being used again
+    if len(_NODES) > KNOWN_NODES:
+        _NODES.popitem(last=False)
+    return node

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cuarl.env.sim import launcher, layers
-from cuarl.env.sim.apps import build
+from cuarl.env.sim.apps import build, content_key, content_parts
 from cuarl.env.sim.chrome import NAV_HEIGHT, STATUS_HEIGHT, nav_bar, status_bar
 from cuarl.env.sim.home_editing import rename_folder
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.effects import Back, Dialog, Dismiss, Effect, Overlay, Show
 from cuarl.env.sim.kit.scene import Box, Placed, Region, Scene, Spot, height_of, place, stack, total_height
 from cuarl.env.sim.kit.style import Style
-from cuarl.env.sim.memory import remember
+from cuarl.env.sim.memory import Key, remember
 from cuarl.env.sim.registry import Screen
 from cuarl.env.sim.world import WIDTH, World
 
@@ -68,7 +68,21 @@ class Composer:
         return Scene(self.size, self.style, self.background, tuple(self.items), tuple(self.regions), self.modal_from)
 
 
-@remember(64)
+def _page_key(world: World) -> Key:
+    return content_key(world, world.ui.page)
+
+
+def _screen_key(world: World) -> Key:
+    """All that a screen is laid out from: the page, what is over it, and how far what is shown is scrolled."""
+    ui = world.ui
+    over = (
+        ui.overlay, ui.home_page, id(ui.dialog), ui.toast, ui.shift, ui.symbols, ui.scroll.get(f"page:{ui.page}"),
+        ui.scroll.get(f"{ui.overlay}:"), ui.scroll.get("dialog:"),
+    )  # fmt: skip
+    return (*content_key(world, ui.page), *over, *((ui.recents, ui.stacks) if ui.overlay == "recents" else ()))
+
+
+@remember(512, content_parts, key=_screen_key)
 def view(world: World) -> Scene:
     """Lay the screen out."""
     c, ui = Composer(world), world.ui
@@ -120,13 +134,7 @@ class Layout(NamedTuple):
     """Where the body starts, units."""
 
 
-def _page_parts(world: World) -> tuple[object, ...]:
-    """All that a page is built from; scrolling is not part of it."""
-    ui = world.ui
-    return world.state, world.look, world.profile, ui.app, ui.stacks, ui.form, ui.focus
-
-
-@remember(64, _page_parts)
+@remember(256, content_parts, key=_page_key)
 def page_layout(world: World) -> Layout:
     """The shown page."""
     screen, style, ui = build(world, world.ui.page), world.style, world.ui

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -53,6 +53,16 @@ class Bag:
             if name == key:
                 return value
         return default
+
+    @property
+    def key(self) -> Hashable:
+        """The items by value and type, or the bag itself by identity where a value can't be hashed."""
+        key = tuple([(name, type(value), value) for name, value in self.items])
+        try:
+            hash(key)
+        except TypeError:  # a task may preset a list
+            return id(self)
+        return key
 
     def put(self, key: str, value: Any) -> Bag:
         """A copy with ``key`` set."""

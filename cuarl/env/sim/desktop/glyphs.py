@@ -8,7 +8,7 @@ from PIL import Image
 
 from cuarl.env.sim.desktop.widgets import CELL
 from cuarl.env.sim.kit.canvas import Canvas
-from cuarl.env.sim.kit.style import Colour, text_mask, text_width
+from cuarl.env.sim.kit.style import Colour, line_mask, text_width
 
 SIZE = 10.0
 """Font size, units; cells don't grow with the user's text size, as terminals' don't."""
@@ -29,7 +29,7 @@ def draw_cells(c: Canvas, text: str, x: float, y: float, colour: Colour) -> None
 @lru_cache(maxsize=2048)
 def cell_mask(char: str, px: int, cell: int) -> Image.Image:
     """Coverage of one character, ``cell`` pixels wide, mode L."""
-    mask = text_mask(char, px)
+    mask = line_mask(char, px)
     width = max(1, round(text_width(char, px)))
     if width > cell:
         mask = mask.crop((0, 0, width + 1, mask.height)).resize((cell, mask.height), Image.Resampling.BOX)

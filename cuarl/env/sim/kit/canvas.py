@@ -30,7 +30,8 @@ class Canvas:
     def paste(self, colour: Colour, mask: Image.Image, x_px: int, y_px: int) -> None:
         """Put ``colour`` through ``mask``."""
         if self.image.mode == "RGB":
-            self.image.paste(colour, (x_px, y_px), mask)
+            # the core's own paste: Image.paste does the same after checks that cost as much as the work
+            self.image.im.paste(colour, (x_px, y_px, x_px + mask.width, y_px + mask.height), mask.im)
             return
         # on a transparent bitmap the cover must add up, which paste() does not do
         layer = Image.new("RGBA", mask.size, (*colour, 0))
@@ -90,7 +91,10 @@ class Canvas:
         # capitals reach about 0.72 of the font size above the baseline: centre those, not the line box
         ascent = mask.height * 0.78
         top = y * self.style.scale + px * 0.36 - ascent
-        self.paste(colour, mask, round(left), round(top))
+        x_px, y_px = round(left), round(top)
+        if self.image.mode == "RGBA":  # lines that don't fit are moved in, as a whole
+            x_px, y_px = max(0, x_px), max(0, y_px)
+        self.paste(colour, mask.image, x_px + mask.left, y_px + mask.top)
 
     def fitted(self, text: str, size: float, width: float, *, bold: bool = False) -> float:
         """The largest font size, from ``size`` down to 80 % of it, in which ``text`` is at most ``width`` units wide."""

@@ -8,9 +8,10 @@ copied and the bands of rows that differ are painted anew.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple
+from weakref import ref
 
 from PIL import Image
 
@@ -19,7 +20,7 @@ from cuarl.env.sim.kit.canvas import Canvas
 from cuarl.env.sim.kit.paint import PAINTERS
 from cuarl.env.sim.kit.pictures import draw_picture
 from cuarl.env.sim.kit.scene import Box, Placed, Scene
-from cuarl.env.sim.kit.style import Style
+from cuarl.env.sim.kit.style import Colour, Style
 from cuarl.types import Screenshot
 
 SCRIM = 0.55
@@ -41,25 +42,44 @@ class Stamp(NamedTuple):
 class Frame:
     """A drawn scene. Its image is shared: do not change it."""
 
-    __slots__ = ("__dict__", "background", "image", "layout", "scene", "tiles")
+    __slots__ = ("__dict__", "__weakref__", "ground", "image", "key", "layout")
 
-    def __init__(
-        self,
-        image: Image.Image,
-        background: Image.Image,
-        layout: tuple[Stamp, ...],
-        tiles: Tiles,
-    ) -> None:
-        self.image, self.background, self.layout = image, background, layout
-        self.scene: Scene | None = None
-        """The last scene that looked like this."""
-        self.tiles = tiles
-        """Held so that their ids stay theirs."""
+    def __init__(self, image: Image.Image, key: FrameKey, ground: Image.Image, layout: Layout) -> None:
+        self.image, self.key = image, key
+        self.ground, self.layout = ground, layout
+        """What it was painted on, and what was painted on that."""
 
     @cached_property
     def screenshot(self) -> Screenshot:
         """The picture as observations carry it; its digest is computed at most once."""
         return Screenshot(self.image)
+
+
+Tiles = Sequence[Image.Image | None]
+Layout = tuple[Stamp, ...]
+
+
+class FrameKey:
+    """What a frame shows: the ground and the layout on it. Hashed once."""
+
+    __slots__ = ("ground", "hash", "layout", "tiles")
+
+    def __init__(self, ground: Image.Image, layout: Layout, tiles: Tiles) -> None:
+        self.ground, self.layout = ground, layout
+        self.tiles = tiles
+        """Held so that their ids stay theirs."""
+        self.hash = hash((id(ground), layout))
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, FrameKey)
+            and self.hash == other.hash
+            and self.ground is other.ground
+            and self.layout == other.layout
+        )
 
 
 def render(scene: Scene) -> Image.Image:
@@ -76,33 +96,59 @@ def render(scene: Scene) -> Image.Image:
 
 def draw(scene: Scene, last: Frame | None = None) -> Frame:
     """Draw a scene; ``last`` is what the same device showed before, from which unchanged parts are taken."""
-    if last is not None and last.scene is scene:
-        return last
-    ground, layout, tiles = _composed(scene)
-    frame = _FRAMES.get((id(ground), layout))
-    if frame is None:
-        same_ground = last is not None and last.background is ground
-        if last is not None and same_ground and None not in tiles and None not in last.tiles:
-            image = _changed(last, ground, layout, tiles)
-        else:
-            image = _painted(ground, layout, tiles)
-        frame = Frame(image, ground, layout, tiles)
-        _FRAMES.put((id(ground), layout), frame, scene.size[0] * scene.size[1] * 4)
-    frame.scene = scene
+    known: Frame | None = scene.drawn.frame()
+    if known is not None and _FRAMES.used(known.key):
+        return known
+    frame = _frame(*_composed(scene), last)
+    scene.drawn.frame = ref(frame)
     return frame
 
 
-Tiles = Sequence[Image.Image | None]
+def _frame(ground: Image.Image, layout: Layout, tiles: Tiles, last: Frame | None) -> Frame:
+    """The frame of a layout: as it was kept, or as a change of the last one, or painted.
+
+    What lies under a scrim is a frame of its own, dimmed, and the ground of what lies over it.
+    """
+    key = FrameKey(ground, layout, tiles)
+    frame = _FRAMES.get(key)
+    if frame is None:
+        scrim = next((i for i in reversed(range(len(tiles))) if tiles[i] is None), None)
+        if scrim is not None:
+            ground = _dimmed(ground, layout[: scrim + 1], tiles[: scrim + 1])
+            layout, tiles = layout[scrim + 1 :], tiles[scrim + 1 :]
+        image = _changed(last, ground, layout, tiles) if last is not None and last.ground is ground else None
+        if image is None:
+            image = _painted(ground, layout, tiles)
+        frame = Frame(image, key, ground, layout)
+        _FRAMES.put(key, frame, image.width * image.height * 4)
+    return frame
 
 
-def _composed(scene: Scene) -> tuple[Image.Image, tuple[Stamp, ...], Tiles]:
+def _dimmed(ground: Image.Image, layout: Layout, tiles: Tiles) -> Image.Image:
+    """A layout that ends in a scrim."""
+    key = FrameKey(ground, layout, tiles)
+    frame = _FRAMES.get(key)
+    if frame is None:
+        below = _frame(ground, layout[:-1], tiles[:-1], None)
+        image = below.image.point(_dimming())
+        frame = Frame(image, key, ground, layout)
+        _FRAMES.put(key, frame, image.width * image.height * 4)
+    return frame.image
+
+
+def _composed(scene: Scene) -> tuple[Image.Image, Layout, Tiles]:
     """The ground of a scene, its layout, and the bitmaps in it."""
-    ground = background(scene.background, scene.style, scene.size)
-    tiles = [_tile(item, scene.style) for item in scene.items]
-    layout = tuple(
-        Stamp(id(tile), item.box[0], item.box[1], item.visible) for tile, item in zip(tiles, scene.items, strict=True)
-    )
-    return ground, layout, tiles
+    ground, style = background(scene.background, scene.style, scene.size), scene.style
+    shelf = _TILES.shelf(style)
+    stamps: list[Stamp] = []
+    tiles: list[Image.Image | None] = []
+    for item in scene.items:
+        widget, (x0, y0, x1, y1), _, seen, _, under = item
+        tile = shelf.get((widget, x1 - x0, y1 - y0, under)) or _tile(item, style)
+        tiles.append(tile)
+        stamps.append(Stamp(id(tile), x0, y0, seen))
+    _TILES.used(style)
+    return ground, tuple(stamps), tiles
 
 
 def differ(a: Frame, b: Frame) -> bool:
@@ -110,35 +156,23 @@ def differ(a: Frame, b: Frame) -> bool:
     return a is not b and a.screenshot.digest != b.screenshot.digest
 
 
-def _painted(ground: Image.Image, layout: tuple[Stamp, ...], tiles: Tiles) -> Image.Image:
-    """Paint everything; what lies under a scrim is kept, dimmed, for the next scene with the same base."""
-    start, image = 0, None
-    scrims = [i for i, tile in enumerate(tiles) if tile is None]
-    if scrims:
-        start = scrims[-1] + 1
-        base = _FRAMES.get((id(ground), layout[:start]))
-        if base is None:
-            below = _painted(ground, layout[: start - 1], tiles[: start - 1])
-            base = Frame(below.point(_dimming()), ground, layout[:start], tiles[:start])
-            _FRAMES.put((id(ground), layout[:start]), base, below.width * below.height * 4)
-        image = base.image.copy()
-    if image is None:
-        image = ground.copy()
-    for stamp, tile in zip(layout[start:], tiles[start:], strict=True):
+def _painted(ground: Image.Image, layout: Layout, tiles: Tiles) -> Image.Image:
+    image = ground.copy()
+    for stamp, tile in zip(layout, tiles, strict=True):
         _put(image, stamp, tile, stamp.seen)
     return image
 
 
-def _changed(last: Frame, ground: Image.Image, layout: tuple[Stamp, ...], tiles: Tiles) -> Image.Image:
-    """Copy the last frame and repaint the boxes that differ; all of it if they cover most of the screen."""
+def _changed(last: Frame, ground: Image.Image, layout: Layout, tiles: Tiles) -> Image.Image | None:
+    """A copy of the last frame with the boxes that differ painted anew; None if they cover most of the screen."""
     width, height = ground.size
     boxes = _merged([stamp.seen for stamp in _differing(last.layout, layout)])
     if 2 * sum((x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in boxes) > width * height:
-        return _painted(ground, layout, tiles)
+        return None
     image = last.image.copy()
     for box in boxes:
         left, top, right, bottom = box
-        image.paste(ground.crop(box), (left, top))
+        image.im.paste(ground.im.crop(box), box)
         for stamp, tile in zip(layout, tiles, strict=True):
             x0, y0, x1, y1 = stamp.seen
             if y0 < bottom and y1 > top and x0 < right and x1 > left:
@@ -175,10 +209,11 @@ def _put(image: Image.Image, stamp: Stamp, tile: Image.Image | None, seen: Box) 
         return
     if (x1 - x0, y1 - y0) != tile.size:
         tile = tile.crop((x0 - stamp.x, y0 - stamp.y, x1 - stamp.x, y1 - stamp.y))
+    # the core's own paste: Image.paste does the same after checks that cost as much as the work
     if tile.mode == "RGBA":
-        image.paste(tile, (x0, y0), tile)
+        image.im.paste(tile.im, seen, tile.im)
     else:
-        image.paste(tile, (x0, y0))
+        image.im.paste(tile.im, seen)
 
 
 @lru_cache(maxsize=1)
@@ -186,16 +221,26 @@ def _dimming() -> list[int]:
     return [int(v * SCRIM) for v in range(256)] * 3
 
 
-@lru_cache(maxsize=64)
 def background(name: str, style: Style, size: tuple[int, int]) -> Image.Image:
     """The ground of a scene: the page colour, a wallpaper, or a picture as it is. Shared: do not change it."""
     if name.startswith("picture:"):
         return draw_picture(name.partition(":")[2], size)
     if name.startswith("wallpaper:"):
-        return Image.composite(draw_picture(name.partition(":")[2], size), Image.new("RGB", size), _edges(size))
-    return Image.new("RGB", size, style.palette.by_name[name])
+        return _wallpaper(name.partition(":")[2], size)
+    return _plain(style.palette.by_name[name], size)
 
 
+@lru_cache(maxsize=32)
+def _wallpaper(subject: str, size: tuple[int, int]) -> Image.Image:
+    return Image.composite(draw_picture(subject, size), Image.new("RGB", size), _edges(size))
+
+
+@lru_cache(maxsize=64)
+def _plain(colour: Colour, size: tuple[int, int]) -> Image.Image:
+    return Image.new("RGB", size, colour)
+
+
+@lru_cache(maxsize=8)
 def _edges(size: tuple[int, int]) -> Image.Image:
     """How much of a wallpaper shows, so that white text on it can be read: least at the top and bottom."""
     height = size[1]
@@ -207,19 +252,15 @@ def _edges(size: tuple[int, int]) -> Image.Image:
 
 
 def _tile(item: Placed, style: Style) -> Image.Image | None:
-    """A widget's pixels: RGB over the colour of its ground, or RGBA where that varies. None for a scrim."""
+    """Paint a widget: RGB over the colour of its ground, or RGBA where that varies. None for a scrim."""
     x0, y0, x1, y1 = item.box
     widget = item.widget
-    shelf = _TILES.shelf(style)
-    key = (widget, x1 - x0, y1 - y0, item.ground)
-    found = shelf.get(key)
-    if found is not None:
-        return found
     if isinstance(widget, w.Bar) and widget.fill == "scrim":
         return None
     canvas = Canvas(style, (max(1, x1 - x0), max(1, y1 - y0)), style.palette.by_name.get(item.ground))
     PAINTERS[type(widget)](canvas, widget)
-    shelf[key] = canvas.image
+    # asked for anew: a bitmap before this one may have pushed the style's others out
+    _TILES.shelf(style)[widget, x1 - x0, y1 - y0, item.ground] = canvas.image
     _TILES.grown(style, canvas.image.width * canvas.image.height * 4)
     return canvas.image
 
@@ -243,6 +284,17 @@ class TileCache:
             self.sizes[style] = 0
         return found
 
+    def clear(self) -> None:
+        """Drop all bitmaps."""
+        self.shelves.clear()
+        self.sizes.clear()
+        self.size = 0
+
+    def used(self, style: Style) -> None:
+        """Note that a style is in use."""
+        if style in self.shelves:
+            self.shelves.move_to_end(style)
+
     def grown(self, style: Style, size: int) -> None:
         """Count a new bitmap of ``size`` bytes."""
         self.sizes[style] += size
@@ -254,13 +306,13 @@ class TileCache:
 
 
 class FrameCache:
-    """The newest frames, up to a number of bytes."""
+    """The frames used last, up to a number of bytes."""
 
     def __init__(self, limit: int) -> None:
         self.limit, self.size = limit, 0
-        self.frames: OrderedDict[tuple[int, tuple[Stamp, ...]], tuple[Frame, int]] = OrderedDict()
+        self.frames: OrderedDict[Hashable, tuple[Frame, int]] = OrderedDict()
 
-    def get(self, key: tuple[int, tuple[Stamp, ...]]) -> Frame | None:
+    def get(self, key: Hashable) -> Frame | None:
         """The frame of a layout."""
         found = self.frames.get(key)
         if found is None:
@@ -268,7 +320,19 @@ class FrameCache:
         self.frames.move_to_end(key)
         return found[0]
 
-    def put(self, key: tuple[int, tuple[Stamp, ...]], frame: Frame, size: int) -> None:
+    def used(self, key: Hashable) -> bool:
+        """Note that a frame was shown again, if it is here."""
+        if key not in self.frames:
+            return False
+        self.frames.move_to_end(key)
+        return True
+
+    def clear(self) -> None:
+        """Drop all frames."""
+        self.frames.clear()
+        self.size = 0
+
+    def put(self, key: Hashable, frame: Frame, size: int) -> None:
         """Keep a frame of ``size`` bytes."""
         self.frames[key] = frame, size
         self.size += size
@@ -279,3 +343,9 @@ class FrameCache:
 
 _TILES = TileCache(TILE_BYTES)
 _FRAMES = FrameCache(FRAME_BYTES)
+
+
+def forget() -> None:
+    """Drop all bitmaps and frames: for tests, and for measuring what the first time costs."""
+    _TILES.clear()
+    _FRAMES.clear()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.style import Style, font_px, wrap
@@ -39,6 +39,19 @@ class Region:
     sideways: bool = False
 
 
+class Drawn:
+    """Where the renderer notes how it drew a scene, for as long as that frame is kept anywhere."""
+
+    __slots__ = ("frame",)
+
+    def __init__(self) -> None:
+        self.frame: Callable[[], Any] = _nothing
+
+
+def _nothing() -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """One screen: items in painting order over a background."""
@@ -51,6 +64,7 @@ class Scene:
     regions: tuple[Region, ...] = ()
     modal_from: int = 0
     """Items before this index lie under a layer and can't be reached."""
+    drawn: Drawn = field(default_factory=Drawn, compare=False, repr=False)
 
 
 class Spot(NamedTuple):
@@ -149,8 +163,9 @@ FIXED: dict[type[w.Widget], float] = {
 def stack(widgets: Sequence[w.Widget], style: Style, x: float, y: float, width: float) -> list[Spot]:
     """Place widgets under one another; containers dissolve into their children."""
     spots: list[Spot] = []
+    known = _heights(style)
     for widget in widgets:
-        height = height_of(widget, style, width)
+        height = known.get((widget, width)) or height_of(widget, style, width)
         spots.extend(spread(widget, style, x, y, width, height))
         y += height
     return spots

@@ -5,6 +5,7 @@ from __future__ import annotations
 import colorsys
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from PIL import Image, ImageChops, ImageFont
 
@@ -115,21 +116,44 @@ def text_width(text: str, px: int, bold: bool = False) -> float:
     return float(font(px).getlength(text)) + (0.5 if bold else 0.0)
 
 
+_FAINTER = [v * 3 // 4 for v in range(256)]
+
+
+@lru_cache(maxsize=64)
+def _metrics(px: int) -> tuple[int, int]:
+    return font(px).getmetrics()
+
+
+class TextMask(NamedTuple):
+    """Coverage of a line of text, mode L, cut to what is covered; it lies at ``left``, ``top`` of the line's box."""
+
+    image: Image.Image
+    left: int
+    top: int
+    height: int
+    """Of the line's box, pixels."""
+
+
 @lru_cache(maxsize=8192)
-def text_mask(text: str, px: int, bold: bool = False) -> Image.Image:
-    """Coverage of a line of text, mode L, one line high. Heavier text is the line and a fainter copy beside it."""
-    face = font(px)
-    ascent, descent = face.getmetrics()
-    width = max(1, int(face.getlength(text)) + 3)
-    mask = Image.new("L", (width, ascent + descent), 0)
-    glyphs = face.getmask(text, mode="L", anchor="ls")
-    left, top = face.getbbox(text, anchor="ls")[:2]
-    if glyphs.size[0] and glyphs.size[1]:
-        bitmap = Image.frombytes("L", glyphs.size, bytes(glyphs))
-        mask.paste(bitmap, (max(0, round(left)), ascent + round(top)))
+def text_mask(text: str, px: int, bold: bool = False) -> TextMask:
+    """Coverage of a line of text."""
+    line = line_mask(text, px, bold)
+    covered = line.getbbox() or (0, 0, 1, 1)
+    return TextMask(line.crop(covered), covered[0], covered[1], line.height)
+
+
+def line_mask(text: str, px: int, bold: bool = False) -> Image.Image:
+    """All of a line's box, mode L. Heavier text is the line and a fainter copy beside it."""
+    ascent, descent = _metrics(px)
+    mask = Image.new("L", (max(1, int(text_width(text, px)) + 3), ascent + descent), 0)
+    glyphs, (left, top) = font(px).getmask2(text, mode="L", anchor="ls")
+    width, height = glyphs.size
+    if width and height:
+        x, y = max(0, round(left)), ascent + round(top)
+        mask.im.paste(glyphs, (x, y, x + width, y + height))
     if bold:
         shift = max(1, round(px / 18))
-        moved = ImageChops.offset(mask, shift, 0).point(lambda v: v * 3 // 4)
+        moved = ImageChops.offset(mask, shift, 0).point(_FAINTER)
         mask = ImageChops.lighter(mask, moved)
     return mask
 
