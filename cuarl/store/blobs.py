@@ -136,13 +136,17 @@ class Blobs:
             self._fs.pipe_file(path, data)
             return
         target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
         try:
-            temporary.write_bytes(data)
+            try:
+                temporary.write_bytes(data)
+            except FileNotFoundError:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                temporary.write_bytes(data)
             temporary.replace(target)
-        finally:
+        except BaseException:
             temporary.unlink(missing_ok=True)
+            raise
 
 
 def _limiter() -> anyio.CapacityLimiter:

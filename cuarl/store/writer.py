@@ -12,6 +12,8 @@ from cuarl.errors import StoreError
 from cuarl.store.writes import Write
 
 _BATCH = 32
+_GATHER_S = 0.05
+"""How long a write waits for others that share its transaction, unless somebody waits for it."""
 
 
 class Writer:
@@ -27,6 +29,7 @@ class Writer:
         self._busy = False
         self._closing = False
         self._stopped = False
+        self._flushing = 0
         self._errors: list[StoreError] = []
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="cuarl-store", daemon=True)
@@ -48,7 +51,10 @@ class Writer:
     def flush(self) -> None:
         """Wait until everything queued is committed. Raises StoreError if any of it was not, then forgets it."""
         with self._changed:
+            self._flushing += 1
+            self._changed.notify_all()
             self._changed.wait_for(lambda: self._stopped or not (self._waiting or self._busy))
+            self._flushing -= 1
             errors, self._errors = self._errors, []
             if self._waiting or self._busy:
                 raise StoreError(f"the store's writer broke down with {len(self._waiting)} writes waiting")
@@ -91,13 +97,18 @@ class Writer:
                 self._changed.notify_all()
 
     def _take(self) -> list[Write]:
-        """Wait for a write; give whatever is there by then, up to a batch. Empty once closed and done."""
+        """Wait for a write and a moment for more; give what is there then, up to a batch. Empty once closed and done."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
+            self._changed.wait_for(self._enough, timeout=_GATHER_S)
             batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
             self._busy = bool(batch)
             self._changed.notify_all()
             return batch
+
+    def _enough(self) -> bool:
+        full = len(self._waiting) >= min(_BATCH, self._capacity)
+        return full or self._closing or bool(self._flushing)
 
     def _write(self, writes: Sequence[Write]) -> None:
         try:

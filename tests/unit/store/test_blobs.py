@@ -1,11 +1,15 @@
+import io
+import random
 import threading
 
 import anyio
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
+from PIL import Image
 
 from cuarl.errors import ConfigError, StoreError
 from cuarl.store import Blobs
+from cuarl.types import Screenshot
 from tests.unit.store.samples import picture
 
 
@@ -107,3 +111,14 @@ def test_copy_all_copies_what_is_there_byte_for_byte(tmp_path):
     wanted = [picture(1).digest, picture(3).digest]
     assert here.copy_all(there, wanted) == 1
     assert there.png(picture(1).digest) == here.png(picture(1).digest)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 7), (64, 40), (360, 640)])
+def test_encoded_pictures_decode_to_the_very_pixels(size):
+    width, height = size
+    noise = random.Random(width).randbytes(3 * width * height)
+    shot = Screenshot(Image.frombytes("RGB", size, noise))
+    with Image.open(io.BytesIO(shot.png())) as image:
+        image.load()
+        assert (image.format, image.mode, image.tobytes()) == ("PNG", "RGB", noise)
+    assert Screenshot.decode(shot.png()).digest == shot.digest
