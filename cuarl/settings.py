@@ -81,6 +81,8 @@ class Settings(BaseSettings):
     """Key that clients of ``cuarl serve`` must send; needed to listen beyond this machine."""
     tinker_api_key: SecretStr | None = Field(None, validation_alias="TINKER_API_KEY")
     """Key for Tinker."""
+    tinker_base_url: str | None = Field(None, validation_alias="TINKER_BASE_URL")
+    """Base URL of Tinker, or of a server that speaks its protocol; unset means the public service."""
     gbox_api_key: SecretStr | None = Field(None, validation_alias="GBOX_API_KEY")
     """Key for GBox."""
     hf_token: SecretStr | None = Field(None, validation_alias="HF_TOKEN")

@@ -23,6 +23,7 @@ from cuarl.policy.openai_wire import EndpointFeatures
 
 if TYPE_CHECKING:
     from cuarl.policy.model import PolicyModel
+    from cuarl.policy.render import Renderer
     from cuarl.policy.rescore import RescoringSampler
     from cuarl.settings import Settings
     from cuarl.train.batch import Batch
@@ -191,9 +192,9 @@ def _renderer(config: ExperimentConfig) -> tuple[Any, tuple[int, ...]]:
     except CuarlError as error:
         note(f"prompts are not checked against our own rendering: {error.what}")
         return None, ()
-    return renderer, ()
+    return renderer, _placeholders(renderer)
 
 
-def _placeholders(policy: PolicyModel) -> tuple[int, ...]:
+def _placeholders(policy: PolicyModel | Renderer) -> tuple[int, ...]:
     special = policy.special
     return (special.image, special.vision_start, special.vision_end)

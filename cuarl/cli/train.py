@@ -71,6 +71,10 @@ def train(
     if experiment.dry_run:
         _show_plan(job, as_json=experiment.json)
         note("nothing was started")
+    elif job.config.trainer == "tinker":
+        if processes > 1:
+            raise ConfigError("Tinker trains elsewhere, so one process is enough", where="--processes", hint="leave it out")
+        _run_there(experiment, job)
     elif processes > 1 and "WORLD_SIZE" not in os.environ:
         raise typer.Exit(_launch(experiment, processes, accelerate))
     else:
@@ -168,6 +172,19 @@ def _launch(experiment: Experiment, processes: int, accelerate: str) -> int:
 
 
 # --- the run -------------------------------------------------------------------------------------------------------
+
+
+def _run_there(experiment: Experiment, job: _Job) -> None:
+    """The same, trained by Tinker."""
+    from cuarl.cli.tinker import train_there
+
+    _show_plan(job, as_json=experiment.json)
+
+    def make_sink(run: Run, store: Store, record: parts.Recording, start: int) -> Sink:
+        return _sink(experiment, _Places(run, store, record), start)
+
+    done = train_there(experiment, job.tasks, job.measurement, make_sink)
+    _report(job, done.run, done.measuring, as_json=experiment.json)
 
 
 def _run(experiment: Experiment, job: _Job) -> None:

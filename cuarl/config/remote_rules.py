@@ -12,6 +12,12 @@ _NOT_TINKER = (
     "entropy_coef", "model_base_url", "load_checkpoint_path",
 )  # fmt: skip
 """What the service decides itself or has no means for."""
+_LEARNT_BY_TINKER = frozenset({
+    "algorithm", "reward", "advantage_normalization", "credit", "credit_lambda", "discount", "loss_reduction",
+    "loss_constant_tokens", "mask_truncated", "clip_low", "clip_high", "sft_runs", "sft_min_reward",
+    "kl_penalty_coef", "entropy_coef",
+})  # fmt: skip
+"""Options of algorithms that can be honoured there (the last two are refused above)."""
 _TRAINED_BY_TINKER = ("grpo", "sft")
 
 
@@ -34,6 +40,18 @@ def _tinker(config: ExperimentConfig) -> list[str]:
         idle = ["tinker_loss"] if _given(config, "tinker_loss") else []
         return [f"{name} has no effect with trainer local; leave it out" for name in idle]
     found = [f"{name} has no effect with trainer tinker; leave it out" for name in _NOT_TINKER if _given(config, name)]
+    from cuarl.config.schema import AlgorithmFields, OptimFields
+
+    known = _LEARNT_BY_TINKER | {
+        "max_steps", "learning_rate", "num_substeps", "max_grad_norm", "weight_decay", "adam_beta1", "adam_beta2", "adam_eps",
+        *_NOT_TINKER, "max_steps_off_policy",
+    }  # fmt: skip
+    others = [n for fields in (AlgorithmFields, OptimFields) for n in fields.model_fields if n not in known]
+    found += [f"{name} is not supported with trainer tinker; leave it out" for name in others if _given(config, name)]
+    if config.temperature != 1.0:
+        found.append(
+            f"trainer tinker gives log-probabilities at temperature 1, so temperature can't be {config.temperature:g}"
+        )
     if not config.use_lora:
         found.append("trainer tinker trains LoRA adapters only, so use_lora must be true")
     if config.lora_rank & (config.lora_rank - 1):

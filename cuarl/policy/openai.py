@@ -58,14 +58,14 @@ class OpenAISampler:
     ``features`` say what the server gives (``probe`` finds out). ``api_key`` is sent as a bearer token and masked in
     all messages. ``transport`` replaces the network in tests. ``renderer`` renders each prompt here, too: a sample whose
     prompt ids differ from ours is not exact, because training would put other ids before its answer than sampling did.
-    ``placeholders`` are ids of pictures: an answer that holds one is told by them, since its text may leave them out.
+    ``http_client`` is a client that is lent, with its own limits, and left open. ``placeholders`` are ids of pictures: an answer that holds one is told by them, since its text may leave them out.
     """
 
     def __init__(
         self, base_url: str, model: str, *, api_key: str | None = None, features: EndpointFeatures | None = None,
         encoding: Encoding = "png", name: str = "", version: int = 0, timeout_s: float = 300.0, attempts: int = 6,
         max_connections: int = 64, transport: httpx.AsyncBaseTransport | None = None, renderer: PromptRenderer | None = None,
-        placeholders: Collection[int] = (),
+        placeholders: Collection[int] = (), http_client: httpx.AsyncClient | None = None,
     ) -> None:  # fmt: skip
         if not base_url.startswith(("http://", "https://")):
             raise ConfigError(f'"{base_url}" is no URL of an endpoint', hint="cuarl eval http://localhost:8000/v1")
@@ -77,15 +77,19 @@ class OpenAISampler:
         self._placeholders = frozenset(placeholders)
         self._adapter_name: str | None = None
         self._make_client = partial(
-            httpx.AsyncClient, headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
+            httpx.AsyncClient,
             # a slot in the connection pool may be long in coming: others' answers are being sampled
             timeout=httpx.Timeout(timeout_s, connect=10.0, pool=None),
             limits=httpx.Limits(max_connections=max_connections), transport=transport,
         )  # fmt: skip
+        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._lent = http_client
         self._open: httpx.AsyncClient | None = None
 
     @property
     def _client(self) -> httpx.AsyncClient:
+        if self._lent is not None:
+            return self._lent
         if self._open is None:
             self._open = self._make_client()
         return self._open
@@ -151,7 +155,7 @@ class OpenAISampler:
 
     async def _adapter(self, verb: str, body: dict[str, str], *, missing_ok: bool = False) -> None:
         try:
-            reply = await self._client.post(f"{self._url}/{verb}_lora_adapter", json=body)
+            reply = await self._client.post(f"{self._url}/{verb}_lora_adapter", json=body, headers=self._headers)
         except httpx.HTTPError as error:
             raise SamplerError(
                 f"the adapter can't be {verb}ed: {type(error).__name__}", where=loggable(self._url)
@@ -170,7 +174,7 @@ class OpenAISampler:
     async def models(self) -> list[str]:
         """What the server says it serves; empty if it doesn't say. Raises ``PrerequisiteError`` if nothing answers."""
         try:
-            reply = await self._client.get(f"{self._url}/models")
+            reply = await self._client.get(f"{self._url}/models", headers=self._headers)
         except httpx.HTTPError as error:
             raise PrerequisiteError(
                 f"no endpoint answers: {type(error).__name__}", where=loggable(self._url), hint="start the server"
@@ -221,7 +225,7 @@ class OpenAISampler:
         try:
             async for attempt in stamina.retry_context(on=_wait_before_retry, attempts=self._attempts, timeout=None):
                 with attempt:
-                    reply = await self._client.post(f"{self._url}/chat/completions", json=body)
+                    reply = await self._client.post(f"{self._url}/chat/completions", json=body, headers=self._headers)
                     if reply.status_code in (429, 503):
                         raise _Refused(reply)
         except _Refused as refused:

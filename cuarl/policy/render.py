@@ -34,6 +34,7 @@ class Renderer:
 
     def __init__(self, tokenizer: Any, images: ImageProcessor, special: SpecialIds) -> None:
         self._tokenizer, self._images, self._special = tokenizer, images, special
+        self.images, self.special = images, special
         self._end = tokenizer.convert_ids_to_tokens(special.end_of_turn)
         image = re.escape(tokenizer.convert_ids_to_tokens(special.image))
         self._cut = re.compile(f"({image}|{_SAMPLED}(?:{re.escape(self._end)})?)")
@@ -91,6 +92,11 @@ class Renderer:
 
     def _encode_piece(self, text: str) -> tuple[int, ...]:
         return tuple(self._tokenizer.encode(text, add_special_tokens=False))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of sampled ids, without a closing end token."""
+        kept = list(ids[:-1] if ids and ids[-1] in self._special.eos else ids)
+        return str(self._tokenizer.decode(kept, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     def encode_answer(self, text: str) -> tuple[int, ...]:
         """Ids of an answer as if it had been sampled, end of turn included (demonstrations)."""

@@ -1,0 +1,187 @@
+"""Training by the Tinker service, put together from a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from cuarl.cli import environments, players
+from cuarl.cli import episodes as parts
+from cuarl.cli.evaluating import Measurement
+from cuarl.cli.experiment import Experiment
+from cuarl.cli.players import Player
+from cuarl.cli.training import Imitation, Measuring, learner_config, stretch
+from cuarl.config.schema import ExperimentConfig
+from cuarl.errors import PrerequisiteError
+from cuarl.policy.load import load_renderer
+from cuarl.policy.spec import ModelSpec
+from cuarl.policy.tinker import TinkerSampler, connect, mapped
+from cuarl.rollout.failures import FailureWindow
+from cuarl.rollout.pool import collect
+from cuarl.rollout.setup import Episode
+from cuarl.rollout.spec import plan
+from cuarl.store import PolicyRecord, Store
+from cuarl.tasks.task import Task
+from cuarl.train.batch import Batch
+from cuarl.train.loop import LoopConfig
+from cuarl.train.loop import train as train_loop
+from cuarl.train.tinker import TinkerCheckpoints, TinkerConfig, TinkerLearner, saved_state
+from cuarl.types import Screenshot
+
+if TYPE_CHECKING:
+    from cuarl.policy.render import Renderer
+    from cuarl.run import Run
+    from cuarl.types import Sink
+
+MakeSink = Callable[["Run", Store, parts.Recording, int], "Sink"]
+"""Where metrics go; the last argument is the step that training starts from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A training run that is over."""
+
+    run: Run
+    measuring: Measuring
+
+
+def train_there(
+    experiment: Experiment, tasks: Sequence[Task], measurement: Measurement, make_sink: MakeSink
+) -> Finished:
+    """Train a LoRA adapter on the service, from the newest checkpoint of the run if it has one.
+
+    Raises MissingSecret without a key, PrerequisiteError if the service refuses, TrainError if it fails in a step.
+    """
+    config, settings = experiment.config, experiment.settings()
+    renderer = load_renderer(ModelSpec(model=config.model_name))
+    key = settings.require("tinker_api_key")
+    with (
+        parts.open_store(settings) as store,
+        experiment.open_run("train") as run,
+        parts.recording(store, run, config, [*tasks, *measurement.tasks]) as record,
+        _service(key, settings.tinker_base_url) as service,
+    ):
+        saved = saved_state(run.checkpoints_dir)
+        start = saved[0] if saved else 0
+        if experiment.resume is not None:
+            store.rewind_run(run.run_id, start)
+        learner = _learner(service, config, renderer, saved[1] if saved else None, start)
+        practised = _player(config, learner.sampler, config.temperature)
+        measured = _player(config, learner.sampler, config.eval_temperature)
+        measuring = Measuring(measurement, measured, run, store, record, json=experiment.json)
+        loop = LoopConfig(
+            max_steps=config.max_steps, eval_every=config.eval_every, save_every=config.save_every,
+            skip_baseline=config.skip_baseline,
+        )  # fmt: skip
+        checkpoints = TinkerCheckpoints(
+            run.checkpoints_dir, learner, run=run.name, on_commit=partial(_noted, store, run, config)
+        )
+        collecting: Callable[[int, int], Awaitable[Batch]] = (
+            Imitation(config, store, settings.runs_dir)
+            if config.algorithm == "sft"
+            else _Practice(config, tasks, practised, run.run_id, record)
+        )
+        sink = make_sink(run, store, record, start)
+        try:
+            anyio.run(partial(train_loop, loop, learner, collecting, measuring, sink, checkpoints, start))
+        finally:
+            sink.close()
+    return Finished(run, measuring)
+
+
+@contextmanager
+def _service(key: str, url: str | None) -> Iterator[Any]:
+    """A connection that tells the service how it ended."""
+    service, status = connect(key, url), "errored"
+    try:
+        yield service
+        status = "success"
+    except KeyboardInterrupt:
+        status = "interrupted"
+        raise
+    finally:
+        with mapped(PrerequisiteError, "closing the session"):
+            service.close(status).result()
+
+
+def _learner(service: Any, config: ExperimentConfig, renderer: Renderer, state: str | None, step: int) -> TinkerLearner:
+    """A training client, new or from a saved state, and a sampler of its weights."""
+    with mapped(PrerequisiteError, f"creating a training client for {config.model_name}"):
+        if state is not None:
+            client = service.create_training_client_from_state_with_optimizer(state).result()
+        else:
+            client = service.create_lora_training_client(
+                config.model_name, rank=config.lora_rank, seed=config.seed,
+                train_attn=config.lora_target_option != "mlp", train_mlp=config.lora_target_option != "attention",
+                train_unembed=config.lora_target_option == "all-linear",
+            ).result()  # fmt: skip
+    sampler = TinkerSampler(None, renderer, name=Path(config.model_name).name)
+    learner = TinkerLearner(client, sampler, renderer, _config(config))
+    learner.refresh(step)
+    return learner
+
+
+def _config(config: ExperimentConfig) -> TinkerConfig:
+    return TinkerConfig.model_validate({
+        "algorithm": config.algorithm, "loss": config.tinker_loss, "batch": learner_config(config).batch, "clip_low": config.clip_low,
+        "clip_high": config.clip_high, "learning_rate": config.effective_learning_rate, "adam_beta1": config.adam_beta1,
+        "adam_beta2": config.adam_beta2, "adam_eps": config.adam_eps, "weight_decay": config.weight_decay,
+        "max_grad_norm": config.max_grad_norm,
+    })  # fmt: skip
+
+
+def _player(config: ExperimentConfig, sampler: TinkerSampler, temperature: float) -> Player:
+    make = players.model_agents(config, sampler, config.model_name, temperature=temperature, strict=True)
+    return Player(sampler.name, make)
+
+
+def _noted(store: Store, run: Run, config: ExperimentConfig, step: int, folder: Path) -> None:
+    """A step counts only once the store has all up to it."""
+    store.drain()
+    store.save_policy(
+        PolicyRecord(
+            name=Path(config.model_name).name, version=step, run_id=run.run_id, step=step, base_model=config.model_name,
+            path=str(folder),
+        )
+    )  # fmt: skip
+    run.count({"steps": step, "episodes": step * config.groups_per_batch * config.group_size})
+
+
+class _Practice:
+    """Collects a step's groups with the policy as the service has it."""
+
+    def __init__(
+        self, config: ExperimentConfig, tasks: Sequence[Task], player: Player, run_id: str, record: parts.Recording
+    ) -> None:
+        self._config, self._tasks, self._run_id, self._record = config, tasks, run_id, record
+        self._backend = environments.backend(config, tasks)
+        self._setup = parts.setup(config, self._backend, player)
+        self._failures = FailureWindow(max_share=config.max_failed_share)
+        self._pictures: dict[str, Screenshot] = {}
+
+    async def __call__(self, step: int, policy_version: int) -> Batch:
+        """A ``train.loop.Collect``."""
+        config = self._config
+        specs = plan(
+            list(stretch(self._tasks, config.seed, step, config.groups_per_batch)), group_size=config.group_size,
+            run_seed=config.seed, prefix=f"{self._run_id}.{step:04d}", run_id=self._run_id, step=step, purpose="train",
+            first_group=(step - 1) * config.groups_per_batch,
+        )  # fmt: skip
+        self._pictures = {}
+        async with parts.serving(self._backend):
+            groups = await collect(
+                specs, self._setup, max_concurrent=config.max_concurrent_rollouts, failures=self._failures,
+                save=self._take, on_cancel=self._record.cut,
+            )  # fmt: skip
+        pictures: Mapping[str, Screenshot] = self._pictures
+        return Batch(tuple(groups), pictures)
+
+    async def _take(self, episode: Episode) -> None:
+        self._pictures |= episode.pictures
+        await self._record.save(episode)

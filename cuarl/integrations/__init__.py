@@ -1,0 +1,1 @@
+"""Contracts of other frameworks, spoken without depending on them."""

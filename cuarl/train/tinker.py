@@ -1,0 +1,216 @@
+"""Training by the Tinker service: batches as datums, losses as sums, checkpoints as the service's paths.
+
+The service's losses are sums over tokens and datums without a mask (a position is idle because its advantage is 0), and its
+clip bounds are bounds of the ratio itself. Ours are weighted sums with distances from 1. So with w the weight of a token
+(``batch.token_weights``) and A its advantage, what is sent is w·A, and 1 − clip_low and 1 + clip_high: for w > 0,
+min(r w A, clip(r) w A) = w min(r A, clip(r) A). The gradient and the learning rate are then those of local training.
+
+A turn of prompt p_1 … p_n and answer a_1 … a_m becomes one datum: inputs p_1 … p_n a_1 … a_(m−1), targets shifted by one.
+Image positions have target 0 and advantage 0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import PositiveFloat
+
+from cuarl.errors import CheckpointError, TrainError
+from cuarl.policy.render import Renderer
+from cuarl.policy.tinker import TinkerSampler, mapped, model_input, sdk
+from cuarl.run.atomic import point, write_text
+from cuarl.train.batch import Batch, BatchConfig, policy_updates, supervised_updates
+from cuarl.train.checkpoint import latest_step, step_name
+from cuarl.types import Record, Screenshot
+
+POINTER = "tinker.json"
+"""In a checkpoint's folder: where the service keeps the weights."""
+
+
+class TinkerConfig(Record):
+    """How the service has to learn."""
+
+    algorithm: Literal["grpo", "sft"] = "grpo"
+    loss: Literal["ppo", "importance_sampling", "cispo"] = "ppo"
+    batch: BatchConfig = BatchConfig()
+    clip_low: float = 0.2
+    clip_high: float = 0.2
+    learning_rate: PositiveFloat = 2e-4
+    adam_beta1: float = 0.9
+    adam_beta2: float = 0.999
+    adam_eps: PositiveFloat = 1e-8
+    weight_decay: float = 0.0
+    max_grad_norm: PositiveFloat = 1.0
+
+
+class TinkerLearner:
+    """What ``train.loop`` needs of a learner, by a ``TrainingClient``. ``sampler`` gets the new weights after each step."""
+
+    def __init__(self, client: Any, sampler: TinkerSampler, renderer: Renderer, config: TinkerConfig) -> None:
+        self.client, self.sampler, self._renderer, self.config = client, sampler, renderer, config
+
+    def begin_step(self, step: int) -> None:
+        """Nothing is kept from step to step here."""
+
+    def update(self, batch: Batch, step: int) -> dict[str, float]:
+        """Learn from ``batch``, and sample from the result from now on; blocks.
+
+        Raises TrainError for turns that can't be trained on and for what the service refuses or loses. Gradients may
+        then have been applied or not, so the way on is to resume from the last checkpoint, never to send again.
+        """
+        losses: list[float] = []
+        ratios: list[float] = []
+        rows = tokens = skipped = 0
+        for update in self._updates(batch):
+            if not update.rows:
+                skipped += 1
+                continue
+            with mapped(_Lost, f"training step {step}"):
+                data = [self._datum(row, batch.pictures) for row in update.rows]
+                # both are on their way before either is waited for: the service works in cycles
+                gradients = self.client.forward_backward(data, self._loss_name, self._loss_config)
+                stepped = self.client.optim_step(self._adam())
+                output = gradients.result()
+                stepped.result()
+            losses.append(float(output.metrics.get("loss:sum", 0.0)))
+            ratios += self._log_ratios(update.rows, output)
+            rows += len(update.rows)
+            tokens += sum(len(row.token_ids) for row in update.rows)
+        self.refresh(step)
+        metrics = {"optim/lr": self.config.learning_rate, "optim/updates": float(len(losses))}
+        metrics |= {"optim/skipped_flat": float(skipped), "train/rows": float(rows), "train/tokens": float(tokens)}
+        if losses:
+            metrics["policy/loss"] = sum(losses) / len(losses)
+        if ratios:
+            metrics["policy/logprob_diff_mean"] = sum(map(abs, ratios)) / len(ratios)
+        return metrics
+
+    def refresh(self, version: int) -> None:
+        """Sample from the weights as they are."""
+        with mapped(_Lost, "publishing the weights for sampling"):
+            self.sampler.use(_done(self.client.save_weights_and_get_sampling_client()), version)
+
+    # --- conversions -----------------------------------------------------------------------------------------------
+
+    def _updates(self, batch: Batch) -> Any:
+        if self.config.algorithm == "sft":
+            return supervised_updates(batch.groups, self.config.batch)
+        return policy_updates(batch.groups, self.config.batch)
+
+    @property
+    def _loss_name(self) -> str:
+        return "cross_entropy" if self.config.algorithm == "sft" else self.config.loss
+
+    @property
+    def _loss_config(self) -> dict[str, float] | None:
+        if self.config.algorithm == "sft" or self.config.loss == "importance_sampling":
+            return None
+        low = 0.0 if self.config.loss == "cispo" else 1 - self.config.clip_low
+        return {"clip_low_threshold": low, "clip_high_threshold": 1 + self.config.clip_high}
+
+    def _adam(self) -> Any:
+        c = self.config
+        return sdk().AdamParams(
+            learning_rate=c.learning_rate, beta1=c.adam_beta1, beta2=c.adam_beta2, eps=c.adam_eps,
+            weight_decay=c.weight_decay, grad_clip_norm=c.max_grad_norm,
+        )  # fmt: skip
+
+    def _datum(self, row: Any, pictures: Mapping[str, Screenshot]) -> Any:
+        import numpy as np
+
+        types, image = sdk().types, self._renderer.special.image
+        sequence = (*row.prompt_ids, *row.token_ids)
+        idle, count = len(row.prompt_ids) - 1, len(row.token_ids)
+        targets = [0 if t == image else t for t in sequence[1:]]
+
+        def spread(values: Sequence[float]) -> Any:
+            whole = np.concatenate([np.zeros(idle, dtype=np.float32), np.asarray(values, dtype=np.float32)])
+            return types.TensorData.from_numpy(whole)
+
+        inputs = {"target_tokens": types.TensorData.from_numpy(np.asarray(targets, dtype=np.int64))}
+        if self.config.algorithm == "sft":
+            inputs["weights"] = spread([row.weight] * count)
+        else:
+            inputs["logprobs"] = spread(row.logprobs or ())
+            inputs["advantages"] = spread([row.weight * a for a in _advantages(row)])
+        screens = [pictures[digest] for digest in row.images]
+        return types.Datum(model_input=model_input(sequence[:-1], screens, self._renderer), loss_fn_inputs=inputs)
+
+    def _log_ratios(self, rows: Sequence[Any], output: Any) -> list[float]:
+        """Trainer against sampler, of every trained token."""
+        found = []
+        for row, given in zip(rows, output.loss_fn_outputs, strict=True):
+            now = given["logprobs"].tolist() if "logprobs" in given and row.logprobs else ()
+            found += [a - b for a, b in zip(now[-len(row.token_ids) :], row.logprobs or (), strict=False)]
+        return found
+
+
+class TinkerCheckpoints:
+    """What ``train.loop`` needs of checkpoints: the service keeps the weights, and a folder of the run says where.
+
+    ``on_commit`` is called with the step and its folder before it becomes the one to resume from.
+    """
+
+    def __init__(
+        self, root: Path, learner: TinkerLearner, *, run: str, on_commit: Callable[[int, Path], None] | None = None
+    ) -> None:
+        self.root, self._learner, self._run, self._on_commit = root, learner, run, on_commit
+
+    def folder(self, step: int) -> Path:
+        """Where the pointer of ``step`` lies."""
+        return self.root / step_name(step)
+
+    def save(self, step: int) -> Path:
+        """Have the service save weights, optimiser and weights for sampling. Raises CheckpointError."""
+        name, client = f"{self._run}-{step_name(step)}", self._learner.client
+        with mapped(CheckpointError, f"saving step {step}"):
+            # a step that was saved but not committed is done, and saved, again
+            state = client.save_state(name, overwrite=True)
+            weights = client.save_weights_for_sampler(name)
+            paths = {"state": state.result().path, "sampler": weights.result().path, "step": step}
+        folder = self.folder(step)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / POINTER, json.dumps(paths, indent=2) + "\n")
+        return folder
+
+    def commit(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Make ``step`` the one to resume from."""
+        if self._on_commit is not None:
+            self._on_commit(step, self.folder(step))
+        point(self.root / "latest", step_name(step))
+
+
+def saved_state(root: Path) -> tuple[int, str] | None:
+    """Step and path of the state to resume from; None if there is none. Raises CheckpointError for a broken pointer."""
+    step = latest_step(root)
+    if step is None:
+        return None
+    where = root / step_name(step) / POINTER
+    try:
+        return step, str(json.loads(where.read_text(encoding="utf-8"))["state"])
+    except (OSError, ValueError, KeyError) as error:
+        raise CheckpointError(
+            f"the pointer to the service's checkpoint can't be read: {error}", where=str(where)
+        ) from error
+
+
+class _Lost(TrainError):
+    """The service failed in the middle of a step."""
+
+    def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
+        super().__init__(
+            what, where=where, hint=hint or "cuarl train --resume latest, which goes on from the last checkpoint"
+        )
+
+
+def _advantages(row: Any) -> Sequence[float]:
+    """Of each trained token, whether the row has one for all of them or one each."""
+    each: Sequence[float] | None = getattr(row, "advantages", None)
+    return [row.advantage] * len(row.token_ids) if each is None else each
+
+
+def _done(future: Any) -> Any:
+    return future.result() if hasattr(future, "result") else future

@@ -1,0 +1,468 @@
+"""A Tinker-compatible server over our own policy: what the real SDK talks to in tests, and really learns.
+
+It speaks the paths that an RL loop needs, orders the requests of a model by their sequence numbers, adds up gradients
+over all chunks until ``optim_step``, and computes the losses by the service's definitions. ``faults`` make it fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from tinker.proto import tinker_public_pb2 as pb
+
+from cuarl.policy.generate import Job, generate
+from cuarl.policy.inputs import Row
+from cuarl.policy.model import PolicyModel
+from cuarl.policy.render import Prompt
+from cuarl.policy.sampler import SamplingParams
+from cuarl.policy.score import Scorer
+from cuarl.types import Screenshot
+
+API = "/api/v1"
+Weights = dict[str, torch.Tensor]
+MakePolicy = Callable[[int, int], PolicyModel]
+"""A fresh policy with an adapter to train, of a rank and a seed."""
+
+
+@dataclass
+class Fault:
+    """Answer the next ``times`` requests of ``path`` with ``status``, or their results with a ``failure``."""
+
+    path: str
+    status: int = 0
+    times: int = 1
+    failure: str = ""
+    kind: str = ""
+    """Only requests whose body has this type (``sample``, ``optim_step`` …), where it is set."""
+
+
+@dataclass
+class Model:
+    """One model under training."""
+
+    policy: PolicyModel
+    optimizer: torch.optim.AdamW
+    next_seq: int
+    waiting: dict[int, tuple[str, Callable[[], Any]]] = field(default_factory=dict)
+    updates: int = 0
+
+
+class TinkerServer:
+    """State and routes. ``log`` counts requests by path; ``chunks`` are the datums of each forward_backward request."""
+
+    def __init__(self, make_policy: MakePolicy, *, chunk_bytes: int = 5_000_000) -> None:
+        self._make, self._chunk_bytes = make_policy, chunk_bytes
+        self.models: dict[str, Model] = {}
+        self.states: dict[str, tuple[Weights, Any]] = {}
+        self.samplers: dict[str, Weights | None] = {}
+        self.results: dict[str, Any] = {}
+        self.faults: list[Fault] = []
+        self.log: dict[str, int] = defaultdict(int)
+        self.chunks: list[int] = []
+        self.keys: set[str] = set()
+        self._kinds: dict[str, str] = {}
+        self._count = 0
+        self._sampling: PolicyModel | None = None
+        self._loaded: object = self
+        self._lock = threading.RLock()
+        self._queue: list[tuple[str, str, Job]] = []
+
+    def app(self) -> Starlette:
+        posts: dict[str, Callable[[Any], Any]] = {
+            "client/config": lambda b: {"fwdbwd_max_chunk_bytes_count": self._chunk_bytes, "use_pyqwest_transport": False},
+            "client/dynamic_config": lambda b: {}, "create_session": lambda b: {"session_id": self._name("session")},
+            "session_heartbeat": lambda b: {}, "telemetry": lambda b: {"status": "accepted"},
+            "create_model": self._create_model, "get_info": self._get_info, "optim_step": self._optim_step,
+            "save_weights": self._save_weights, "save_weights_for_sampler": self._save_for_sampler,
+            "create_sampling_session": self._sampling_session, "load_weights": self._load_weights,
+            "asample": self._asample, "cancel_future": lambda b: {},
+        }  # fmt: skip
+        routes = [Route(f"{API}/{path}", self._json(path, work), methods=["POST"]) for path, work in posts.items()]
+        routes += [
+            Route(f"{API}/forward_backward", self._forward_backward, methods=["POST"]),
+            Route(f"{API}/retrieve_future", self._retrieve, methods=["POST"]),
+            Route(f"{API}/samplers/{{id}}", self._sampler, methods=["GET"]),
+            Route(f"{API}/sessions/{{id}}/finish", self._json("finish", lambda b: {}), methods=["POST"]),
+            Route(f"{API}/get_server_capabilities", self._capabilities, methods=["GET"]),
+        ]
+        return Starlette(routes=routes)
+
+    # --- requests and results --------------------------------------------------------------------------------------
+
+    def _json(self, path: str, work: Callable[[Any], Any]) -> Callable[[Request], Any]:
+        async def handle(request: Request) -> Response:
+            self.log[path] += 1
+            self.keys.add(request.headers.get("x-api-key", ""))
+            fault = self._fault(path)
+            if fault is not None and fault.status:
+                return JSONResponse({"detail": "injected"}, fault.status)
+            raw = await request.body()
+            body = json.loads(raw) if raw and path != "telemetry" else {}
+            return JSONResponse(await asyncio.to_thread(work, body))
+
+        return handle
+
+    def _fault(self, path: str, kind: str = "") -> Fault | None:
+        for fault in self.faults:
+            if fault.path == path and fault.times > 0 and fault.kind in ("", kind):
+                fault.times -= 1
+                return fault
+        return None
+
+    def _name(self, kind: str) -> str:
+        self._count += 1
+        return f"{kind}-{self._count}"
+
+    def _promise(self, kind: str, result: Any = None) -> dict[str, Any]:
+        name = self._name("request")
+        self._kinds[name] = kind
+        if result is not None:
+            self.results[name] = result
+        return {"request_id": name}
+
+    def _in_order(self, model_id: str, seq: int, kind: str, work: Callable[[], Any]) -> dict[str, Any]:
+        """Do ``work`` when all requests of the model with lower numbers are done."""
+        promise = self._promise(kind)
+        model = self.models[model_id]
+        with self._lock:
+            model.waiting[seq] = (promise["request_id"], work)
+            while model.next_seq in model.waiting:
+                name, ready = model.waiting.pop(model.next_seq)
+                model.next_seq += 1
+                fault = self._fault("result", self._kinds[name])
+                self.results[name] = (
+                    {"error": fault.failure, "category": "user"} if fault is not None and fault.failure else ready()
+                )
+        return promise
+
+    async def _retrieve(self, request: Request) -> Response:
+        self.log["retrieve_future"] += 1
+        name = (await request.json())["request_id"]
+        fault = self._fault("retrieve_future", self._kinds.get(name, ""))
+        if fault is not None:
+            return JSONResponse({"detail": "injected", "queue_state": "active"}, fault.status)
+        if name not in self.results and self._kinds.get(name) == "sample":
+            await asyncio.sleep(0.01)  # others of the same moment are answered together
+            await asyncio.to_thread(self._sample_all)
+        for _ in range(100):
+            if name in self.results:
+                found = self.results[name]
+                if isinstance(found, bytes):
+                    return Response(found, media_type="application/x-protobuf")
+                return JSONResponse(found)
+            await asyncio.sleep(0.05)
+        return JSONResponse({"queue_state": "active"}, 408)
+
+    async def _capabilities(self, request: Request) -> Response:
+        model = {"model_name": "tiny", "max_context_length": 8192, "trainable": True, "sampleable": True}
+        return JSONResponse({"supported_models": [model]})
+
+    # --- training --------------------------------------------------------------------------------------------------
+
+    def _create_model(self, body: Any) -> Any:
+        config = body.get("lora_config") or {}
+        model_id = f"{body['session_id']}:train:{body['model_seq_id']}"
+        self.models[model_id] = self._model(config.get("rank", 8), config.get("seed") or 0, next_seq=1)
+        return self._promise("create_model", {"model_id": model_id, "type": "create_model"})
+
+    def _model(self, rank: int, seed: int, *, next_seq: int) -> Model:
+        with self._lock:
+            policy = self._make(rank, seed)
+        return Model(policy, torch.optim.AdamW(list(policy.parameters()), lr=0.0), next_seq)
+
+    def _get_info(self, body: Any) -> Any:
+        data = {"model_name": "tiny", "arch": "qwen3_vl", "tokenizer_id": "tiny"}
+        return {
+            "type": "get_info",
+            "model_data": data,
+            "model_id": body["model_id"],
+            "is_lora": True,
+            "model_name": "tiny",
+        }
+
+    async def _forward_backward(self, request: Request) -> Response:
+        self.log["forward_backward"] += 1
+        fault = self._fault("forward_backward")
+        if fault is not None and fault.status:
+            return JSONResponse({"detail": "injected"}, fault.status)
+        message = pb.ForwardBackwardRequest()
+        message.ParseFromString(await request.body())
+        self.chunks.append(len(message.data))
+        promise = await asyncio.to_thread(
+            self._in_order, message.model_id, message.seq_id, "forward_backward",
+            lambda: self._gradients(self.models[message.model_id], message),
+        )  # fmt: skip
+        return JSONResponse(promise)
+
+    def _gradients(self, model: Model, message: Any) -> Any:
+        data = [read_datum(datum, model.policy) for datum in message.data]
+        config = {name: value.number for name, value in message.loss_fn_config_v2.items()}
+        outputs, total = [], 0.0
+        with torch.set_grad_enabled(not message.forward_only):
+            for start in range(0, len(data), 32):
+                part = data[start : start + 32]
+                scores = Scorer(model.policy)(model.policy.collate([d.row for d in part]), 1.0).logprobs
+                loss = torch.zeros(())
+                for datum, logprobs in zip(part, scores, strict=True):
+                    now = logprobs[: len(datum.row.answer_ids)]
+                    loss = loss + service_loss(message.loss_fn, now, datum.inputs, config)
+                    outputs.append(np.concatenate([np.zeros(datum.idle, np.float32), now.detach().numpy()]))
+                if not message.forward_only:
+                    loss.backward()
+                total += float(loss.detach())
+        record = pb.ArrayRecord(num_datums=len(outputs))
+        tensor = record.fields["logprobs"]
+        tensor.data = b"".join(o.astype(np.float32).tobytes() for o in outputs)
+        tensor.offsets = np.cumsum([0, *(4 * len(o) for o in outputs)], dtype=np.int64).tobytes()
+        tensor.dtype = pb.DTYPE_FLOAT32
+        reply = pb.ForwardBackwardOutput(loss_fn_output_type="ArrayRecord", loss_fn_outputs=[record])
+        reply.metrics["loss:sum"] = total
+        return reply.SerializeToString()
+
+    def _optim_step(self, body: Any) -> Any:
+        model, params = self.models[body["model_id"]], body["adam_params"]
+
+        def step() -> Any:
+            parameters = list(model.policy.parameters())
+            if params["grad_clip_norm"] > 0:
+                torch.nn.utils.clip_grad_norm_(parameters, params["grad_clip_norm"])
+            for group in model.optimizer.param_groups:
+                group |= {
+                    "lr": params["learning_rate"], "betas": (params["beta1"], params["beta2"]), "eps": params["eps"],
+                    "weight_decay": params["weight_decay"],
+                }  # fmt: skip
+            model.optimizer.step()
+            model.optimizer.zero_grad()
+            model.updates += 1
+            model.policy.updated()
+            return {"metrics": {}}
+
+        return self._in_order(body["model_id"], body["seq_id"], "optim_step", step)
+
+    # --- weights ---------------------------------------------------------------------------------------------------
+
+    def _save_weights(self, body: Any) -> Any:
+        model = self.models[body["model_id"]]
+        path = f"tinker://{body['model_id']}/weights/{body['path']}"
+
+        def save() -> Any:
+            self.states[path] = (weights(model.policy), json_free_copy(model.optimizer.state_dict()))
+            return {"path": path, "type": "save_weights"}
+
+        return self._in_order(body["model_id"], body["seq_id"], "save_weights", save)
+
+    def _save_for_sampler(self, body: Any) -> Any:
+        model = self.models[body["model_id"]]
+
+        def save() -> Any:
+            if body.get("path"):
+                path = f"tinker://{body['model_id']}/sampler_weights/{body['path']}"
+                self.samplers[path] = weights(model.policy)
+                return {"path": path, "type": "save_weights_for_sampler"}
+            name = self._name("sampling")
+            self.samplers[name] = weights(model.policy)
+            return {"sampling_session_id": name, "type": "save_weights_for_sampler"}
+
+        return self._in_order(body["model_id"], body["seq_id"], "save_weights_for_sampler", save)
+
+    def _load_weights(self, body: Any) -> Any:
+        model_id = body.get("model_id") or f"{body['session_id']}:train:{body['model_seq_id']}"
+        saved, optimizer = self.states[body["path"]]
+
+        def load() -> Any:
+            model = self.models[model_id]
+            put(model.policy, saved)
+            if body["optimizer"]:
+                model.optimizer.load_state_dict(json_free_copy(optimizer))
+            return {"path": body["path"], "model_id": model_id, "type": "load_weights"}
+
+        if model_id not in self.models:
+            rank = next(v.shape[0] for k, v in saved.items() if "lora_A" in k)
+            self.models[model_id] = self._model(rank, 0, next_seq=1)
+            return self._promise("load_weights", load())
+        return self._in_order(model_id, body["seq_id"], "load_weights", load)
+
+    # --- sampling --------------------------------------------------------------------------------------------------
+
+    def _sampling_session(self, body: Any) -> Any:
+        name = self._name("sampling")
+        path = body.get("model_path")
+        self.samplers[name] = self.samplers[path] if path in self.samplers else self.states[path][0] if path else None
+        return {"type": "create_sampling_session", "sampling_session_id": name}
+
+    async def _sampler(self, request: Request) -> Response:
+        return JSONResponse({"sampler_id": request.path_params["id"], "base_model": "tiny"})
+
+    def _asample(self, body: Any) -> Any:
+        promise = self._promise("sample")
+        fault = self._fault("result", "sample")
+        if fault is not None and fault.failure:
+            self.results[promise["request_id"]] = {"error": fault.failure, "category": "user"}
+        else:
+            job = Job(
+                read_prompt(body["prompt"]["chunks"], self._sampling_policy()), *sampling(body["sampling_params"])
+            )
+            with self._lock:
+                self._queue.append((promise["request_id"], body["sampling_session_id"], job))
+        return {**promise, "sample_sequence_ids": [self._name("sequence") for _ in range(body["num_samples"])]}
+
+    def _sampling_policy(self) -> PolicyModel:
+        with self._lock:  # models can't be loaded by several threads at once
+            if self._sampling is None:
+                self._sampling = self._make(next((_rank(m.policy) for m in self.models.values()), 8), 0)
+            return self._sampling
+
+    def _sample_all(self) -> None:
+        with self._lock:
+            taken, self._queue = self._queue, []
+            policy = self._sampling_policy()
+            for session in dict.fromkeys(s for _, s, _ in taken):
+                self._load_for_sampling(policy, self.samplers[session])
+                mine = [(name, job) for name, s, job in taken if s == session]
+                for (name, _), sampled in zip(mine, generate(policy, [job for _, job in mine]), strict=True):
+                    reply = pb.SampleResponse()
+                    sequence = reply.sequences.add()
+                    sequence.stop_reason = pb.STOP_REASON_LENGTH if sampled.stop == "length" else pb.STOP_REASON_STOP
+                    sequence.tokens = np.asarray(sampled.token_ids, np.int32).tobytes()
+                    sequence.logprobs = np.asarray(sampled.logprobs, np.float32).tobytes()
+                    self.results[name] = reply.SerializeToString()
+
+    def _load_for_sampling(self, policy: PolicyModel, wanted: Weights | None) -> None:
+        if self._loaded is wanted:
+            return
+        if wanted is None:
+            with torch.no_grad():
+                for name, p in policy.model.named_parameters():
+                    if "lora_B" in name:
+                        p.zero_()
+        else:
+            put(policy, wanted)
+        policy.updated()
+        self._loaded = wanted
+
+
+# --- parts ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class DatumRow:
+    row: Row
+    inputs: dict[str, torch.Tensor]
+    """Of the positions from ``idle`` on."""
+    idle: int
+
+
+def read_datum(datum: Any, policy: PolicyModel) -> DatumRow:
+    chunks = []
+    for chunk in datum.model_input:
+        if chunk.HasField("image"):
+            image = chunk.image
+            chunks.append({"type": "image", "data": image.data, "expected_tokens": image.expected_tokens})
+        else:
+            chunks.append(
+                {"type": "encoded_text", "tokens": np.frombuffer(chunk.encoded_text.tokens, np.int32).tolist()}
+            )
+    prompt = read_prompt(chunks, policy)
+    dtypes = {pb.DTYPE_FLOAT32: np.float32, pb.DTYPE_INT64: np.int64}
+    inputs = {n: np.frombuffer(t.dense, dtypes[t.dtype]).copy() for n, t in datum.loss_fn_inputs.items()}
+    assert all(len(v) == len(prompt.ids) for v in inputs.values()), "inputs as long as the sequence"
+    active = inputs.get("weights", inputs.get("advantages"))
+    idle = int(np.flatnonzero(active)[0]) if np.any(active) else len(prompt.ids) - 1
+    targets = inputs["target_tokens"][idle:]
+    assert list(targets[:-1]) == list(prompt.ids[idle + 1 :]), "targets are the inputs, shifted by one"
+    row = Row(prompt.ids[: idle + 1], prompt.screenshots, tuple(int(t) for t in targets))
+    return DatumRow(row, {n: torch.from_numpy(v[idle:]) for n, v in inputs.items()}, idle)
+
+
+def read_prompt(chunks: Sequence[Mapping[str, Any]], policy: PolicyModel) -> Prompt:
+    ids: list[int] = []
+    screens: list[Screenshot] = []
+    for chunk in chunks:
+        if chunk["type"] == "encoded_text":
+            ids += chunk["tokens"]
+            continue
+        data = chunk["data"]
+        screen = Screenshot.decode(base64.b64decode(data) if isinstance(data, str) else data)
+        tokens = policy.images.grid(screen.width, screen.height).tokens
+        assert tokens == chunk["expected_tokens"], f"{tokens} tokens, {chunk['expected_tokens']} expected"
+        ids += [policy.special.image] * tokens
+        screens.append(screen)
+    return Prompt(tuple(ids), tuple(screens))
+
+
+def sampling(params: Mapping[str, Any]) -> tuple[SamplingParams, int]:
+    top_k = max(0, params.get("top_k", -1))
+    made = SamplingParams(
+        temperature=params["temperature"], top_p=params["top_p"], top_k=top_k, max_tokens=params["max_tokens"]
+    )
+    return made, int(params.get("seed") or 0)
+
+
+def service_loss(
+    name: str, logprobs: torch.Tensor, inputs: Mapping[str, torch.Tensor], config: Mapping[str, float]
+) -> Any:
+    """The service's definitions: sums over tokens, absolute bounds of the ratio."""
+    if name == "cross_entropy":
+        return -(logprobs * inputs["weights"]).sum()
+    advantages = inputs["advantages"]
+    ratio = (logprobs - inputs["logprobs"]).exp()
+    if name == "importance_sampling":
+        return -(ratio * advantages).sum()
+    defaults = (0.8, 1.2) if name == "ppo" else (0.0, 4.0)
+    low, high = (config.get(f"clip_{k}_threshold", d) for k, d in zip(("low", "high"), defaults, strict=True))
+    clipped = ratio.clamp(low, high)
+    if name == "cispo":
+        return -(clipped.detach() * logprobs * advantages).sum()
+    assert name == "ppo"
+    return -torch.minimum(ratio * advantages, clipped * advantages).sum()
+
+
+def weights(policy: PolicyModel) -> Weights:
+    return {n: p.detach().clone() for n, p in policy.model.named_parameters() if ".lora_" in n}
+
+
+def put(policy: PolicyModel, saved: Weights) -> None:
+    with torch.no_grad():
+        for name, p in policy.model.named_parameters():
+            if ".lora_" in name:
+                p.copy_(saved[name])
+
+
+def json_free_copy(state: Any) -> Any:
+    return torch.utils._pytree.tree_map(lambda v: v.clone() if isinstance(v, torch.Tensor) else v, state)
+
+
+def _rank(policy: PolicyModel) -> int:
+    return int(next(p.shape[0] for n, p in policy.model.named_parameters() if "lora_A" in n))
+
+
+@contextmanager
+def running(server: TinkerServer) -> Iterator[str]:
+    """Serve on a free port in a thread; gives the base URL."""
+    made = uvicorn.Server(uvicorn.Config(server.app(), port=0, log_level="error", lifespan="off", ws="none"))
+    made.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+    thread = threading.Thread(target=made.run, daemon=True)
+    thread.start()
+    while not made.started:
+        threading.Event().wait(0.01)
+    port = made.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        made.should_exit = True
+        thread.join(10)
