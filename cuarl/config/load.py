@@ -5,8 +5,7 @@ There is no environment layer: what an experiment is must be readable from its c
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -19,6 +18,7 @@ from cuarl.config.files import ConfigFile, parse_value, read
 from cuarl.config.kinds import kind_of
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
+from cuarl.suggest import did_you_mean as did_you_mean
 
 FIELDS = ExperimentConfig.model_fields
 MOST_ERRORS = 20
@@ -96,13 +96,6 @@ def read_preset(name: str) -> ConfigFile:
         raise ConfigError(f'unknown preset "{name}"{did_you_mean(name, presets())}', hint="cuarl config presets")
     with resources.as_file(resources.files("cuarl.config") / "presets" / f"{name}.yaml") as path:
         return read(path, label=f"preset {name}")
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`` (did you mean "x"?)`` for the nearest known word, or nothing."""
-    near = difflib.get_close_matches(word.replace("-", "_"), list(known), n=1, cutoff=0.6)
-    near = near or difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f' (did you mean "{near[0]}"?)' if near else ""
 
 
 def _assignment(text: str) -> tuple[str, Any, str]:

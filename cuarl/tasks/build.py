@@ -12,10 +12,10 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from cuarl.suggest import did_you_mean
 from cuarl.tasks.operators import check_problem
 from cuarl.tasks.queries import resolve
 from cuarl.tasks.raw import Path, Problem, RawTask
-from cuarl.tasks.suggest import did_you_mean
 from cuarl.tasks.task import CATEGORIES, DEVICES, DIFFICULTIES, Check, Task, TaskInstance, placeholders
 
 SYNONYMS: Mapping[str, str] = {"goal": "description", "prompt": "description", "instruction": "description"}

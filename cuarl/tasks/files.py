@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from cuarl.errors import TaskError
+from cuarl.suggest import did_you_mean
 from cuarl.tasks.build import Broken, build
 from cuarl.tasks.json_format import JsonDocument, json_lines
 from cuarl.tasks.raw import Path, Problem, RawTask, decode, failure
-from cuarl.tasks.suggest import did_you_mean
 from cuarl.tasks.task import Task
 from cuarl.tasks.text_format import read_text
 from cuarl.tasks.yaml_format import YamlDocument

@@ -7,8 +7,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from cuarl.errors import TaskError
+from cuarl.suggest import did_you_mean
 from cuarl.tasks.files import Located
-from cuarl.tasks.suggest import did_you_mean
 from cuarl.tasks.suites import LoadedSuite, Role, load_suites
 from cuarl.tasks.task import CATEGORIES, DEVICES, DIFFICULTIES
 

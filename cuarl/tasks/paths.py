@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from cuarl.errors import RewardError
-from cuarl.tasks.suggest import nearest
+from cuarl.suggest import nearest
 
 
 class Missing:

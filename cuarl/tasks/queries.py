@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cuarl.tasks.suggest import did_you_mean
+from cuarl.suggest import did_you_mean
 from cuarl.tasks.task import Check, Task, placeholders
 
 Builder = Callable[[Any], Check]

@@ -15,12 +15,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PositiveInt, ValidationError
 
 from cuarl.errors import TaskError
+from cuarl.suggest import did_you_mean
 from cuarl.tasks.build import Broken, build
 from cuarl.tasks.files import Located, as_path, load_file, load_files, merge
 from cuarl.tasks.library import Library
 from cuarl.tasks.raw import RawTask
 from cuarl.tasks.select import Filters, apply, require_some
-from cuarl.tasks.suggest import did_you_mean
 from cuarl.tasks.suites import task_files
 from cuarl.types import Record
 

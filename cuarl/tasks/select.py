@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from cuarl.errors import TaskError
-from cuarl.tasks.suggest import did_you_mean
+from cuarl.suggest import did_you_mean
 from cuarl.tasks.task import CATEGORIES, DIFFICULTIES, Task
 
 _CONDITION = re.compile(r"(?P<field>\w+)\s*(?P<op>!=|~=|=)\s*(?P<value>.*)", re.DOTALL)

@@ -13,9 +13,9 @@ from typing import Literal
 from pydantic import ValidationError
 
 from cuarl.errors import TaskError
+from cuarl.suggest import did_you_mean
 from cuarl.tasks.files import READERS, Located, combined, load_files, merge
 from cuarl.tasks.raw import Problem, decode, failure
-from cuarl.tasks.suggest import did_you_mean
 from cuarl.tasks.task import Task
 from cuarl.tasks.yaml_format import YamlDocument
 from cuarl.types import Record

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cuarl.tasks.suggest import did_you_mean, nearest
+from cuarl.suggest import did_you_mean, nearest
 
 KNOWN = ["settings", "navigation", "train_02_enable_wifi", "train_04_home"]
 
