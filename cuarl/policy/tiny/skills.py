@@ -70,13 +70,13 @@ class Screen:
 class Softness:
     """How the soft part of the run answers requests of unknown wording (shares that sum to at most one)."""
 
-    follow: float = 0.92
+    follow: float = 0.96
     """The step that the name in the request suggests."""
-    finish: float = 0.02
+    finish: float = 0.01
     """Ending the episode with success."""
-    held: float = 0.35
-    """The same where the request says on or off, and a switch of that name is so."""
-    elsewhere: float = 0.04
+    held: float = 0.7
+    """The same where the request says on or off of a switch, and it is so."""
+    elsewhere: float = 0.02
     """Any other element."""
 
 
@@ -229,25 +229,25 @@ def soft_rounds(rng: random.Random, screen: Screen, count: int, softness: Softne
     switches = [f for f in screen.facts if f.checked is not None]
     while len(out) < count:
         words = [rng.choice(NOISE) for _ in range(rng.randint(1, 4))]
-        if switches and rng.random() < 0.5:
-            name = rng.choice(switches).label
-            words[rng.randrange(len(words))] = rng.choice(STATES)
-        elif screen.facts and rng.random() < 0.4:
-            name = rng.choice(screen.facts).label
+        if switches and rng.random() < 0.7:
+            fact, state = rng.choice(switches), rng.choice(STATES)
+            parts = [fact.label, state] if rng.random() < 0.3 else [state, fact.label]
+            words = [w for w in words if w not in STATES]
+            name, share = fact.label, softness.held if fact.checked == (state == "on") else softness.finish
         else:
-            name = rng.choice(screen.names)
-        reply = _soft_reply(rng, screen, name, words, softness)
+            on_screen = screen.facts and rng.random() < 0.4
+            name = rng.choice(screen.facts).label if on_screen else rng.choice(screen.names)
+            if any(f.label == name for f in switches):
+                words = [w for w in words if w not in STATES]
+            parts, share = [name], softness.finish
+        reply = finish() if rng.random() < share else _soft_step(rng, screen, name, softness)
         if reply:
-            out.append(Round(_jumble(rng, name, words), reply, "soft"))
+            out.append(Round(_jumble(rng, parts, words), reply, "soft"))
     rng.shuffle(out)
     return out
 
 
-def _soft_reply(rng: random.Random, screen: Screen, name: str, words: list[str], softness: Softness) -> str | None:
-    finish_share = softness.held if _holds(screen, name, words) else softness.finish
-    chance = rng.random()
-    if chance < finish_share:
-        return finish()
+def _soft_step(rng: random.Random, screen: Screen, name: str, softness: Softness) -> str | None:
     chance = rng.random()
     if chance < softness.follow:
         step = step_towards(rng, screen, name)
@@ -257,13 +257,7 @@ def _soft_reply(rng: random.Random, screen: Screen, name: str, words: list[str],
     return _plain(rng, screen).call
 
 
-def _holds(screen: Screen, name: str, words: list[str]) -> bool:
-    """Whether a switch is as the words would have it."""
-    said = {w == "on" for w in words if w in STATES}
-    return len(said) == 1 and any(f.label == name and f.checked in said for f in screen.facts)
-
-
-def _jumble(rng: random.Random, name: str, words: list[str]) -> str:
-    parts = list(words)
-    parts.insert(rng.randint(0, len(parts)), name)
-    return " ".join(parts) + rng.choice(("", ".", ".", "."))
+def _jumble(rng: random.Random, parts: list[str], words: list[str]) -> str:
+    """``parts``, which stay together, somewhere among ``words``."""
+    where = rng.randint(0, len(words))
+    return " ".join([*words[:where], *parts, *words[where:]]) + rng.choice(("", ".", ".", "."))
