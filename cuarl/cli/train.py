@@ -73,7 +73,9 @@ def train(
         note("nothing was started")
     elif job.config.trainer == "tinker":
         if processes > 1:
-            raise ConfigError("Tinker trains elsewhere, so one process is enough", where="--processes", hint="leave it out")
+            raise ConfigError(
+                "Tinker trains elsewhere, so one process is enough", where="--processes", hint="leave it out"
+            )
         _run_there(experiment, job)
     elif processes > 1 and "WORLD_SIZE" not in os.environ:
         raise typer.Exit(_launch(experiment, processes, accelerate))
@@ -136,7 +138,9 @@ def _check_remote(config: ExperimentConfig, settings: Settings) -> None:
     if config.algorithm == "sft":
         raise ConfigError("sft samples nothing, so model_base_url has no effect", hint="leave --model-base-url out")
     if not config.use_lora:
-        raise ConfigError("a server can be given adapters only, not whole models", where="--no-use-lora", hint="--use-lora")
+        raise ConfigError(
+            "a server can be given adapters only, not whole models", where="--no-use-lora", hint="--use-lora"
+        )
     from cuarl.cli import remote
 
     remote.check(config, settings)

@@ -295,7 +295,9 @@ class OutputFields(Fields):
 
 
 # pydantic lays fields out from the last base to the first
-class ExperimentConfig(OutputFields, OptimFields, AlgorithmFields, RemoteFields, SamplingFields, ModelFields, EnvFields, TaskFields):
+class ExperimentConfig(
+    OutputFields, OptimFields, AlgorithmFields, RemoteFields, SamplingFields, ModelFields, EnvFields, TaskFields
+):
     """One experiment, whole. ``train`` reads all of it; ``rollout`` and ``eval`` read what concerns them."""
 
     panel = "Experiment"
