@@ -1,9 +1,13 @@
 """Speed of the simulated phone and desktop, per second of processor time of one core: ``python benchmarks/sim.py``.
 
-Actions are random: taps anywhere, scrolls, back, opening an app; on the desktop, with three windows open, clicks, the wheel,
-drags, typing and keys. ``with record`` adds what a stored episode costs: the
-digest of every screen, and a JPEG of every screen that was not there before (records keep each picture once). A look
-is new to a process once; the attempts of a group share theirs.
+A ``walk`` is one long random episode: taps anywhere, scrolls, back, opening an app; on the desktop, with three windows open,
+clicks, the wheel, drags, typing and keys. ``with JPEG`` adds the digest of every screen, and a JPEG of every screen that was
+not there before (records keep each picture once). A look is new to a process once.
+
+``groups`` are what training collects: 30 tasks of the shipped training suites, a look each that the process has not seen, 8
+attempts at each side by side, up to 15 steps; half of the steps are the oracle's and half are random. Actions are drawn
+beforehand, so the time is that of starting, acting and drawing. ``with PNG`` encodes what the record keeps. The first 30
+groups, not counted, warm the process up.
 """
 
 from __future__ import annotations
@@ -11,8 +15,10 @@ from __future__ import annotations
 import contextlib
 import random
 import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from cuarl.env.sim import device
+from cuarl.env.sim import device, memory
 from cuarl.env.sim.desktop.device import step as use_desktop
 from cuarl.env.sim.desktop.look import DesktopLook
 from cuarl.env.sim.desktop.start import prepare as prepare_desktop
@@ -21,14 +27,16 @@ from cuarl.env.sim.desktop.world import PROFILES as SCREENS
 from cuarl.env.sim.desktop.world import DesktopWorld
 from cuarl.env.sim.elements import elements
 from cuarl.env.sim.kit.render import Frame, draw
+from cuarl.env.sim.kit.render import forget as forget_frames
 from cuarl.env.sim.look import Look
 from cuarl.env.sim.planner import Planner
 from cuarl.env.sim.route import leads_to
 from cuarl.env.sim.start import prepare
 from cuarl.env.sim.view import view
 from cuarl.env.sim.world import PROFILES, World
+from cuarl.tasks.source import load
 from cuarl.tasks.task import Check, TaskInstance
-from cuarl.types import Action, Button, Click, Drag, Key, OpenApp, Scroll, TypeText
+from cuarl.types import Action, Button, Click, Drag, Key, OpenApp, Screenshot, Scroll, TypeText
 
 APPS = ("Settings", "Clock", "Contacts", "Notes", "Calculator", "Messages")
 TASK = TaskInstance(task_id="bench", goal="", checks=(Check(path="sound.touch_sounds", value=False),))
@@ -71,6 +79,67 @@ def step(world: World, action: Action, last: Frame | None) -> tuple[World, Frame
     with contextlib.suppress(device.Rejected):
         world = device.step(world, action)
     return world, draw(view(world), last)
+
+
+class Attempts(NamedTuple):
+    """A task, the look of its device, and the actions of each attempt."""
+
+    task: TaskInstance
+    look: Look
+    walks: list[list[Action]]
+
+
+def groups(profile: str, count: int, attempts: int = 8, steps: int = 15) -> list[Attempts]:
+    tasks, rng = load(["phone_train", "settings_train"]).tasks, random.Random(0)
+    found: list[Attempts] = []
+    for seed in range(count):
+        task, look = rng.choice(tasks).instantiate(seed), Look.drawn(seed, 0.1)
+        walks = [attempt(profile, task, look, steps, random.Random(f"{seed}/{a}")) for a in range(attempts)]
+        found.append(Attempts(task, look, walks))
+    memory.forget()
+    return found
+
+
+def attempt(profile: str, task: TaskInstance, look: Look, steps: int, rng: random.Random) -> list[Action]:
+    world, planner, done = prepare(task, look, PROFILES[profile]), Planner(task), list[Action]()
+    for at_random in actions(profile, steps, rng.randrange(1 << 30)):
+        action = planner.next(world) if rng.random() < 0.5 else at_random
+        if action.kind == "finish":
+            break
+        done.append(action)
+        with contextlib.suppress(device.Rejected):
+            world = device.step(world, action)
+            planner.acted(action)
+    return done
+
+
+def group_steps_per_s(profile: str, found: Sequence[Attempts], encode: Callable[[Screenshot], bytes] | None) -> float:
+    start, count, seen = time.process_time(), 0, set[str]()
+    for task, look, walks in found:
+        worlds = [prepare(task, look, PROFILES[profile]) for _ in walks]
+        frames = [draw(view(world)) for world in worlds]
+        for turn in range(max(map(len, walks))):
+            for k, walk in enumerate(walks):
+                if turn < len(walk):
+                    worlds[k], frames[k] = step(worlds[k], walk[turn], frames[k])
+                    count += 1
+                    shot = frames[k].screenshot
+                    if encode is not None and shot.digest not in seen:
+                        seen.add(shot.digest)
+                        encode(shot)
+    return count / (time.process_time() - start)
+
+
+def measure_groups(profile: str) -> None:
+    found, size = groups(profile, 60), f"{PROFILES[profile].width_px:>5} x {PROFILES[profile].height_px:<5}"
+    kinds: dict[str, Callable[[Screenshot], bytes] | None] = {
+        "raw pixels": None, "with JPEG": Screenshot.jpeg, "with PNG": Screenshot.png,
+    }  # fmt: skip
+    for name, encode in kinds.items():
+        memory.forget()
+        forget_frames()
+        group_steps_per_s(profile, found[:30], None)
+        print(f"{size} groups, {name:<20} {group_steps_per_s(profile, found[30:], encode):8.0f} steps/s")
 
 
 def desk(profile: str, seed: int) -> DesktopWorld:
@@ -139,9 +208,11 @@ def main() -> None:
     for profile in PROFILES:
         count = 300 if profile == "tall" else 3000
         size = f"{PROFILES[profile].width_px:>5} x {PROFILES[profile].height_px:<5}"
-        print(f"{size} raw pixels, new look   {steps_per_s(profile, count, 1, 1, record=False):8.0f} steps/s")
-        print(f"{size} raw pixels, known look {steps_per_s(profile, count, 1, 2, record=False):8.0f} steps/s")
-        print(f"{size} with record            {steps_per_s(profile, count, 1, 3, record=True):8.0f} steps/s")
+        print(f"{size} walk, new look         {steps_per_s(profile, count, 1, 1, record=False):8.0f} steps/s")
+        print(f"{size} walk, known look       {steps_per_s(profile, count, 1, 2, record=False):8.0f} steps/s")
+        print(f"{size} walk, with JPEG        {steps_per_s(profile, count, 1, 3, record=True):8.0f} steps/s")
+        if profile != "tall":
+            measure_groups(profile)
     for profile, screen in SCREENS.items():
         size = f"{screen.width_px:>5} x {screen.height_px:<5}"
         print(f"{size} desktop, new look      {desktop_steps_per_s(profile, 2000, record=False):8.0f} steps/s")
