@@ -67,7 +67,6 @@ class Browser:
         self._browser: Any = None
         self._lease: Lease | None = None
         self._lock = anyio.Lock()
-        self._closed = False
 
     @property
     def mark(self) -> str:
@@ -79,8 +78,6 @@ class Browser:
         from playwright.async_api import Error
 
         async with self._lock:
-            if self._closed:
-                raise EnvError("the browser was closed")
             if self._browser is None or not self._browser.is_connected():
                 await self._end()
                 await self._start()
@@ -96,8 +93,7 @@ class Browser:
             raise EnvError(f"the browser opens no page: {first_line(error) or 'no answer'}") from error
 
     async def close(self) -> None:
-        """End the browser and delete what it wrote. Safe to call twice."""
-        self._closed = True
+        """End the browser and delete what it wrote. Safe to call twice; another context starts it anew."""
         async with self._lock:
             await self._end()
 

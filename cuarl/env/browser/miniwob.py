@@ -37,11 +37,16 @@ START = """(seed) => {
   Math.seedrandom(seed);
   core.EPISODE_MAX_TIME = 1e8;
   core.startEpisodeReal();
+  core.startedHere = true;
 }"""
-STATUS = "[WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL, WOB_REWARD_REASON]"
+STATUS = """typeof core === 'undefined' || !core.startedHere ? [true, -1, 'the page was left']
+  : [WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL, WOB_REWARD_REASON]"""
+"""A form that is sent, or a step back, loads another page: that is the policy's doing, and ends the episode."""
 HIDE = "#sync-task-cover, #reward-display, #click-canvas {display: none !important}"
 """What lies over or beside the page, and which a dialog that takes the focus would scroll to."""
 MASK = "#query {color: transparent !important} #query * {visibility: hidden !important}"
+STILL = "document.addEventListener('dragstart', (event) => event.preventDefault(), true);"
+"""Pages are dragged about in by mouse events alone; a system's drag of selected text would only get in the way."""
 STYLE = """
 { const sheet = new CSSStyleSheet(); sheet.replaceSync(%s);
   document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet]; }
@@ -70,7 +75,10 @@ class MiniWoBEnv(BrowserEnv):
 
     def __init__(self, browser: Browser, options: BrowserOptions, *, instruction: bool = True) -> None:
         super().__init__(browser, miniwob_options(options))
-        self.scripts = (STYLE % json.dumps(HIDE if instruction else HIDE + MASK),)
+        self.scripts = (
+            STILL,
+            STYLE % json.dumps(HIDE if instruction else HIDE + MASK),
+        )
         self._page, self._status = "", (False, 0.0, "")
         self._oracle_ready = False
 

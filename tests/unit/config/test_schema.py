@@ -33,7 +33,7 @@ def test_every_field_is_frozen():
 
 @pytest.mark.parametrize(
     ("fields", "rate"),
-    [({}, 2e-4), ({"use_lora": False}, 1e-5), ({"learning_rate": 3e-3}, 3e-3)],
+    [({}, 7e-4), ({"model_name": "some/model"}, 2e-4), ({"use_lora": False}, 1e-5), ({"learning_rate": 3e-3}, 3e-3)],
 )
 def test_learning_rate_follows_the_rule_when_unset(fields, rate):
     assert ExperimentConfig(**fields).effective_learning_rate == rate
