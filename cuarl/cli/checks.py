@@ -26,7 +26,7 @@ TOO_LITTLE_DISK_GIB = 0.5
 LITTLE_MEMORY_GIB = 4
 EXTRAS = {
     "postgres": "psycopg", "browser": "playwright", "desktop": "mss", "android": "adbutils", "k8s": "kr8s",
-    "tinker": "tinker", "track": "wandb", "export": "pyarrow",
+    "tinker": "tinker", "web": "uvicorn", "track": "wandb", "export": "pyarrow",
 }  # fmt: skip
 """The module by which an optional dependency is recognised."""
 
