@@ -13,7 +13,7 @@ STAMP := $(VENV)/.installed
 CODE := cuarl tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint types format docs bench clean
+.PHONY: help setup browser demo test test-all lint types format docs bench clean
 
 help: ## Show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,17 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "installing into $(VENV), which takes a few minutes the first time"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e ".[dev]"
 	touch $@
+
+browser: setup ## Install Chromium and what drives it, where apt can be used; without it the browser's tests are skipped
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! command -v chromium-headless-shell >/dev/null; then \
+	  { apt-get install -y -qq chromium-headless-shell \
+	    || { apt-get update -qq && apt-get install -y -qq chromium-headless-shell; }; } >/dev/null 2>&1 \
+	    || echo "chromium-headless-shell could not be installed" >&2; fi
+	@# of miniwob only its pages are used, so what it depends on is left out
+	@if command -v chromium-headless-shell >/dev/null; then \
+	  { $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt playwright \
+	    && $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) --no-deps -c constraints.txt miniwob; } \
+	    || echo "playwright and miniwob could not be installed" >&2; fi
 
 demo: setup ## Train the shipped model on the simulated phone and see it improve
 	$(BIN)/cuarl train --tasks settings --difficulty easy
