@@ -30,10 +30,16 @@ TASK = TaskInstance(task_id="b", goal="", env="browser", preset={"page": "click-
 
 
 def memory_mb(browser: Browser) -> float:
+    # renderers overwrite their environment, and with it the mark: they are found as children
+    found = {
+        p for pid in marked(browser.mark) for p in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True))
+    }
     total = 0
-    for pid in marked(browser.mark):
-        for process in [psutil.Process(pid)]:
+    for process in found:
+        try:
             total += process.memory_full_info().pss
+        except psutil.NoSuchProcess:  # its page was closed meanwhile
+            continue
     return total / 2**20
 
 

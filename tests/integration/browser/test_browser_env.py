@@ -11,6 +11,7 @@ import textwrap
 import anyio
 import pytest
 
+from cuarl.env.browser.browser import Browser
 from cuarl.env.browser.miniwob import MiniWoBEnv
 from cuarl.env.browser.options import BrowserOptions, Fence
 from cuarl.env.browser.web import WebEnv
@@ -107,6 +108,20 @@ def test_same_seed_same_pixels_and_instruction_can_be_masked(with_browser):
         strip = masked.image.crop((0, 0, 160, 45))
         assert len(strip.getcolors()) == 1, "one colour: no letters"
         assert masked.image.crop((0, 60, 160, 210)).tobytes() == a.image.crop((0, 60, 160, 210)).tobytes()
+
+    with_browser(work)
+
+
+def test_leaving_the_page_ends_the_episode_as_a_failure(with_browser):
+    async def work(browser):
+        env = MiniWoBEnv(browser, BrowserOptions())
+        try:
+            await env.reset(miniwob("click-test"), 1)
+            left = await env.step(Key(keys=("alt", "Left")))
+            assert (left.terminated, left.reward) == (True, -1)
+            assert (await env.state())["miniwob"]["reason"] == "the page was left"
+        finally:
+            await env.close()
 
     with_browser(work)
 
@@ -270,6 +285,20 @@ def test_killed_browser_is_an_environment_error_and_the_next_episode_has_a_new_o
         await again.close()
 
     with_browser(work)
+
+
+def test_closed_browser_starts_anew_with_the_next_episode(tmp_path):
+    async def work():
+        browser = Browser(Ledger(tmp_path))
+        for _ in range(2):
+            env = MiniWoBEnv(browser, BrowserOptions())
+            await env.reset(miniwob("click-test"), 1)
+            await env.close()
+            await browser.close()
+            await browser.close()
+
+    anyio.run(work)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_browser_of_a_killed_process_is_found_and_ended(tmp_path):
