@@ -92,7 +92,8 @@ def rollout(
     name: Annotated[str | None, typer.Option(help="Name of the run; else one is made up.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Delete the run of that name first.")] = False,
     url: Annotated[
-        str | None, typer.Option(help="With --env browser: a page to act on, instead of --tasks.", rich_help_panel=_PAGE)
+        str | None,
+        typer.Option(help="With --env browser: a page to act on, instead of --tasks.", rich_help_panel=_PAGE),
     ] = None,
     task: Annotated[str | None, typer.Option(help="With --url: the goal.", rich_help_panel=_PAGE)] = None,
     check: Annotated[
@@ -125,7 +126,9 @@ def _tasks(experiment: Experiment, url: str | None, goal: str | None, checks: Se
     """The tasks that were selected, or the one that ``--url`` makes."""
     if url is None:
         if goal or checks:
-            raise ConfigError(f"{'--task' if goal else '--check'} goes with --url", hint="--url ADDRESS, or leave it out")
+            raise ConfigError(
+                f"{'--task' if goal else '--check'} goes with --url", hint="--url ADDRESS, or leave it out"
+            )
         return parts.select_tasks(experiment.config, experiment.settings(), "train").tasks
     from cuarl.cli.page_task import page_task
 
