@@ -49,6 +49,25 @@ def _sim(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     return Backend(make)
 
 
+def _linux(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
+    from cuarl.cli.state import load_settings
+    from cuarl.env.leases import Ledger
+    from cuarl.env.linux.env import LinuxEnv
+    from cuarl.env.linux.programs import programs_of, require
+
+    _only("linux", config, tasks)
+    # a task may draw its applications, so that a few of its instances are looked at
+    drawn = [task.instantiate(seed) for task in tasks for seed in range(16 if task.params else 1)]
+    require(name for instance in drawn for name in programs_of(instance.preset))
+    width, height = map(int, config.linux_screen.split("x"))
+    ledger = Ledger(load_settings().sessions_folder)
+
+    async def make(spec: EpisodeSpec) -> Env:
+        return LinuxEnv(ledger, (width, height), settle_ms=config.linux_settle_ms)
+
+    return Backend(make, at_most=config.linux_displays)
+
+
 def _browser(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     from cuarl.cli.state import load_settings
     from cuarl.env.browser.browser import Browser
@@ -78,7 +97,7 @@ def _only(env: str, config: ExperimentConfig, tasks: Sequence[Task]) -> None:
 
 
 BACKENDS: Mapping[str, Callable[[ExperimentConfig, Sequence[Task]], Backend]] = {
-    "sim": _sim, "browser": _browser,
+    "sim": _sim, "linux": _linux, "browser": _browser,
 }  # fmt: skip
 """By the name that ``--env`` takes. Each checks the tasks and the machine, and raises before anything starts."""
 

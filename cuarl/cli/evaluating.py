@@ -72,7 +72,7 @@ async def measure(
     async with parts.playing(player, served):
         return await evaluate(
             plan, parts.setup(config, served, player), label=what.label, run_seed=config.seed, limited=what.limited,
-            settings=settings, max_concurrent=config.max_concurrent_rollouts,
+            settings=settings, max_concurrent=served.concurrent(config.max_concurrent_rollouts),
             failures=FailureWindow(max_share=config.max_failed_share), save=record.save if record else None,
             on_cancel=record.cut if record else None, progress=progress,
         )  # fmt: skip

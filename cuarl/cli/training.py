@@ -180,7 +180,8 @@ class Practice:
         with _bar(f"step {step} of {config.max_steps}", json=self._json) as progress:
             async with parts.serving(self._backend):
                 groups = await collect(
-                    mine, self._setup, max_concurrent=config.max_concurrent_rollouts, failures=self._failures,
+                    mine, self._setup, failures=self._failures,
+                    max_concurrent=self._backend.concurrent(config.max_concurrent_rollouts),
                     save=self._take, progress=progress, on_cancel=self._record.cut if self._record else None,
                 )  # fmt: skip
         batch = gather_batch(Batch(tuple(groups), self._pictures))

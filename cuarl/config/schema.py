@@ -97,7 +97,7 @@ class EnvFields(Fields):
     panel = "Environment"
 
     env: str = "sim"
-    """Environment: sim is the simulated device inside the process, browser web pages in Chromium."""
+    """Environment: sim is the simulated device inside the process, linux a real desktop on a display of its own, browser web pages in Chromium."""
     profile: Literal["small", "phone", "tall"] = "small"
     """Screen of the simulated phone: small is 192x384, phone 360x640, tall 1080x2400 pixels."""
     clutter: Share = 0.1
@@ -121,6 +121,12 @@ class EnvFields(Fields):
     """How confirm and prompt dialogs are answered, which a page's picture does not show."""
     browser_instruction: Literal["keep", "mask"] = "keep"
     """Whether pages of MiniWoB++ show their instruction, or only the prompt tells it."""
+    linux_screen: Annotated[str, Field(pattern=r"^[1-9]\d{2,3}x[1-9]\d{2,3}$")] = "640x480"
+    """Size of a Linux desktop in pixels, as WIDTHxHEIGHT."""
+    linux_settle_ms: PositiveFloat = 60.0
+    """How long a Linux desktop must be still after an action; twice as long is waited for a first change."""
+    linux_displays: PositiveInt = 8
+    """Most Linux desktops at the same time on this machine, within max_concurrent_rollouts."""
     side_effects: Literal["fail", "report"] = "fail"
     """Whether a change that the task did not ask for fails the task, or is only reported."""
     max_turns: PositiveInt = 20

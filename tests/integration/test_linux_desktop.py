@@ -1,0 +1,154 @@
+"""A real desktop: the contract, Unicode, the shipped tasks, and what happens when something dies."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+
+import anyio
+import pytest
+
+from cuarl.cli.proof import prove_task
+from cuarl.env.conformance import CHECKS
+from cuarl.env.leases import Ledger
+from cuarl.env.linux.env import LinuxEnv
+from cuarl.env.linux.programs import APPS, missing
+from cuarl.env.processes import marked
+from cuarl.errors import EnvError
+from cuarl.tasks.suites import load_suite, shipped_folder
+from cuarl.tasks.task import Check, TaskInstance
+from cuarl.types import Key, TypeText, Wait
+
+ABSENT = missing(APPS) + [name for name in ("Xlib", "mss") if __import__("importlib.util").util.find_spec(name) is None]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(bool(ABSENT), reason=f"a desktop needs {', '.join(ABSENT)} (docs/linux.md says how to install it)"),
+]  # fmt: skip
+
+FOLDER = TaskInstance(
+    task_id="make_folder", goal="Make a folder new.", env="linux", preset={"ui.app": "xterm"},
+    checks=(Check(path="files", op="has", value={"path": "new", "folder": True}),), plan=({"run": "mkdir new"},),
+)  # fmt: skip
+TEXTS = [
+    "很",
+    "☝️👩‍💻",
+    "שלום!",
+    "a b  c",
+    "$HOME `x` \"q\" 'r' & ; | %s",
+    "two\nlines",
+    "",
+    "ĄąĆćĘęŁłŃńÓóŚśŹźŻżàéîõüßœ",
+]
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger(tmp_path / "sessions")
+
+
+def make(ledger):
+    async def env():
+        return LinuxEnv(ledger, settle_ms=30)
+
+    return env
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_it_keeps_the_contract(check, ledger):
+    anyio.run(check, make(ledger), FOLDER)
+    assert ledger.leases() == []
+
+
+def test_any_text_arrives_as_it_is(ledger):
+    async def work():
+        env = LinuxEnv(ledger)
+        try:
+            preset = {"files": [{"path": "t.txt"}], "ui.app": "mousepad t.txt"}
+            await env.reset(FOLDER.model_copy(update={"preset": preset}), 0)
+            for text in TEXTS:
+                await env.step(Key(keys=("ctrl", "a")))
+                await env.step(Key(keys=("Delete",)))
+                await env.step(TypeText(text=text))
+                await env.step(Key(keys=("ctrl", "s")))
+                (file,) = [f for f in (await env.state())["files"] if f["path"] == "t.txt"]
+                assert file["text"] == text
+            assert "unsupported_text" in (await env.step(TypeText(text="a\x07"))).info["rejected"]
+            assert "no key" in (await env.step(Key(keys=("Hyper_X",)))).info["rejected"]
+        finally:
+            await env.close()
+
+    anyio.run(work)
+
+
+@pytest.mark.parametrize("name", ["linux_term_sort", "linux_edit_wrap", "linux_files_trash", "linux_win_move"])
+def test_the_oracle_solves_it_and_doing_nothing_does_not(name, ledger):
+    (task,) = [task for task in load_suite(shipped_folder() / "linux").tasks if task.id == name]
+    assert [proof.problem for proof in prove_task(task, 1, partial(LinuxEnv, ledger))] == [""]
+
+
+def test_a_display_that_is_killed_is_an_error_of_the_environment_and_leaves_nothing(ledger):
+    async def work():
+        env = LinuxEnv(ledger)
+        try:
+            await env.reset(FOLDER, 0)
+            session = env._session
+            os.kill(session._children[0].pid, signal.SIGKILL)
+            with pytest.raises(EnvError, match="display"), anyio.fail_after(10):
+                for _ in range(20):
+                    await env.step(Wait(seconds=0.05))
+        finally:
+            await env.close()
+        return session
+
+    session = anyio.run(work)
+    assert marked(session.mark) == [] and not session.home.folder.exists() and ledger.leases() == []
+
+
+def test_a_display_that_hangs_lets_go_when_the_time_is_up(ledger):
+    async def work():
+        env = LinuxEnv(ledger)
+        try:
+            await env.reset(FOLDER, 0)
+            session = env._session
+            os.kill(session._children[0].pid, signal.SIGSTOP)
+            with anyio.move_on_after(0.5) as scope:
+                await env.step(Wait(seconds=0))
+            assert scope.cancelled_caught
+        finally:
+            await env.close()
+        return session.mark
+
+    assert marked(anyio.run(work)) == []
+
+
+SLEEPER = """
+import sys, anyio
+from pathlib import Path
+from cuarl.env.leases import Ledger
+from cuarl.env.linux.env import LinuxEnv
+from cuarl.tasks.task import TaskInstance
+
+async def work():
+    env = LinuxEnv(Ledger(Path(sys.argv[1])))
+    await env.reset(TaskInstance(task_id="t", goal="g", preset={"ui.app": "xterm"}), 0)
+    print("up", flush=True)
+    await anyio.sleep(60)
+
+anyio.run(work)
+"""
+
+
+def test_after_kill_9_a_sweep_finds_and_ends_what_is_left(ledger):
+    with subprocess.Popen([sys.executable, "-c", SLEEPER, str(ledger.folder)], stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"up\n"
+        (lease,) = ledger.leases()
+        assert lease.state == "live"
+        process.kill()
+    assert lease.state == "orphaned" and len(marked(lease.id)) >= 4
+    command = [sys.executable, "-m", "cuarl", "sessions", "sweep", "--json", "--sessions-dir", str(ledger.folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert [(s["kind"], s["outcome"]) for s in json.loads(done.stdout)] == [("display", "swept")]
+    assert marked(lease.id) == [] and ledger.leases() == []
+    assert not os.path.exists(lease.detail["folder"])  # noqa: PTH110
