@@ -86,6 +86,21 @@ def _browser(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     return Backend(make, close=browser.close, at_most=config.browser_contexts)
 
 
+def _adb(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
+    from cuarl.env.adb.make import Devices, check_tasks
+    from cuarl.env.adb.transport import client, serials
+
+    check_tasks(tasks)
+    adb = client()
+    found = serials(adb)
+    devices = Devices(adb, found)
+
+    async def make(spec: EpisodeSpec) -> Env:
+        return devices.env(spec.task)
+
+    return Backend(make, at_most=len(found))
+
+
 def _only(env: str, config: ExperimentConfig, tasks: Sequence[Task]) -> None:
     """Raise ConfigError if one of the tasks is for another environment than ``env``."""
     stranger = next((task for task in tasks if task.env != env), None)
@@ -97,7 +112,7 @@ def _only(env: str, config: ExperimentConfig, tasks: Sequence[Task]) -> None:
 
 
 BACKENDS: Mapping[str, Callable[[ExperimentConfig, Sequence[Task]], Backend]] = {
-    "sim": _sim, "linux": _linux, "browser": _browser,
+    "sim": _sim, "adb": _adb, "linux": _linux, "browser": _browser,
 }  # fmt: skip
 """By the name that ``--env`` takes. Each checks the tasks and the machine, and raises before anything starts."""
 

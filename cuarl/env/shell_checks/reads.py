@@ -1,4 +1,6 @@
-"""A task names what it reads, and its checks look at those names::
+"""Readings of a device by its shell.
+
+A task names what it reads, and its checks look at those names::
 
 env: adb
 preset:
@@ -7,7 +9,7 @@ preset:
     brightness: settings system screen_brightness
     notes: package org.example.notes
     saved: file /sdcard/Documents/todo.txt
-    awake: dumpsys power mWakefulness=(\\w+)
+    awake: "dumpsys power mWakefulness=([A-Za-z]+)"
   teardown: ["rm -f /sdcard/Documents/todo.txt"]
 checks:
   - {path: brightness, op: ge, value: 200}

@@ -1,0 +1,125 @@
+"""Actions of a policy as commands of Android's shell."""
+
+from __future__ import annotations
+
+import base64
+import shlex
+from collections.abc import Mapping
+
+from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Scroll, Swipe, TypeText
+
+ACTIONS = frozenset(
+    {"click", "long_press", "swipe", "drag", "scroll", "type", "key", "button", "wait", "answer", "finish"}
+)
+BUTTONS: Mapping[str, int] = {
+    "back": 4, "home": 3, "recents": 187, "menu": 82, "power": 26, "volume_up": 24, "volume_down": 25, "enter": 66,
+}  # fmt: skip
+KEYS: Mapping[str, int] = {
+    "return": 66, "enter": 66, "backspace": 67, "delete": 112, "tab": 61, "escape": 111, "space": 62, "up": 19, "down": 20,
+    "left": 21, "right": 22, "home": 122, "end": 123, "page_up": 92, "page_down": 93, "ctrl": 113, "shift": 59, "alt": 57,
+    **{chr(97 + n): 29 + n for n in range(26)}, **{str(n): 7 + n for n in range(10)},
+}  # fmt: skip
+"""Android's key codes by xdotool's names in lower case."""
+UNICODE_IME = "com.android.adbkeyboard/.AdbIME"
+"""The keyboard that types what ``input text`` can't: ADBKeyBoard, which the user installs."""
+NOTCH_PX = 50
+_WAYS = {"up": (0, 1), "down": (0, -1), "left": (1, 0), "right": (-1, 0)}
+
+
+def points(action: Action) -> list[tuple[int, int]]:
+    """The points of the screen that an action names."""
+    match action:
+        case Drag():
+            return list(action.path)
+        case Swipe():
+            return [(action.x, action.y), (action.x2, action.y2)]
+        case Click() | LongPress():
+            return [(action.x, action.y)]
+        case Scroll(x=int(x), y=int(y)):
+            return [(x, y)]
+        case _:
+            return []
+
+
+def refusal(action: Action, size: tuple[int, int], *, unicode: bool) -> str:
+    """Why the device can't do it; empty if it can. ``size`` is the screenshot's; ``unicode`` whether ADBKeyBoard is there."""
+    if action.kind not in ACTIONS:
+        return f"a phone behind adb has no {action.kind}"
+    if isinstance(action, Click) and action.button != "left":
+        return f"a touch screen has no {action.button} button"
+    if isinstance(action, TypeText) and not unicode and not _plain(action.text):
+        return "text beyond ASCII needs ADBKeyBoard on the device"
+    if isinstance(action, Key):
+        strange = [key for key in action.keys if key.lower() not in KEYS]
+        if strange:
+            return f"a phone has no key {strange[0]}"
+    outside = [point for point in points(action) if point[0] >= size[0] or point[1] >= size[1]]
+    return f"{outside[0]} lies outside of the screen, which is {size[0]}x{size[1]}" if outside else ""
+
+
+def commands(action: Action, size: tuple[int, int]) -> list[str]:
+    """What to run, in order; empty for actions that the device has no part in."""
+    match action:
+        case Click():
+            return ["; ".join([f"input tap {action.x} {action.y}"] * action.count)]
+        case LongPress(x=x, y=y):
+            return [f"input swipe {x} {y} {x} {y} {action.duration_ms}"]
+        case Swipe():
+            return [f"input swipe {action.x} {action.y} {action.x2} {action.y2} {action.duration_ms}"]
+        case Drag():
+            return _drag(action)
+        case Scroll():
+            return _scroll(action, size)
+        case TypeText():
+            return _type(action)
+        case Key(keys=keys):
+            codes = " ".join(str(KEYS[key.lower()]) for key in keys)
+            return [f"input {'keyevent' if len(keys) == 1 else 'keycombination'} {codes}"]
+        case Button():
+            return [f"input keyevent {BUTTONS[action.name]}"]
+        case _:
+            return []
+
+
+def _plain(text: str) -> bool:
+    return all(" " <= char <= "~" or char == "\n" for char in text)
+
+
+def _type(action: TypeText) -> list[str]:
+    enter = ["input keyevent 66"] if action.submit else []
+    if not _plain(action.text):
+        encoded = base64.b64encode(action.text.encode()).decode()
+        return [
+            f"ime enable {UNICODE_IME} && ime set {UNICODE_IME}",
+            f"am broadcast -a ADB_INPUT_B64 --es msg {encoded}", *enter, "ime reset",
+        ]  # fmt: skip
+    typed: list[str] = []
+    for number, line in enumerate(action.text.split("\n")):
+        typed += ["input keyevent 66"] if number else []
+        # "%s" stands for a space, so that a literal one must arrive in two parts
+        parts = line.replace("%s", "%\0s").split("\0")
+        typed += [f"input text {shlex.quote(part.replace(' ', '%s'))}" for part in parts if part]
+    return typed + enter
+
+
+def _drag(action: Drag) -> list[str]:
+    (x, y), *between, (x2, y2) = action.path
+    if not between:
+        return [f"input draganddrop {x} {y} {x2} {y2} {action.duration_ms}"]
+    moves = [f"input motionevent MOVE {a} {b}" for a, b in (*between, (x2, y2))]
+    return ["; ".join([f"input motionevent DOWN {x} {y}", *moves, f"input motionevent UP {x2} {y2}"])]
+
+
+def _scroll(action: Scroll, size: tuple[int, int]) -> list[str]:
+    """Slow swipes that stay on the screen and add up to the distance, so that nothing is flung further."""
+    x, y = (size[0] // 2, size[1] // 2) if action.x is None or action.y is None else (action.x, action.y)
+    dx, dy = _WAYS[action.direction]
+    room = {(0, 1): size[1] - 1 - y, (0, -1): y, (1, 0): size[0] - 1 - x, (-1, 0): x}[dx, dy]
+    if room < 1:
+        return []
+    left, made = action.amount * (NOTCH_PX if action.unit == "notch" else 1), list[str]()
+    while left > 0 and len(made) < 10:
+        far = min(left, room)
+        made.append(f"input swipe {x} {y} {x + dx * far} {y + dy * far} {max(300, far * 2)}")
+        left -= far
+    return made
