@@ -40,3 +40,11 @@ def test_text_around_the_object_is_an_error_in_training_and_recorded_in_evaluati
 def test_what_is_no_object_is_an_error(text: str, code: str) -> None:
     parsed = formats.get("json").parse(text, SCREEN)
     assert parsed.error is not None and parsed.error.code == code
+
+
+@given(st.integers(0, 1079), st.integers(0, 2399))
+def test_on_a_tall_screen_a_point_is_met_within_half_a_thousandth_of_the_side(x: int, y: int) -> None:
+    format, screen = formats.get("json"), Size(1080, 2400)
+    action = format.parse(format.render(Click(x=x, y=y), screen), screen).action
+    assert isinstance(action, Click)
+    assert abs(action.x - x) <= 1080 / 2000 + 0.5 and abs(action.y - y) <= 2400 / 2000 + 0.5
