@@ -16,7 +16,7 @@ GRPO_ONLY = (
 )  # fmt: skip
 SFT_ONLY = ("sft_runs", "sft_min_reward")
 SIM_ONLY = ("profile", "clutter")
-ENVS_WITH_OPTIONS = ("linux", "browser")
+ENVS_WITH_OPTIONS = ("linux", "browser", "gbox")
 """Environments whose options bear their name in front."""
 LORA_ONLY = ("lora_rank", "lora_alpha", "lora_target_option", "lora_target_modules")
 
