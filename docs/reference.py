@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from cuarl.cli.app import Commands, app
+from cuarl.config.algorithms import ALGORITHMS, OPTIONS
 from cuarl.config.kinds import kind_of
 from cuarl.config.load import presets
 from cuarl.config.schema import PANELS
@@ -100,12 +101,33 @@ def metrics() -> str:
     return "\n".join([*rows, ""])
 
 
+def algorithms() -> str:
+    """What each algorithm is and sets."""
+    rows = ["| `algorithm` | what | from | sets, unless told otherwise |", "| --- | --- | --- | --- |"]
+    for name, a in ALGORITHMS.items():
+        paper = f"[arXiv:{a.paper}](https://arxiv.org/abs/{a.paper})" if a.paper else ""
+        sets = ", ".join(f"`{key}: {str(value).lower()}`" for key, value in a.defaults.items())
+        rows.append(f"| `{name}` | {a.title} | {paper} | {sets} |")
+    return "\n".join([*rows, ""])
+
+
+def options() -> str:
+    """Which option has an effect with which algorithm."""
+    rows = [f"| option | {' | '.join(ALGORITHMS)} | only with |", "| --- |" + " :-: |" * len(ALGORITHMS) + " --- |"]
+    for name, option in OPTIONS.items():
+        marks = " | ".join("●" if a in option.algorithms else "" for a in ALGORITHMS)
+        wanted = " or ".join(str(v).lower() for v in option.values) or "set"
+        rows.append(f"| `{name}` | {marks} | {f'`{option.needs}` {wanted}' if option.needs else ''} |")
+    return "\n".join([*rows, ""])
+
+
 def _line(text: str | None) -> str:
     return " ".join((text or "").split()).replace("|", "\\|")
 
 
 PARTS: Mapping[str, Callable[[], str]] = {
     "commands": commands, "fields": fields, "variables": variables, "presets": shipped, "metrics": metrics,
+    "algorithms": algorithms, "options": options,
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -101,38 +101,6 @@ def _adb(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     return Backend(make, at_most=len(found))
 
 
-def _gbox(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
-    from cuarl.cli.state import load_settings
-    from cuarl.env.gbox.env import GBoxEnv
-    from cuarl.env.gbox.make import boxes, check_tasks, options
-    from cuarl.env.leases import Ledger
-
-    check_tasks(tasks)
-    settings, chosen = load_settings(), options(config)
-    service = boxes(settings)
-    ledger = Ledger(settings.sessions_folder)
-
-    async def make(spec: EpisodeSpec) -> Env:
-        return GBoxEnv(service, ledger, spec.task.env, chosen)
-
-    return Backend(make, close=service.close, at_most=config.gbox_boxes)
-
-
-def _adb(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
-    from cuarl.env.adb.make import Devices, check_tasks
-    from cuarl.env.adb.transport import client, serials
-
-    check_tasks(tasks)
-    adb = client()
-    found = serials(adb)
-    devices = Devices(adb, found)
-
-    async def make(spec: EpisodeSpec) -> Env:
-        return devices.env(spec.task)
-
-    return Backend(make, at_most=len(found))
-
-
 def _only(env: str, config: ExperimentConfig, tasks: Sequence[Task]) -> None:
     """Raise ConfigError if one of the tasks is for another environment than ``env``."""
     stranger = next((task for task in tasks if task.env != env), None)
@@ -144,7 +112,7 @@ def _only(env: str, config: ExperimentConfig, tasks: Sequence[Task]) -> None:
 
 
 BACKENDS: Mapping[str, Callable[[ExperimentConfig, Sequence[Task]], Backend]] = {
-    "sim": _sim, "adb": _adb, "linux": _linux, "browser": _browser, "gbox": _gbox,
+    "sim": _sim, "adb": _adb, "linux": _linux, "browser": _browser,
 }  # fmt: skip
 """By the name that ``--env`` takes. Each checks the tasks and the machine, and raises before anything starts."""
 

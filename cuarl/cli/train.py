@@ -24,6 +24,7 @@ from cuarl.cli.output import closing, note, print_json
 from cuarl.cli.players import Player
 from cuarl.cli.results import headline, interval, percent, print_summaries
 from cuarl.cli.state import STATE
+from cuarl.config.algorithms import RATIO
 from cuarl.config.schema import PANELS, ExperimentConfig
 from cuarl.errors import ConfigError
 from cuarl.evaluate.suite import Evaluation, folder_name, read_results
@@ -101,9 +102,9 @@ class _Job:
         from cuarl.policy.load import resolve
 
         config, settings = experiment.config, experiment.settings()
-        if config.algorithm == "grpo" and (config.top_p < 1 or config.top_k > 0):
+        if config.algorithm in RATIO and (config.top_p < 1 or config.top_k > 0):
             raise ConfigError(
-                "grpo needs samples of the whole distribution, and top_p or top_k cut it off",
+                f"{config.algorithm} needs samples of the whole distribution, and top_p or top_k cut it off",
                 where="--top-p, --top-k", hint="leave them out; --temperature may be set",
             )  # fmt: skip
         tasks = parts.select_tasks(config, settings, "train").tasks
@@ -272,10 +273,7 @@ def _train(experiment: Experiment, job: _Job, learner: Learner, places: _Places)
         anyio.run(
             partial(
                 train_loop, loop, learner, _kept_in_step(experiment, job, learner, places, start), measuring, sink,
-                RecordedCheckpoints(
-                    checkpoints, about, learner.policy.name, run, store, config.groups_per_batch * config.group_size
-                ),
-                start,
+                RecordedCheckpoints(checkpoints, about, learner, run, store), start,
             )
         )  # fmt: skip
     finally:
@@ -304,9 +302,7 @@ def _collector(
         settings = experiment.settings()
         return Imitation(config, places.store or parts.open_store(settings), settings.runs_dir)
     player = player or players.in_process(config, learner.policy, temperature=config.temperature, strict=True)
-    return Practice(
-        config, job.tasks, player, places.run.run_id, learner.accelerator, places.record, json=experiment.json
-    )
+    return Practice(config, job.tasks, player, places.run.run_id, learner, places.record, json=experiment.json)
 
 
 def _sink(experiment: Experiment, places: _Places, start: int) -> Sink:

@@ -28,14 +28,21 @@ from cuarl.rollout.setup import Episode
 from cuarl.rollout.spec import plan
 from cuarl.store import PolicyRecord, Store
 from cuarl.tasks.task import Task
-from cuarl.train.batch import Batch, BatchConfig
+from cuarl.train.assign import Baseline
+from cuarl.train.batch import Batch, BatchConfig, teaches
 from cuarl.train.card import About
 from cuarl.train.checkpoint import Checkpoints
 from cuarl.train.credit import ScreenCredit
-from cuarl.train.learner import LearnerConfig
+from cuarl.train.curriculum import CurriculumConfig
+from cuarl.train.gigpo import AnchorCredit
+from cuarl.train.learner import Learner, LearnerConfig
 from cuarl.train.loss import LossConfig
 from cuarl.train.processes import gather_batch
+from cuarl.train.rejection import Rejection
+from cuarl.train.replay import ReplayConfig
 from cuarl.train.schedule import OptimConfig
+from cuarl.train.shaping import Shaping
+from cuarl.train.value import CriticConfig
 from cuarl.trajectory import Group, Trajectory
 from cuarl.types import Screenshot
 
@@ -88,36 +95,78 @@ def load_trained(resolved: Resolved, accelerator: Accelerator) -> PolicyModel:
 
 def learner_config(config: ExperimentConfig) -> LearnerConfig:
     """How the learner has to learn."""
-    return LearnerConfig(
-        algorithm=config.algorithm, max_steps=config.max_steps, seed=config.seed,
-        gradient_checkpointing=config.gradient_checkpointing,
-        batch=BatchConfig(
-            advantage=config.advantage_normalization, credit=config.credit,
-            screen=ScreenCredit(trace_lambda=config.credit_lambda, discount=config.discount), reduction=config.loss_reduction,
-            constant_tokens=config.loss_constant_tokens, mask_truncated=config.mask_truncated,
-            num_substeps=config.num_substeps, max_tokens=config.micro_batch_tokens,
-        ),
-        loss=LossConfig(
-            clip_low=config.clip_low, clip_high=config.clip_high, kl_penalty_coef=config.kl_penalty_coef,
-            entropy_coef=config.entropy_coef,
-        ),
-        optim=OptimConfig(
-            learning_rate=config.learning_rate, lr_schedule=config.lr_schedule, warmup_steps=config.warmup_steps,
-            max_grad_norm=config.max_grad_norm, weight_decay=config.weight_decay, adam_beta1=config.adam_beta1,
-            adam_beta2=config.adam_beta2, adam_eps=config.adam_eps,
-        ),
+    objective = {"sft": "imitation", "rejection": "rejection"}.get(config.algorithm, "reward")
+    return LearnerConfig.model_validate(
+        {
+            "objective": objective, "max_steps": config.max_steps, "seed": config.seed,
+            "gradient_checkpointing": config.gradient_checkpointing, "compute_post_kl": config.compute_post_kl,
+            "rejection": Rejection(rule=config.rejection_rule, threshold=config.reward_threshold),
+            "replay": ReplayConfig(per_task=config.replay_per_task, max_age=config.replay_max_age, seed=config.seed),
+            "curriculum": _curriculum(config), "batch": _batch_config(config), "loss": _loss_config(config),
+            "optim": OptimConfig(
+                learning_rate=config.learning_rate, lr_schedule=config.lr_schedule, warmup_steps=config.warmup_steps,
+                max_grad_norm=config.max_grad_norm, weight_decay=config.weight_decay, adam_beta1=config.adam_beta1,
+                adam_beta2=config.adam_beta2, adam_eps=config.adam_eps,
+            ),
+        }
     )  # fmt: skip
+
+
+def _batch_config(config: ExperimentConfig) -> BatchConfig:
+    baselines: Mapping[str, Baseline] = {"rloo": "leave-one-out", "reinforce++": "batch", "ppo": "critic"}
+    in_reward = config.kl_penalty_coef if config.kl_in == "reward" else 0.0
+    return BatchConfig(
+        advantage=config.advantage_normalization, baseline=baselines.get(config.algorithm, "group"),
+        credit="anchor" if config.algorithm == "gigpo" else config.credit,
+        screen=ScreenCredit(trace_lambda=config.credit_lambda, discount=config.discount),
+        anchor=AnchorCredit(anchor=config.gigpo_anchor, weight=config.gigpo_weight, discount=config.discount),
+        critic=CriticConfig(
+            level=config.critic_level, trace_lambda=config.gae_lambda, discount=config.discount, clip=config.value_clip,
+            trunk=config.critic_trunk, coef=config.value_loss_coef, learning_rate=config.value_learning_rate,
+            warmup_steps=config.critic_warmup_steps, seed=config.seed,
+        ),
+        kl_coef=in_reward, kl_estimator=config.kl_estimator, shaping=shaping(config), reduction=config.loss_reduction,
+        constant_tokens=config.loss_constant_tokens, mask_truncated=config.mask_truncated,
+        num_substeps=config.num_substeps, num_epochs=config.num_epochs, max_tokens=config.micro_batch_tokens,
+    )  # fmt: skip
+
+
+def shaping(config: ExperimentConfig) -> Shaping:
+    """How rewards are changed before they are compared."""
+    return Shaping(
+        shortest_path=config.shortest_path_coef, overlong_buffer=config.overlong_buffer,
+        overlong_penalty=config.overlong_penalty, max_tokens=config.max_tokens,
+    )  # fmt: skip
+
+
+def _loss_config(config: ExperimentConfig) -> LossConfig:
+    return LossConfig(
+        surrogate="weights" if config.algorithm == "cispo" else "clip",
+        ratio="answer" if config.algorithm == "gspo" else "token",
+        clip_low=config.clip_low, clip_high=config.clip_high, decoupled=config.decoupled,
+        importance_cap=config.importance_cap, kl_penalty_coef=config.kl_penalty_coef, kl_in=config.kl_in,
+        kl_estimator=config.kl_estimator, entropy_coef=config.entropy_coef,
+    )  # fmt: skip
+
+
+def _curriculum(config: ExperimentConfig) -> CurriculumConfig | None:
+    if config.curriculum == "none":
+        return None
+    return CurriculumConfig(
+        kind=config.curriculum,
+        patience=config.curriculum_patience,
+        cooldown=config.curriculum_cooldown,
+        seed=config.seed,
+    )
 
 
 class RecordedCheckpoints:
     """Checkpoints that the store and the manifest know of, and that count only once the store has all up to them."""
 
-    def __init__(
-        self, checkpoints: Checkpoints, about: About, policy: str, run: Run, store: Store | None, episodes: int
-    ) -> None:
-        """``episodes`` is how many a step has; the process without a store only calls along."""
-        self._checkpoints, self._about, self._policy = checkpoints, about, policy
-        self._run, self._store, self._episodes = run, store, episodes
+    def __init__(self, checkpoints: Checkpoints, about: About, learner: Learner, run: Run, store: Store | None) -> None:
+        """The process without a store only calls along."""
+        self._checkpoints, self._about, self._learner = checkpoints, about, learner
+        self._run, self._store = run, store
 
     def save(self, step: int) -> Path:
         """Write the checkpoint of ``step``."""
@@ -129,18 +178,18 @@ class RecordedCheckpoints:
             self._store.drain()
             self._store.save_policy(
                 PolicyRecord(
-                    name=self._policy, version=step, run_id=self._run.run_id, step=step,
+                    name=self._learner.policy.name, version=step, run_id=self._run.run_id, step=step,
                     base_model=self._about.base_model, path=str(self._checkpoints.folder(step)),
                 )
             )  # fmt: skip
-            self._run.count({"steps": step, "episodes": step * self._episodes})
+            self._run.count({"steps": step, "episodes": self._learner.episodes})
         self._checkpoints.commit(step, metrics)
 
 
 # --- what is practised ---------------------------------------------------------------------------------------------
 
 
-def stretch(items: Sequence[T], seed: int, step: int, count: int) -> Iterator[T]:
+def stretch(items: Sequence[T], seed: int | str, step: int, count: int) -> Iterator[T]:
     """What step ``step`` takes, ``count`` a step, from an endless row of shuffled copies of ``items``."""
     for position in range((step - 1) * count, step * count):
         epoch, at = divmod(position, len(items))
@@ -152,14 +201,19 @@ def _bar(what: str, *, json: bool) -> AbstractContextManager[EpisodeProgress | N
     return EpisodeProgress(what, json=json) if json or draws() else nullcontext()
 
 
+_FURTHER = 10_000_000
+"""Where the groups of a further collection are numbered from, clear of those of all steps."""
+
+
 class Practice:
     """Collects a step's groups with the policy as it is; each process runs every so-manieth of them."""
 
     def __init__(
-        self, config: ExperimentConfig, tasks: Sequence[Task], player: Player, run_id: str, accelerator: Accelerator,
+        self, config: ExperimentConfig, tasks: Sequence[Task], player: Player, run_id: str, learner: Learner,
         record: parts.Recording | None, *, json: bool,
     ) -> None:  # fmt: skip
         self._config, self._tasks, self._run_id, self._json = config, tasks, run_id, json
+        self._curriculum, accelerator = learner.curriculum, learner.accelerator
         self._backend = environments.backend(config, tasks)
         self._setup = parts.setup(config, self._backend, player)
         self._rank, self._world = accelerator.process_index, accelerator.num_processes
@@ -168,12 +222,42 @@ class Practice:
         self._pictures: dict[str, Screenshot] = {}
 
     async def __call__(self, step: int, policy_version: int) -> Batch:
-        """A ``train.loop.Collect``."""
+        """A ``train.loop.Collect``: once, and again in place of groups that teach nothing (DAPO's dynamic sampling)."""
+        config, rounds = self._config, self._config.dynamic_sampling_rounds
+        batch = await self._collect(step, 0, config.groups_per_batch)
+        if not rounds:
+            return batch
+        kept, flat, pictures = self._split(batch)
+        for number in range(1, rounds + 1):
+            missing = config.groups_per_batch - len(kept)
+            if not missing:
+                break
+            further = await self._collect(step, number, missing)
+            more, less, seen = self._split(further)
+            kept, flat, pictures = kept + more, flat + less, {**pictures, **seen}
+        return Batch(tuple(kept), pictures, tuple(flat))
+
+    def _split(self, batch: Batch) -> tuple[list[Group], list[Group], Mapping[str, Screenshot]]:
+        """The groups that teach, and those that don't."""
+        how = shaping(self._config)
+        kept = [group for group in batch.groups if teaches(group, how)]
+        return kept, [group for group in batch.groups if group not in kept], batch.pictures
+
+    def _next_tasks(self, step: int, number: int, count: int) -> list[Task]:
+        if self._curriculum is not None:
+            by_id = {task.id: task for task in self._tasks}
+            return [by_id[i] for i in self._curriculum.choose(sorted(by_id), count)]
+        seed = f"{self._config.seed}/again/{number}" if number else self._config.seed
+        return list(stretch(self._tasks, seed, step, self._config.groups_per_batch))[:count]
+
+    async def _collect(self, step: int, number: int, count: int) -> Batch:
+        """``count`` groups; ``number`` says how often the step has collected before."""
         config = self._config
+        again = f".again{number}" if number else ""
         specs = plan(
-            list(stretch(self._tasks, config.seed, step, config.groups_per_batch)), group_size=config.group_size,
-            run_seed=config.seed, prefix=f"{self._run_id}.{step:04d}", run_id=self._run_id, step=step, purpose="train",
-            first_group=(step - 1) * config.groups_per_batch,
+            self._next_tasks(step, number, count), group_size=config.group_size, run_seed=config.seed,
+            prefix=f"{self._run_id}.{step:04d}{again}", run_id=self._run_id, step=step, purpose="train",
+            first_group=number * _FURTHER + (step - 1) * config.groups_per_batch,
         )  # fmt: skip
         mine = [spec for i, spec in enumerate(specs) if i // config.group_size % self._world == self._rank]
         self._pictures = {}

@@ -1,5 +1,7 @@
 """Put a configuration together: flags > files, left to right > preset > default, each value with its source.
 
+Some defaults depend on the algorithm (``algorithms.ALGORITHMS``).
+
 There is no environment layer: what an experiment is must be readable from its command line and its files.
 """
 
@@ -14,6 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from cuarl.config.algorithms import ALGORITHMS
 from cuarl.config.files import ConfigFile, parse_value, read
 from cuarl.config.kinds import kind_of
 from cuarl.config.schema import ExperimentConfig
@@ -31,7 +34,7 @@ class Resolved:
 
     config: ExperimentConfig
     sources: Mapping[str, str]
-    """Field name → ``default``, ``preset NAME``, ``FILE, line N`` or the flag."""
+    """Field name → ``default``, ``algorithm NAME``, ``preset NAME``, ``FILE, line N`` or the flag."""
     files: tuple[Path, ...] = ()
     """The files that were read, in order."""
     preset: str | None = None
@@ -71,7 +74,11 @@ def resolve(
         add(*_assignment(text))
     if unknown:
         raise _unknown_keys(unknown)
-    return Resolved(_validated(values, sources), sources, tuple(files), preset)
+    config = _validated(values, sources)
+    for key in ALGORITHMS[config.algorithm].defaults:
+        if sources[key] == "default":
+            sources[key] = f"algorithm {config.algorithm}"
+    return Resolved(config, sources, tuple(files), preset)
 
 
 def flag_of(key: str) -> str:

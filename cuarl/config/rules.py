@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from cuarl.config import remote_rules
+from cuarl.config.algorithms import ALGORITHMS, CREDITED, GROUP, OPTIONS
 
 if TYPE_CHECKING:
     from cuarl.config.schema import ExperimentConfig
 
-GRPO_ONLY = (
-    "advantage_normalization", "credit", "loss_reduction", "loss_constant_tokens", "mask_truncated", "clip_low", "clip_high",
-    "kl_penalty_coef", "entropy_coef", "reward",
-)  # fmt: skip
-SFT_ONLY = ("sft_runs", "sft_min_reward")
 SIM_ONLY = ("profile", "clutter")
 ENVS_WITH_OPTIONS = ("linux", "browser", "gbox")
 """Environments whose options bear their name in front."""
@@ -27,28 +23,40 @@ def problems(config: ExperimentConfig) -> list[str]:
 
 
 def _ignored(config: ExperimentConfig) -> list[str]:
-    idle: Mapping[str, tuple[str, ...]] = {
-        f"algorithm {config.algorithm}": SFT_ONLY if config.algorithm == "grpo" else GRPO_ONLY,
-        "use_lora false": () if config.use_lora else LORA_ONLY,
-        f"credit {config.credit}": () if config.credit == "screen" else ("credit_lambda", "discount"),
-        f"loss_reduction {config.loss_reduction}": (
-            () if config.loss_reduction == "constant" else ("loss_constant_tokens",)
-        ),
-        f"env {config.env}": tuple(_of_other_environments(config)),
-    }
+    adapter = "" if config.use_lora else "use_lora false"
+    idle = [*_idle_options(config), *((name, adapter) for name in LORA_ONLY if adapter)]
     return [
         f"{name} has no effect with {reason}; leave it out"
-        for reason, names in idle.items()
-        for name in names
-        if getattr(config, name) != type(config).model_fields[name].default
+        for name, reason in idle
+        if getattr(config, name) != default_of(config, name)
     ]
 
 
-def _of_other_environments(config: ExperimentConfig) -> Iterator[str]:
+def default_of(config: ExperimentConfig, name: str) -> Any:
+    """What a field is with this algorithm unless it is set."""
+    own = type(config).model_fields[name].default
+    return ALGORITHMS[config.algorithm].defaults.get(name, own)
+
+
+def _idle_options(config: ExperimentConfig) -> Iterator[tuple[str, str]]:
+    """Fields without effect, by the table of algorithms, each with the reason."""
+    for name, option in OPTIONS.items():
+        if config.algorithm not in option.algorithms:
+            yield name, f"algorithm {config.algorithm}"
+        elif option.needs is not None:
+            value = getattr(config, option.needs)
+            if not (value in option.values if option.values else value):
+                yield name, f"{option.needs} {_shown(value)}"
     for name in type(config).model_fields:
         owner = "sim" if name in SIM_ONLY else name.partition("_")[0]
         if owner in ("sim", *ENVS_WITH_OPTIONS) and owner != config.env:
-            yield name
+            yield name, f"env {config.env}"
+    if config.algorithm in CREDITED and config.credit == "episode":
+        yield "discount", "credit episode"
+
+
+def _shown(value: object) -> str:
+    return "unset" if value is None else str(value).lower() if isinstance(value, bool) else f"{value}"
 
 
 def _contradictions(config: ExperimentConfig) -> list[str]:
@@ -61,8 +69,18 @@ def _contradictions(config: ExperimentConfig) -> list[str]:
         found.append("kl_penalty_coef needs use_lora true: the base without its adapter is the reference")
     if config.algorithm == "sft" and not config.sft_runs:
         found.append("algorithm sft needs sft_runs: the runs whose episodes it imitates")
-    if config.algorithm == "grpo" and config.group_size < 2:
-        found.append("algorithm grpo compares the attempts of a group, so group_size must be at least 2")
+    if config.algorithm in GROUP and config.group_size < 2:
+        found.append(f"algorithm {config.algorithm} compares the attempts of a group, so group_size must be at least 2")
+    if config.rejection_rule == "best-of-group" and config.group_size < 2:
+        found.append("rejection_rule best-of-group needs a group_size of at least 2")
+    if config.kl_penalty_coef and config.kl_in == "loss" and config.kl_estimator == "k1":
+        found.append(
+            "kl_estimator k1 has a gradient of mean zero as a term of the loss: take k2 or k3, or kl_in reward"
+        )
+    if config.overlong_buffer > config.max_tokens:
+        found.append("overlong_buffer exceeds max_tokens")
+    if config.critic_warmup_steps >= config.max_steps and config.critic_warmup_steps:
+        found.append("critic_warmup_steps leaves no step to train the policy: it must be below max_steps")
     if config.max_turn_time_seconds > config.max_task_time_seconds:
         found.append("max_turn_time_seconds exceeds max_task_time_seconds")
     return found

@@ -26,6 +26,7 @@ from pydantic import (
 )
 
 from cuarl.config import rules
+from cuarl.config.algorithms import ALGORITHMS
 from cuarl.config.kinds import kind_of
 from cuarl.types import Record
 
@@ -97,7 +98,7 @@ class EnvFields(Fields):
     panel = "Environment"
 
     env: str = "sim"
-    """Environment: sim is the simulated device inside the process, linux a real desktop on a display of its own, browser web pages in Chromium, gbox a cloud box."""
+    """Environment: sim is the simulated device inside the process, linux a real desktop on a display of its own, browser web pages in Chromium."""
     profile: Literal["small", "phone", "tall"] = "small"
     """Screen of the simulated phone: small is 192x384, phone 360x640, tall 1080x2400 pixels."""
     clutter: Share = 0.1
@@ -127,16 +128,6 @@ class EnvFields(Fields):
     """How long a Linux desktop must be still after an action; twice as long is waited for a first change."""
     linux_displays: PositiveInt = 8
     """Most Linux desktops at the same time on this machine, within max_concurrent_rollouts."""
-    gbox_box_type: Literal["android", "linux"] = "android"
-    """Box for tasks whose env is gbox; tasks for a phone get android, those for a desktop linux."""
-    gbox_expires_in: Annotated[str, Field(pattern=r"^[1-9]\d*(ms|s|m|h)$")] = "60m"
-    """When GBox ends a box by itself, whatever becomes of this process."""
-    gbox_start_seconds: PositiveFloat = 120.0
-    """How long a box may take to start."""
-    gbox_settle_ms: PositiveFloat = 300.0
-    """How long a box's screen must be still after an action; twice as long is waited for a first change."""
-    gbox_boxes: PositiveInt = 64
-    """Most boxes at the same time, within max_concurrent_rollouts; set it to the account's quota."""
     side_effects: Literal["fail", "report"] = "fail"
     """Whether a change that the task did not ask for fails the task, or is only reported."""
     max_turns: PositiveInt = 20
@@ -191,8 +182,8 @@ class SamplingFields(Fields):
     """Groups that one training step learns from."""
     temperature: PositiveFloat = 1.0
     """Sampling temperature of training episodes."""
-    eval_temperature: NonNegativeFloat = 1.0
-    """Sampling temperature of evaluations; 0 takes the most likely token."""
+    eval_temperature: NonNegativeFloat = 0.5
+    """Sampling temperature of evaluations, where nothing needs exploring; 0 takes the most likely token."""
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Sample from the most likely tokens that make up this share."""
     top_k: NonNegativeInt = 0
@@ -229,21 +220,34 @@ class AlgorithmFields(Fields):
 
     panel = "Algorithm"
 
-    algorithm: Literal["grpo", "sft"] = "grpo"
-    """Learn from rewards (grpo), or imitate stored episodes (sft)."""
-    reward: str = "simple"
+    algorithm: Literal[
+        "grpo", "dr-grpo", "dapo", "gspo", "cispo", "rloo", "reinforce++", "gigpo", "ppo", "rejection", "sft"
+    ] = "grpo"
+    """Policy gradients, imitation of the policy's own best episodes (rejection), or of stored ones (sft); each sets its own
+    defaults, see docs/algorithms.md."""
+    reward: str = "finished"
     """Reward: simple, finished, completion, efficiency, shaped, comprehensive, or the dotted path of a function."""
     advantage_normalization: Literal["std", "none"] = "std"
     """Divide centred rewards by the group's standard deviation, or only centre them."""
     credit: Literal["episode", "screen"] = "screen"
     """What a turn is credited with: its episode's advantage (plain GRPO), or its own, from the screens that the attempts
     of a group share; use episode where screens never repeat."""
+    shortest_path_coef: Share = 0.0
+    """How much of a success's reward a detour costs, against the group's shortest success; 0 means nothing."""
+    overlong_buffer: NonNegativeInt = 0
+    """How many tokens before max_tokens an answer begins to cost reward; 0 means never."""
+    overlong_penalty: PositiveFloat = 1.0
+    """What the longest possible answer costs."""
     credit_lambda: Share = 0.5
     """How far credit by screen looks ahead: 0 one screen, 1 to the end of the episode."""
     discount: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """With credit by screen, what a success is worth for each turn that it comes later."""
-    loss_reduction: Literal["token", "sequence", "constant"] = "token"
-    """Average over all tokens of the batch, over episodes first, or divide by a constant."""
+    """With credit by screen, gigpo and ppo: what a success is worth for each turn that it comes later."""
+    gigpo_anchor: Literal["screen", "text"] = "screen"
+    """What makes two turns of a group the same state: equal pixels, or equal text fields of the observation."""
+    gigpo_weight: NonNegativeFloat = 1.0
+    """Weight of the advantage among equal states, against that of the episode."""
+    loss_reduction: Literal["token", "turn", "sequence", "constant"] = "token"
+    """Average over all tokens of the batch, over turns or episodes first, or divide by a constant."""
     loss_constant_tokens: PositiveInt = 1024
     """Divisor of an episode's sum with loss_reduction constant."""
     mask_truncated: bool = False
@@ -252,10 +256,50 @@ class AlgorithmFields(Fields):
     """How far below one the probability ratio still gives a gradient."""
     clip_high: PositiveFloat = 0.2
     """How far above one the probability ratio still gives a gradient."""
+    decoupled: bool = False
+    """Clip against the policy at the start of the step, recomputed, and weigh by its ratio to the one that sampled."""
+    importance_cap: PositiveFloat | None = None
+    """Upper bound of that weight (truncated importance sampling)."""
     kl_penalty_coef: NonNegativeFloat = 0.0
     """Weight of the KL divergence from the base model."""
+    kl_in: Literal["loss", "reward"] = "loss"
+    """Where the divergence counts: as a term of the loss, or against the reward of each token."""
+    kl_estimator: Literal["k1", "k2", "k3"] = "k3"
+    """How the divergence is estimated from sampled tokens."""
+    compute_post_kl: bool = False
+    """After each step, measure how far it moved the policy; costs a forward pass over the batch."""
     entropy_coef: NonNegativeFloat = 0.0
     """Weight of an entropy bonus."""
+    dynamic_sampling_rounds: NonNegativeInt = 0
+    """How often a step may collect again in place of groups whose rewards are all equal; 0 means never."""
+    replay_per_task: NonNegativeInt = 0
+    """Successes kept of each task, to stand in where all attempts of a group fail; 0 means none."""
+    replay_max_age: PositiveInt | None = None
+    """Steps after which a kept success is forgotten; unset means never."""
+    curriculum: Literal["none", "failure-filter", "pools"] = "none"
+    """Which tasks come next: all in turn, all but those that keep failing, or more of those solved now and then."""
+    curriculum_patience: PositiveInt = 2
+    """Groups without success in a row after which a task is set aside."""
+    curriculum_cooldown: PositiveInt = 3
+    """Rounds through all tasks for which it is set aside."""
+    critic_level: Literal["turn", "token"] = "turn"
+    """Whether the critic of ppo values each turn or each token."""
+    critic_trunk: Literal["detached", "shared"] = "detached"
+    """Whether the critic's gradient stops at its head, or trains the policy's layers too."""
+    critic_warmup_steps: NonNegativeInt = 0
+    """First steps in which only the critic learns."""
+    gae_lambda: Share = 0.95
+    """How far the advantage looks beyond the critic's next value: 0 one turn or token, 1 to the end."""
+    value_clip: NonNegativeFloat = 0.2
+    """How far an update may move a value; 0 means no bound."""
+    value_loss_coef: PositiveFloat = 0.5
+    """Weight of the critic's loss in the policy's layers, with critic_trunk shared."""
+    value_learning_rate: PositiveFloat = 1e-3
+    """Learning rate of the critic's head."""
+    rejection_rule: Literal["threshold", "best-of-group"] = "threshold"
+    """Imitate every episode above the threshold, or only the best of each group."""
+    reward_threshold: float = 0.0
+    """An episode is imitated if its reward is greater than this."""
     max_steps_off_policy: NonNegativeInt | None = None
     """Reserved for asynchronous training; must be unset."""
     sft_runs: Words = ()
@@ -272,13 +316,15 @@ class OptimFields(Fields):
     max_steps: PositiveInt = 64
     """Training steps; each collects one batch."""
     learning_rate: PositiveFloat | None = None
-    """Peak learning rate; unset means 2e-4 with LoRA and 1e-5 without."""
+    """Peak learning rate; unset means 2e-4 with LoRA (7e-4 for the shipped base, which is tiny) and 1e-5 without."""
     lr_schedule: Literal["constant", "linear", "cosine"] = "constant"
     """Course of the learning rate after the warm-up."""
     warmup_steps: NonNegativeInt = 0
     """Steps over which the learning rate rises from zero."""
     num_substeps: PositiveInt = 1
-    """Optimiser steps per batch."""
+    """Optimiser steps per batch, each on its own share of the groups."""
+    num_epochs: PositiveInt = 1
+    """Passes over each batch."""
     micro_batch_tokens: PositiveInt = 8192
     """Most tokens, padding included, of one forward and backward pass."""
     max_grad_norm: PositiveFloat = 1.0
@@ -318,6 +364,14 @@ class ExperimentConfig(
 
     panel = "Experiment"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _algorithm_defaults(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        known = ALGORITHMS.get(str(data.get("algorithm", "grpo")))
+        return {**known.defaults, **data} if known else data
+
     @model_validator(mode="after")
     def _rules(self) -> ExperimentConfig:
         problems = rules.problems(self)
@@ -340,7 +394,9 @@ class ExperimentConfig(
         """The learning rate, with the rule for an unset one applied."""
         if self.learning_rate is not None:
             return self.learning_rate
-        return 2e-4 if self.use_lora else 1e-5
+        if not self.use_lora:
+            return 1e-5
+        return 7e-4 if self.model_name == "tiny" else 2e-4
 
     @property
     def effective_lora_alpha(self) -> float:

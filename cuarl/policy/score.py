@@ -26,6 +26,8 @@ class Scores(NamedTuple):
 
     logprobs: torch.Tensor
     entropy: torch.Tensor
+    hidden: torch.Tensor | None = None
+    """(N, D) of the N real answer tokens, row by row: the states that they were drawn from; only if asked for."""
 
 
 class Scorer(nn.Module):
@@ -36,7 +38,9 @@ class Scorer(nn.Module):
         self.model = policy.model
         self._policy = policy
 
-    def forward(self, inputs: ModelInputs, temperature: float | torch.Tensor = 1.0) -> Scores:
+    def forward(
+        self, inputs: ModelInputs, temperature: float | torch.Tensor = 1.0, *, with_hidden: bool = False
+    ) -> Scores:
         """Natural-log probabilities of ``inputs.answer_ids``, and the entropy in nats at each of their positions.
 
         ``temperature`` is one number, or (B,) numbers; 0 stands for 1, as in the samples drawn greedily. Raises ValueError
@@ -50,7 +54,8 @@ class Scorer(nn.Module):
         logprobs, entropy = self._score(hidden, inputs.answer_ids[inputs.answer_mask], scale)
         empty = torch.zeros(inputs.answer_ids.shape, dtype=torch.float32, device=hidden.device)
         where = inputs.answer_mask
-        return Scores(empty.masked_scatter(where, logprobs), empty.masked_scatter(where, entropy))
+        scored = Scores(empty.masked_scatter(where, logprobs), empty.masked_scatter(where, entropy))
+        return scored._replace(hidden=hidden) if with_hidden else scored
 
     def _answer_hidden(self, inputs: ModelInputs) -> torch.Tensor:
         """(B, T, D): the hidden state from which each answer token was drawn."""

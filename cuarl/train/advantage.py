@@ -4,6 +4,7 @@ For the rewards ``r_1 … r_G`` of one group (GRPO, arXiv:2402.03300, section 4.
 
     A_i = (r_i − mean(r)) / (std(r) + eps)      normalise = "std"
     A_i =  r_i − mean(r)                        normalise = "none"  (Dr. GRPO, arXiv:2503.20783)
+    A_i =  r_i − mean of the other rewards      leave_one_out       (RLOO, arXiv:2402.14740)
 
 ``std`` is the deviation of the group itself (divided by G, as the paper's formula reads; some libraries divide by G − 1).
 Attempts without a reward (a lost device, a crashed verifier) take no part in mean and deviation and get no advantage. A
@@ -40,11 +41,12 @@ class GroupAdvantages:
 
 
 def group_advantages(
-    rewards: Sequence[float | None], *, normalise: Normalise = "std", eps: float = 1e-4
+    rewards: Sequence[float | None], *, normalise: Normalise = "std", eps: float = 1e-4, leave_one_out: bool = False
 ) -> GroupAdvantages:
     """Compute the advantages of one group; ``rewards[i]`` is None where there is no verdict on attempt i.
 
-    Raises ValueError for a reward that is not finite.
+    ``leave_one_out`` compares each reward with the mean of the others alone, and is not normalised. Raises ValueError
+    for a reward that is not finite.
     """
     scored = [r for r in rewards if r is not None]
     if not all(math.isfinite(r) for r in scored):
@@ -58,6 +60,28 @@ def group_advantages(
     mean = math.fsum(scored) / len(scored)
     std = math.sqrt(math.fsum((r - mean) ** 2 for r in scored) / len(scored))
     scale = 1.0 / (std + eps) if normalise == "std" else 1.0
+    if leave_one_out:
+        # r_i − (n mean − r_i) / (n − 1)
+        scale = len(scored) / (len(scored) - 1)
     return GroupAdvantages(
         tuple(None if r is None else (r - mean) * scale for r in rewards), len(scored), mean, std, mixed=True
     )
+
+
+def batch_advantages(
+    values: Sequence[Sequence[float]], *, normalise: Normalise = "std", eps: float = 1e-4
+) -> list[list[float]]:
+    """Centre values by token over the whole batch, and divide by their deviation (REINFORCE++, arXiv:2501.03262).
+
+    ``values[i]`` are those of the tokens of row i. Equal values give exact zeros.
+    """
+    flat = [v for row in values for v in row]
+    if not flat:
+        return [list(row) for row in values]
+    low, high = min(flat), max(flat)
+    if high - low <= _EQUAL * max(1.0, abs(low), abs(high)):
+        return [[0.0] * len(row) for row in values]
+    mean = math.fsum(flat) / len(flat)
+    std = math.sqrt(math.fsum((v - mean) ** 2 for v in flat) / len(flat))
+    scale = 1.0 / (std + eps) if normalise == "std" else 1.0
+    return [[(v - mean) * scale for v in row] for row in values]

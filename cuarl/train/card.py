@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import cuarl
+from cuarl.config.algorithms import ALGORITHMS
 from cuarl.types import Record
 
-_CITATIONS = {
-    "grpo": "group relative policy optimisation (GRPO, [arXiv:2402.03300](https://arxiv.org/abs/2402.03300))",
-    "sft": "supervised fine-tuning on recorded episodes",
-}
+
+def _citation(name: str) -> str:
+    known = ALGORITHMS.get(name)
+    if known is None:
+        return name
+    paper = f", [arXiv:{known.paper}](https://arxiv.org/abs/{known.paper})" if known.paper else ""
+    return f"{name} ({known.title}{paper})"
 
 
 class About(Record):
@@ -38,5 +42,5 @@ def model_card(about: About, step: int, *, adapter: bool, metrics: Mapping[str, 
     results = sorted((name, value) for name, value in metrics.items() if name.startswith("eval/"))
     return environment.get_template("card.md.jinja").render(
         about=about, step=step, adapter=adapter, version=cuarl.__version__, results=results,
-        citation=_CITATIONS.get(about.algorithm, about.algorithm),
+        citation=_citation(about.algorithm),
     )  # fmt: skip

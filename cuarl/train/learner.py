@@ -1,7 +1,9 @@
 """The learner: a batch of episodes in, changed weights and metrics out.
 
-One training step makes ``num_substeps`` updates. For each update: rows (``batch``), this process's share of them,
-micro-batches, forward and backward of each, gradients summed over the processes, clipped as a whole, one AdamW step.
+One training step makes ``num_substeps`` updates, ``num_epochs`` times. For each update: rows (``batch``), this process's
+share of them, micro-batches, forward and backward of each, gradients summed over the processes, clipped as a whole, one
+AdamW step. What advantages or ratios need of the policy before the first update (the base's logprobs, the critic's
+values, the proximal policy) is seen in a pass of its own (``survey``).
 Weights of tokens are fixed for the whole update before its first backward pass, so the gradient is the same however the
 rows are split over micro-batches and processes.
 
@@ -14,6 +16,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import torch
@@ -28,18 +31,25 @@ from cuarl.policy.score import Scorer
 from cuarl.train.batch import (
     Batch,
     BatchConfig,
-    TokenRow,
     Update,
     micro_batches,
     policy_updates,
+    rejection_updates,
     share_of_rank,
     supervised_updates,
 )
+from cuarl.train.curriculum import Curriculum, CurriculumConfig
 from cuarl.train.gradients import dead_adapters, reproducible, sum_over_processes
 from cuarl.train.loss import Loss, LossConfig, Tokens, cross_entropy, policy_loss
 from cuarl.train.processes import join_processes
+from cuarl.train.rejection import Rejection
+from cuarl.train.replay import Replay, ReplayConfig
 from cuarl.train.report import StepReport
+from cuarl.train.rows import Seen, TokenRow, policy_rows
 from cuarl.train.schedule import OptimConfig, learning_rate
+from cuarl.train.shaping import overlong_cost
+from cuarl.train.survey import gather_rows, post_kl
+from cuarl.train.value import ValueHead, value_loss
 from cuarl.types import Record, Screenshot
 
 _MAX_NONFINITE = 3
@@ -49,7 +59,14 @@ _MAX_NONFINITE = 3
 class LearnerConfig(Record):
     """Everything that decides what a batch does to the weights."""
 
-    algorithm: Literal["grpo", "sft"] = "grpo"
+    objective: Literal["reward", "imitation", "rejection"] = "reward"
+    """Policy gradients, or the likelihood of all episodes given, or of the best of them."""
+    rejection: Rejection = Rejection()
+    compute_post_kl: bool = False
+    """Measure after each step how far it moved the policy."""
+    replay: ReplayConfig = ReplayConfig()
+    curriculum: CurriculumConfig | None = None
+    """How tasks are chosen; None: the learner is not asked."""
     batch: BatchConfig = BatchConfig()
     loss: LossConfig = LossConfig()
     optim: OptimConfig = OptimConfig()
@@ -75,14 +92,22 @@ class Learner:
             p.data = broadcast(p.data)
         if config.gradient_checkpointing:
             _checkpoint_activations(policy.base)
+        self._head = self._value_head()
+        self._head_parameters = list(self._head.parameters()) if self._head is not None else []
         optim = config.optim
+        groups = [{"params": p} for p in (self._parameters, self._head_parameters) if p]
         optimizer = torch.optim.AdamW(
-            self._parameters, lr=0.0, betas=(optim.adam_beta1, optim.adam_beta2), eps=optim.adam_eps,
+            groups, lr=0.0, betas=(optim.adam_beta1, optim.adam_beta2), eps=optim.adam_eps,
             weight_decay=optim.weight_decay,
         )  # fmt: skip
         self._optimizer: Any = self.accelerator.prepare(optimizer)
+        self.replay = Replay(config.replay)
+        self.curriculum = Curriculum(config.curriculum) if config.curriculum else None
+        self.episodes = 0
+        """How many episodes were learnt from, in the whole run."""
         self._checked = False
         self._nonfinite = 0
+        self._warming = False
 
     def begin_step(self, step: int) -> None:
         """Start training step ``step``, before its episodes are collected: chance and caches start anew."""
@@ -96,36 +121,129 @@ class Learner:
         Raises TrainError for turns that can't be trained on, for adapters that get no gradient in the first update,
         and after several gradients in a row that are not finite.
         """
-        config = self.config
+        config, critic = self.config, self.config.batch.critic
         rate = learning_rate(config.optim, step, config.max_steps, adapter=self.policy.has_adapter)
-        for group in self._optimizer.param_groups:
-            group["lr"] = rate
-        report = StepReport(rate)
-        self._scorer.train()
-        try:
-            with reproducible(self.policy.device):
-                for update in self._updates(batch):
-                    self._make(update, batch.pictures, report)
-        finally:
-            self._scorer.eval()
+        self._warming = self._head is not None and step <= critic.warmup_steps
+        rates = [0.0 if self._warming else rate, critic.learning_rate]
+        for group, value in zip(self._optimizer.param_groups, rates, strict=False):
+            group["lr"] = value
+        report = StepReport(rates[0])
+        learnt, memory = self._recalled(batch, step)
+        with reproducible(self.policy.device):
+            updates = self._updates(learnt)
+            self._scorer.train()
+            try:
+                for update in updates:
+                    self._make(update, learnt.pictures, report)
+            finally:
+                self._scorer.eval()
+            after = self._post_kl(updates, learnt.pictures)
         self.policy.updated(step)
-        return report.metrics() | self._memory()
+        self.episodes += sum(len(g.trajectories) for g in batch.collected)
+        return report.metrics() | after | memory | self._memory()
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint needs besides the weights."""
-        return {"optimizer": self._optimizer.state_dict(), "checked": self._checked, "nonfinite": self._nonfinite}
+        state = {"optimizer": self._optimizer.state_dict(), "checked": self._checked, "nonfinite": self._nonfinite}
+        state |= {"episodes": self.episodes, "replay": self.replay.state()}
+        if self._head is not None:
+            state["value_head"] = self._head.state_dict()
+        if self.curriculum is not None:
+            state["curriculum"] = self.curriculum.state()
+        return state
 
     def restore(self, state: Mapping[str, Any], step: int) -> None:
         """Take ``state()`` back, after training step ``step``; the weights must be those of that step already."""
         self._optimizer.load_state_dict(state["optimizer"])
+        if self._head is not None:
+            self._head.load_state_dict(state["value_head"])
+        if self.curriculum is not None:
+            self.curriculum.restore(state["curriculum"])
+        self.replay.restore(state["replay"])
+        self.episodes = state["episodes"]
         self._checked, self._nonfinite = state["checked"], state["nonfinite"]
         self.policy.updated(step)
 
+    def _value_head(self) -> ValueHead | None:
+        batch = self.config.batch
+        if self.config.objective != "reward" or batch.baseline != "critic":
+            return None
+        width = self.policy.decoder.model.embed_tokens.embedding_dim
+        head = ValueHead(width, batch.critic)
+        head.to(self.policy.device)
+        for p in head.parameters():
+            p.data = broadcast(p.data)
+        return head
+
+    def _recalled(self, batch: Batch, step: int) -> tuple[Batch, dict[str, float]]:
+        """The batch with what is remembered of earlier ones, remembering it in turn; and metrics of that."""
+        found: dict[str, float] = {}
+        shaping = self.config.batch.shaping
+        if shaping.overlong_buffer:
+            costs = [overlong_cost(t, shaping) for g in batch.collected for t in g.trajectories if t.reward is not None]
+            found |= {"reward/overlong_cost": math.fsum(costs) / len(costs)} if costs else {}
+        if self.curriculum is not None:
+            self.curriculum.observe(batch.collected)
+            found |= self.curriculum.metrics()
+        if not self.config.replay.per_task:
+            return batch, found
+        learnt, used = self.replay.filled(batch, step)
+        self.replay.remember(batch, step)
+        return learnt, found | {"replay/used": float(used), "replay/size": float(len(self.replay))}
+
     def _updates(self, batch: Batch) -> list[Update]:
         config = self.config
-        if config.algorithm == "sft":
+        if config.objective == "imitation":
             return supervised_updates(batch.groups, config.batch)
-        return policy_updates(batch.groups, config.batch, keep_flat=config.loss.uses_flat_groups)
+        if config.objective == "rejection":
+            return rejection_updates(batch.groups, config.batch, config.rejection)
+        seen = {}
+        if config.batch.looks_ahead:
+            rows = policy_rows(batch.groups)
+            seen = {r.place: s for r, s in zip(rows, self._survey(rows, batch.pictures), strict=True)}
+        updates = policy_updates(batch.groups, config.batch, keep_flat=config.loss.uses_flat_groups, seen=seen)
+        return self._with_proximal(updates, batch.pictures) if config.loss.decoupled else updates
+
+    def _survey(self, rows: Sequence[TokenRow], pictures: Mapping[str, Screenshot]) -> list[Seen]:
+        """What the base and the critic say of each row before the first update, on every process."""
+        wants_base, head = self.config.batch.kl_coef > 0, self._head
+
+        def see(part: Sequence[TokenRow]) -> list[Seen]:
+            inputs = self._collate(part, pictures)
+            temperature = self._temperatures(part)
+            base = self._reference(inputs, temperature) if wants_base else None
+            values = None
+            if head is not None:
+                with self.accelerator.autocast():
+                    hidden = self._scorer(inputs, temperature, with_hidden=True).hidden
+                assert hidden is not None, "asked for"
+                values = head(hidden)
+            return [Seen(*both) for both in zip(_by_row(base, part), _by_row(values, part), strict=True)]
+
+        return gather_rows(self.accelerator, rows, self.config.batch.max_tokens, see)
+
+    def _with_proximal(self, updates: Sequence[Update], pictures: Mapping[str, Screenshot]) -> list[Update]:
+        """The updates with the logprobs of the policy as it is before the first of them."""
+        rows = list({r.place: r for u in updates for r in u.rows}.values())
+        known = dict(zip((r.place for r in rows), self._logprobs(rows, pictures), strict=True))
+        return [replace(u, rows=tuple(replace(r, proximal=known[r.place]) for r in u.rows)) for u in updates]
+
+    def _logprobs(self, rows: Sequence[TokenRow], pictures: Mapping[str, Screenshot]) -> list[tuple[float, ...]]:
+        """Logprobs of each row under the policy as it is, without gradient, on every process."""
+
+        def score(part: Sequence[TokenRow]) -> list[tuple[float, ...]]:
+            inputs = self._collate(part, pictures)
+            with self.accelerator.autocast():
+                logprobs = self._scorer(inputs, self._temperatures(part)).logprobs[inputs.answer_mask]
+            return _by_row(logprobs, part)
+
+        return gather_rows(self.accelerator, rows, self.config.batch.max_tokens, score)
+
+    def _post_kl(self, updates: Sequence[Update], pictures: Mapping[str, Screenshot]) -> dict[str, float]:
+        rows = list({r.place: r for u in updates for r in u.rows}.values())
+        if not self.config.compute_post_kl or not rows:
+            return {}
+        return post_kl(rows, self._logprobs(rows, pictures), self.config.loss.log_ratio_limit)
 
     def _make(self, update: Update, pictures: Mapping[str, Screenshot], report: StepReport) -> None:
         """One update: gradient, checks, optimiser step."""
@@ -139,8 +257,15 @@ class Learner:
             loss = self._loss(inputs, rows)
             self.accelerator.backward(loss.total)
             report.add(loss, rows, inputs)
-        sum_over_processes(self.accelerator, self._parameters)
-        norm = float(self.accelerator.clip_grad_norm_(self._parameters, self.config.optim.max_grad_norm))
+        sum_over_processes(self.accelerator, [*self._parameters, *self._head_parameters])
+        if self._warming:
+            for p in self._parameters:
+                p.grad = None
+        limit = self.config.optim.max_grad_norm
+        norm = float(self.accelerator.clip_grad_norm_(self._parameters, limit))
+        if self._head_parameters:
+            # by itself, or the larger of the two gradients would scale the other down
+            self.accelerator.clip_grad_norm_(self._head_parameters, limit)
         report.close_update(norm)
         if self._finite(norm, report):
             self._check_adapters(update, norm)
@@ -162,32 +287,63 @@ class Learner:
 
     def _loss(self, inputs: ModelInputs, rows: Sequence[TokenRow]) -> Loss:
         config, mask = self.config, inputs.answer_mask
-        temperature = torch.tensor([r.temperature for r in rows], device=self.policy.device)
+        temperature = self._temperatures(rows)
         reference = None
-        if config.loss.kl_penalty_coef and config.algorithm == "grpo":
+        if config.loss.kl_penalty_coef and config.objective == "reward":
             reference = self._reference(inputs, temperature)
         with self.accelerator.autocast():
-            scores = self._scorer(inputs, temperature)
+            scores = self._scorer(inputs, temperature, with_hidden=self._head is not None)
         logprobs, entropy = scores.logprobs[mask], scores.entropy[mask]
         weights = self._spread([r.weight for r in rows], rows)
-        if config.algorithm == "sft":
+        if config.objective != "reward":
             return cross_entropy(logprobs, weights, entropy=entropy)
-        behaviour = torch.tensor([p for r in rows for p in r.logprobs or ()], device=self.policy.device)
-        tokens = Tokens(behaviour, self._spread([r.advantage for r in rows], rows), weights)
-        return policy_loss(logprobs, tokens, config.loss, entropy=entropy, reference=reference)
+        tokens = Tokens(
+            behaviour=self._flat([r.logprobs or () for r in rows]),
+            advantages=self._flat([r.advantages for r in rows]),
+            weights=weights,
+            turns=self._spread(range(len(rows)), rows).long(),
+            proximal=self._flat([r.proximal or () for r in rows]) if config.loss.decoupled else None,
+        )
+        loss = policy_loss(logprobs, tokens, config.loss, entropy=entropy, reference=reference)
+        return self._with_critic(loss, scores.hidden, rows) if scores.hidden is not None else loss
+
+    def _with_critic(self, loss: Loss, hidden: torch.Tensor, rows: Sequence[TokenRow]) -> Loss:
+        """The policy's loss and the critic's: the head's own, whose share in the policy's layers is ``coef``."""
+        assert self._head is not None, "there are hidden states for it"
+        config = self.config.batch.critic
+        firsts: list[int] = []
+        at = 0
+        for r in rows:
+            firsts += range(at, at + len(r.values))
+            at += len(r.token_ids)
+        found = value_loss(
+            self._head(hidden[firsts]), self._flat([r.values for r in rows]), self._flat([r.returns for r in rows]),
+            torch.tensor([r.value_weight for r in rows for _ in r.values], device=hidden.device), config.clip,
+        )  # fmt: skip
+        coef = config.coef if config.trunk == "shared" else 1.0
+        return Loss(loss.total + coef * found.total, loss.sums | found.sums)
 
     def _reference(self, inputs: ModelInputs, temperature: torch.Tensor) -> torch.Tensor:
         """(N,) logprobs of the base: adapter off, dropout off."""
+        training = self._scorer.training
         self._scorer.eval()
         try:
             with self.policy.reference(), torch.no_grad(), self.accelerator.autocast():
                 return self._scorer(inputs, temperature).logprobs[inputs.answer_mask]
         finally:
-            self._scorer.train()
+            self._scorer.train(training)
 
     def _memory(self) -> dict[str, float]:
         device = self.policy.device
         return {"perf/peak_gib": torch.cuda.max_memory_allocated(device) / 2**30} if device.type == "cuda" else {}
+
+    def _temperatures(self, rows: Sequence[TokenRow]) -> torch.Tensor:
+        """(B,) float32."""
+        return torch.tensor([r.temperature for r in rows], device=self.policy.device)
+
+    def _flat(self, values: Sequence[Sequence[float]]) -> torch.Tensor:
+        """The values of all rows behind each other, (N,) float32."""
+        return torch.tensor([v for row in values for v in row], dtype=torch.float32, device=self.policy.device)
 
     def _spread(self, values: Sequence[float], rows: Sequence[TokenRow]) -> torch.Tensor:
         """One value a row to one value a trained token, (N,) float32."""
@@ -222,6 +378,14 @@ class Learner:
                 hint="leave them out of lora_target_modules, or turn gradient_checkpointing off",
             )
         self._checked = pictures
+
+
+def _by_row(flat: torch.Tensor | None, rows: Sequence[TokenRow]) -> list[tuple[float, ...]]:
+    """(N,) values of the rows' tokens to one tuple a row; empty tuples for None."""
+    if flat is None:
+        return [() for _ in rows]
+    parts = flat.float().split([len(r.token_ids) for r in rows])
+    return [tuple(part.tolist()) for part in parts]
 
 
 def _checkpoint_activations(model: Any) -> None:

@@ -109,7 +109,9 @@ async def train(
                 checkpoints.commit(step - 1, {})
         with clock.phase("train"):
             values = await anyio.to_thread.run_sync(learner.update, batch, step)
-        values = rollout_metrics(batch.groups, policy_version=step - 1) | values
+        values = rollout_metrics(batch.collected, policy_version=step - 1) | values
+        if batch.discarded:
+            values["group/discarded"] = float(len(batch.discarded))
         save = _due(step, config.save_every, config)
         if save:
             with clock.phase("save"):
@@ -147,7 +149,7 @@ class _Clock:
     def metrics(self, batch: Batch, values: Metrics) -> dict[str, float]:
         step_s = time.perf_counter() - self._start
         timed = {f"time/{name}_s": seconds for name, seconds in self._phases.items()} | {"time/step_s": step_s}
-        timed["perf/episodes_per_min"] = 60 * sum(len(g.trajectories) for g in batch.groups) / step_s
+        timed["perf/episodes_per_min"] = 60 * sum(len(g.trajectories) for g in batch.collected) / step_s
         if "train/tokens" in values:
             timed["perf/tokens_per_s"] = values["tokens/total"] / self._phases["train"]
         return timed

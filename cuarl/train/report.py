@@ -10,8 +10,8 @@ import torch
 from accelerate.utils import gather_object
 
 from cuarl.policy.inputs import ModelInputs
-from cuarl.train.batch import TokenRow
 from cuarl.train.loss import Loss
+from cuarl.train.rows import TokenRow
 
 _MEANS = {
     "ratio": "policy/ratio_mean",
@@ -22,9 +22,17 @@ _MEANS = {
     "kl_k3": "policy/kl_sampler",
     "kl_ref": "policy/kl_ref",
     "entropy": "policy/entropy",
+    "importance": "policy/importance_mean",
     "nll": "sft/nll",
 }
 """Sums of the losses, and the metric that each is as a mean over the trained tokens."""
+
+_VALUE_MEANS = {"value": "value/mean", "return": "value/return_mean", "value_clipped": "value/clip_frac"}
+"""The same for the critic, as a mean over the values."""
+
+
+_LEAST_SPREAD = 1e-8
+"""Returns that vary less have no variance to explain, but the dust of rounding."""
 
 
 class StepReport:
@@ -73,9 +81,23 @@ class StepReport:
             "train/tokens": tokens,
             "train/padding_frac": 1 - sums["real"] / sums["padded"],
         }
+        if sums.get("values"):
+            values |= _value_metrics(sums, updates)
         if "first_tokens" in sums:
             values["policy/logprob_diff_mean"] = sums["first_diff"] / sums["first_tokens"]
         return {name: value for name, value in values.items() if math.isfinite(value)}
+
+
+def _value_metrics(sums: Mapping[str, float], updates: int) -> dict[str, float]:
+    n = sums["values"]
+    found = {metric: sums[name] / n for name, metric in _VALUE_MEANS.items()} | {
+        "value/loss": sums["value_loss"] / updates
+    }
+    spread = sums["return_squared"] / n - (sums["return"] / n) ** 2
+    if spread > _LEAST_SPREAD:
+        left = sums["residual_squared"] / n - (sums["residual"] / n) ** 2
+        found["value/explained_variance"] = 1 - left / spread
+    return found
 
 
 def _add(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:

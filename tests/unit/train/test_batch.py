@@ -6,13 +6,13 @@ import pytest
 from cuarl.errors import TrainError
 from cuarl.train.batch import (
     BatchConfig,
-    TokenRow,
     micro_batches,
     policy_updates,
     share_of_rank,
     supervised_updates,
     token_weights,
 )
+from cuarl.train.rows import TokenRow
 
 from .episodes import group, sampled, trajectory
 
@@ -23,17 +23,17 @@ EOS, OTHER_EOS, PAD = 151645, 151643, 151643
 def rows_of(lengths, episodes=None):
     episodes = episodes or range(len(lengths))
     return [
-        TokenRow(e, f"e{e}", (1,) * (n - 1), (2,), (), (-1.0,), 1.0, 1.0) for n, e in zip(lengths, episodes, strict=True)
+        TokenRow(e, f"e{e}", (1,) * (n - 1), (2,), (), (-1.0,), (1.0,), 1.0) for n, e in zip(lengths, episodes, strict=True)
     ]  # fmt: skip
 
 
 def test_each_turn_is_a_row_with_the_ids_as_sampled_and_the_advantage_of_its_episode():
     good = trajectory(1.0, (7, 8), (9,), episode="good")
     (update,) = policy_updates([group(good, trajectory(0.0, (5, 5, 5), episode="bad"))], CENTRED)
-    assert [(r.name, r.token_ids, r.advantage) for r in update.rows] == [
-        ("good#0", (7, 8), 0.5),
-        ("good#1", (9,), 0.5),
-        ("bad#0", (5, 5, 5), -0.5),
+    assert [(r.name, r.token_ids, r.advantages) for r in update.rows] == [
+        ("good#0", (7, 8), (0.5, 0.5)),
+        ("good#1", (9,), (0.5,)),
+        ("bad#0", (5, 5, 5), (-0.5, -0.5, -0.5)),
     ]
     assert all(r.prompt_ids == (1, 2, 3) and r.logprobs == (-0.5,) * len(r.token_ids) for r in update.rows)
     assert (update.tokens, update.episodes) == (6, 2)
@@ -140,7 +140,7 @@ def test_weights_give_the_reduction_over_episodes_of_several_turns(reduction):
     rng = random.Random(0)
     losses_ET = [[[rng.random() for _ in range(rng.randint(1, 5))] for _ in range(rng.randint(1, 4))] for _ in range(6)]
     rows = [
-        TokenRow(e, "", (1,), (2,) * len(turn), (), None, 1.0, 1.0)
+        TokenRow(e, "", (1,), (2,) * len(turn), (), None, (1.0,) * len(turn), 1.0)
         for e, turns in enumerate(losses_ET)
         for turn in turns
     ]

@@ -17,10 +17,10 @@ from .policies import played, tiny_policy, weights
 REWARDS = [(1, 0, 0, 1), (0, 0, 1), (1, 1), (0, None, 1)]
 
 
-def learner_of(policy, *, batch=None, loss=None, algorithm="grpo", checkpointing=False, **optim):
+def learner_of(policy, *, batch=None, loss=None, objective="reward", checkpointing=False, **optim):
     optim.setdefault("learning_rate", 1e-2)
     parts = {"batch": batch or BatchConfig(), "loss": loss or LossConfig(), "optim": OptimConfig(**optim)}
-    return Learner(policy, LearnerConfig(algorithm=algorithm, gradient_checkpointing=checkpointing, **parts))
+    return Learner(policy, LearnerConfig(objective=objective, gradient_checkpointing=checkpointing, **parts))
 
 
 def step(learner, batch, number=1):
@@ -141,7 +141,7 @@ def test_substeps_update_in_turn_on_their_own_groups():
 def test_supervised_training_makes_demonstrations_likelier_whatever_their_reward():
     policy = tiny_policy()
     batch = played(policy, [(1, None), (1,)])
-    learner = learner_of(policy, algorithm="sft", learning_rate=3e-3)
+    learner = learner_of(policy, objective="imitation", learning_rate=3e-3)
     nll = [step(learner, batch, number)["sft/nll"] for number in (1, 2, 3)]
     assert nll[0] > nll[1] > nll[2]
 

@@ -4,11 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from cuarl.train.batch import BatchConfig
+from cuarl.train.batch import Batch, BatchConfig
+from cuarl.train.curriculum import CurriculumConfig
 from cuarl.train.learner import Learner, LearnerConfig
 from cuarl.train.loop import LoopConfig, train
 from cuarl.train.loss import LossConfig
 from cuarl.train.metrics import METRICS, rollout_metrics
+from cuarl.train.replay import ReplayConfig
+from cuarl.train.shaping import Shaping
 from cuarl.trajectory import Group, RewardPart, Trajectory, Turn, Verdict
 from cuarl.types import Click, Failure, ParseError, Swipe
 
@@ -114,7 +117,16 @@ async def test_emitted_metrics_are_the_documented_ones():
     )  # fmt: skip
     mixed = played(policy, [(1, 0), (0, 1)])
     names = await emitted(Learner(policy, config), [mixed, played(policy, [(1, 1), (None, None)])])
-    names |= await emitted(Learner(policy, LearnerConfig(algorithm="sft")), [mixed])
+    names |= await emitted(Learner(policy, LearnerConfig(objective="imitation")), [mixed])
+    for config in [
+        LearnerConfig(loss=LossConfig(decoupled=True), compute_post_kl=True, replay=ReplayConfig(per_task=2)),
+        LearnerConfig(batch=BatchConfig(baseline="critic", shaping=Shaping(overlong_buffer=2))),
+    ]:
+        names |= await emitted(Learner(tiny_policy(), config), [mixed])
+    for kind in ("failure-filter", "pools"):
+        learner = Learner(tiny_policy(), LearnerConfig(curriculum=CurriculumConfig(kind=kind)))
+        learner.curriculum.choose(["t"], 2)
+        names |= await emitted(learner, [Batch(mixed.groups, mixed.pictures, mixed.groups)])
     names |= set(rollout_metrics([group(odd)], policy_version=0))
     assert [n for n in names if not documented(n)] == []
     missing = set(METRICS) - {d for n in names for d in documented(n)}

@@ -1,1 +1,0 @@
-"""Plain JSON for any model: one object, relative coordinates."""

@@ -1,1 +1,0 @@
-"""GBox cloud boxes (Android and Linux) as environments."""

@@ -1,0 +1,145 @@
+"""From trajectories to rows of tokens. Pure Python, no tensors.
+
+One row is one turn: the prompt ids as they were sampled from, then the sampled ids. Only sampled ids are trained, told
+apart by their recorded positions and never by comparing ids with an end or padding token: an answer that was cut off
+has no end token to learn, and one that ended has exactly the one that was sampled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cuarl.errors import TrainError
+from cuarl.trajectory import Group, Sampled, Trajectory
+
+Place = tuple[int, int]
+"""Position of a turn in its batch: the episode, then the turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """One sampled turn, ready to be scored."""
+
+    episode: int
+    """Position of the episode in the batch."""
+    name: str
+    """Episode id and turn, for messages."""
+    prompt_ids: tuple[int, ...]
+    token_ids: tuple[int, ...]
+    """The trained tokens, exactly as sampled."""
+    images: tuple[str, ...]
+    """Digests of the pictures in the window, in prompt order."""
+    logprobs: tuple[float, ...] | None
+    """Of ``token_ids`` under the distribution they were drawn from; None in supervised training."""
+    advantages: tuple[float, ...]
+    """Of each trained token."""
+    temperature: float
+    weight: float = 0.0
+    """Weight of each trained token in the loss of its update."""
+    turn: int = 0
+    group: int = 0
+    truncated: bool = False
+    """Whether the answer was cut off by the length limit."""
+    proximal: tuple[float, ...] | None = None
+    """Logprobs under the policy at the start of the step, where the loss is decoupled."""
+    values: tuple[float, ...] = ()
+    """What the critic said at the start of the step: at each token, or at the first token alone."""
+    returns: tuple[float, ...] = ()
+    """What it should have said, at the same places."""
+    value_weight: float = 0.0
+    """Weight of each of them in the critic's loss."""
+
+    def __len__(self) -> int:
+        return len(self.prompt_ids) + len(self.token_ids)
+
+    @property
+    def place(self) -> Place:
+        """Where the turn is in the batch."""
+        return self.episode, self.turn
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a forward pass before the first update says of one turn."""
+
+    reference: tuple[float, ...] = ()
+    """Logprobs of its tokens under the base."""
+    values: tuple[float, ...] = ()
+    """What the critic says at each token."""
+
+
+def policy_rows(groups: Sequence[Group]) -> list[TokenRow]:
+    """A row for each turn of each scored episode, in order, with advantages of 0.
+
+    Raises TrainError for a turn that can't be trained on, by name.
+    """
+    return [row for place in _numbered(groups) for row in _policy_rows(*place)]
+
+
+def supervised_rows(groups: Sequence[Group]) -> list[TokenRow]:
+    """A row for each turn of each episode, with advantages of 1; logprobs are not needed, ids are.
+
+    Raises TrainError for a turn without exact ids, by name.
+    """
+    return [
+        _row(t, turn.index, _exact(t, turn.index, turn.sampled), group=g, episode=e, advantage=1.0)
+        for g, e, t in _numbered(groups)
+        for turn in t.turns
+    ]
+
+
+def _numbered(groups: Sequence[Group]) -> Iterator[tuple[int, int, Trajectory]]:
+    episode = 0
+    for g, group in enumerate(groups):
+        for trajectory in group.trajectories:
+            yield g, episode, trajectory
+            episode += 1
+
+
+def _policy_rows(group: int, episode: int, trajectory: Trajectory) -> Iterator[TokenRow]:
+    for turn in trajectory.turns if trajectory.reward is not None else ():
+        sampled = _exact(trajectory, turn.index, turn.sampled)
+        if sampled.logprobs is None:
+            raise _refusal(trajectory, turn.index, "has no logprobs of the distribution it was sampled from")
+        if not all(math.isfinite(p) for p in sampled.logprobs):
+            raise _refusal(trajectory, turn.index, "has a logprob that is not a finite number")
+        if sampled.temperature <= 0:
+            raise _refusal(trajectory, turn.index, "was decoded greedily, so its logprobs are not those of its choice")
+        yield _row(trajectory, turn.index, sampled, group=group, episode=episode, advantage=0.0)
+
+
+def _exact(trajectory: Trajectory, turn: int, sampled: Sampled | None) -> Sampled:
+    if sampled is None:
+        raise _refusal(trajectory, turn, "was not sampled from a policy")
+    if not sampled.exact or not sampled.prompt_ids or not sampled.token_ids:
+        raise _refusal(trajectory, turn, "has no exact token ids: they were recovered from text, or never given")
+    return sampled
+
+
+def _refusal(trajectory: Trajectory, turn: int, why: str) -> TrainError:
+    policy = trajectory.policy or trajectory.agent or "unknown"
+    return TrainError(
+        f"turn {turn} {why}",
+        where=f"episode {trajectory.episode_id}, policy {policy}",
+        hint="roll out with the policy in process (cuarl train does), at a temperature above 0",
+    )
+
+
+def _row(
+    trajectory: Trajectory, turn: int, sampled: Sampled, *, group: int, episode: int, advantage: float
+) -> TokenRow:
+    return TokenRow(
+        episode=episode,
+        name=f"{trajectory.episode_id}#{turn}",
+        prompt_ids=sampled.prompt_ids,
+        token_ids=sampled.token_ids,
+        images=tuple(ref.digest for ref in sampled.images),
+        logprobs=sampled.logprobs,
+        advantages=(advantage,) * len(sampled.token_ids),
+        temperature=sampled.temperature,
+        turn=turn,
+        group=group,
+        truncated=sampled.stop == "length",
+    )
