@@ -85,6 +85,8 @@ class Settings(BaseSettings):
     """Base URL of Tinker, or of a server that speaks its protocol; unset means the public service."""
     gbox_api_key: SecretStr | None = Field(None, validation_alias="GBOX_API_KEY")
     """Key for GBox."""
+    gbox_base_url: str = Field("https://gbox.ai/api/v1", validation_alias="GBOX_BASE_URL")
+    """Base URL of GBox, or of a server that speaks its protocol."""
     hf_token: SecretStr | None = Field(None, validation_alias="HF_TOKEN")
     """Token for model hubs."""
     wandb_api_key: SecretStr | None = Field(None, validation_alias="WANDB_API_KEY")

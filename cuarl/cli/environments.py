@@ -86,6 +86,23 @@ def _browser(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     return Backend(make, close=browser.close, at_most=config.browser_contexts)
 
 
+def _gbox(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
+    from cuarl.cli.state import load_settings
+    from cuarl.env.gbox.env import GBoxEnv
+    from cuarl.env.gbox.make import boxes, check_tasks, options
+    from cuarl.env.leases import Ledger
+
+    check_tasks(tasks)
+    settings, chosen = load_settings(), options(config)
+    service = boxes(settings)
+    ledger = Ledger(settings.sessions_folder)
+
+    async def make(spec: EpisodeSpec) -> Env:
+        return GBoxEnv(service, ledger, spec.task.env, chosen)
+
+    return Backend(make, close=service.close, at_most=config.gbox_boxes)
+
+
 def _adb(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     from cuarl.env.adb.make import Devices, check_tasks
     from cuarl.env.adb.transport import client, serials
@@ -112,8 +129,12 @@ def _only(env: str, config: ExperimentConfig, tasks: Sequence[Task]) -> None:
 
 
 BACKENDS: Mapping[str, Callable[[ExperimentConfig, Sequence[Task]], Backend]] = {
-    "sim": _sim, "adb": _adb, "linux": _linux, "browser": _browser,
-}  # fmt: skip
+    "sim": _sim,
+    "adb": _adb,
+    "linux": _linux,
+    "browser": _browser,
+    "gbox": _gbox,
+}
 """By the name that ``--env`` takes. Each checks the tasks and the machine, and raises before anything starts."""
 
 

@@ -98,11 +98,18 @@ class EnvFields(Fields):
     panel = "Environment"
 
     env: str = "sim"
-    """Environment: sim is the simulated device inside the process, linux a real desktop on a display of its own, browser web pages in Chromium."""
+    """Environment: sim is the simulated device inside the process, linux a real desktop on a display of its own, browser
+    web pages in Chromium, gbox a cloud box."""
     profile: Literal["small", "phone", "tall"] = "small"
     """Screen of the simulated phone: small is 192x384, phone 360x640, tall 1080x2400 pixels."""
     clutter: Share = 0.1
     """Share of simulated episodes with something in the way, such as a pop-up."""
+    linux_screen: Annotated[str, Field(pattern=r"^[1-9]\d{2,3}x[1-9]\d{2,3}$")] = "640x480"
+    """Size of a Linux desktop in pixels, as WIDTHxHEIGHT."""
+    linux_settle_ms: PositiveFloat = 60.0
+    """How long a Linux desktop must be still after an action; twice as long is waited for a first change."""
+    linux_displays: PositiveInt = 8
+    """Most Linux desktops at the same time on this machine, within max_concurrent_rollouts."""
     browser_actions: Literal["desktop", "phone"] = "desktop"
     """What a policy can do in a browser: mouse and keyboard, or a phone's touches (the shipped base knows these best)."""
     browser_viewport: Annotated[str, Field(pattern=r"^[1-9]\d{2,3}x[1-9]\d{2,3}$")] = "1280x720"
@@ -122,12 +129,16 @@ class EnvFields(Fields):
     """How confirm and prompt dialogs are answered, which a page's picture does not show."""
     browser_instruction: Literal["keep", "mask"] = "keep"
     """Whether pages of MiniWoB++ show their instruction, or only the prompt tells it."""
-    linux_screen: Annotated[str, Field(pattern=r"^[1-9]\d{2,3}x[1-9]\d{2,3}$")] = "640x480"
-    """Size of a Linux desktop in pixels, as WIDTHxHEIGHT."""
-    linux_settle_ms: PositiveFloat = 60.0
-    """How long a Linux desktop must be still after an action; twice as long is waited for a first change."""
-    linux_displays: PositiveInt = 8
-    """Most Linux desktops at the same time on this machine, within max_concurrent_rollouts."""
+    gbox_box_type: Literal["android", "linux"] = "android"
+    """Box for tasks whose env is gbox; tasks for a phone get android, those for a desktop linux."""
+    gbox_expires_in: Annotated[str, Field(pattern=r"^[1-9]\d*(ms|s|m|h)$")] = "60m"
+    """When GBox ends a box by itself, whatever becomes of this process."""
+    gbox_start_seconds: PositiveFloat = 120.0
+    """How long a box may take to start."""
+    gbox_settle_ms: PositiveFloat = 300.0
+    """How long a box's screen must be still after an action; twice as long is waited for a first change."""
+    gbox_boxes: PositiveInt = 64
+    """Most boxes at the same time, within max_concurrent_rollouts; set it to the account's quota."""
     side_effects: Literal["fail", "report"] = "fail"
     """Whether a change that the task did not ask for fails the task, or is only reported."""
     max_turns: PositiveInt = 20

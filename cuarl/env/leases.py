@@ -176,7 +176,11 @@ Sweeper = Callable[[Lease], Awaitable[None]]
 SWEEPERS: dict[str, Sweeper] = {}
 """By the kind of lease: ends what a lease stands for, and returns once it is gone (also if it was gone before)."""
 
-SWEEPER_MODULES: dict[str, str] = {"display": "cuarl.env.linux.session", "browser": "cuarl.env.browser.lease"}
+SWEEPER_MODULES: dict[str, str] = {
+    "display": "cuarl.env.linux.session",
+    "browser": "cuarl.env.browser.lease",
+    "gbox": "cuarl.env.gbox.lease",
+}
 """By the kind of lease: the module that puts its sweeper into ``SWEEPERS`` when it is imported."""
 
 

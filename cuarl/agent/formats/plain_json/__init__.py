@@ -1,0 +1,1 @@
+"""Plain JSON for any model: one object, relative coordinates."""

@@ -1,0 +1,1 @@
+"""GBox cloud boxes (Android and Linux) as environments."""

@@ -1,0 +1,155 @@
+"""``GBoxEnv``: a box in the cloud behind the environment seam (docs/gbox.md)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+
+from cuarl.env.base import Capabilities
+from cuarl.env.gbox.actions import KINDS, refusal, request
+from cuarl.env.gbox.client import BoxType, GBox
+from cuarl.env.gbox.lease import KIND
+from cuarl.env.leases import Lease, Ledger
+from cuarl.env.settle import Patience, settle
+from cuarl.errors import EnvError, TaskError
+from cuarl.tasks.task import TaskInstance
+from cuarl.types import ACTION, Action, Observation, Screenshot, StepResult, Wait
+
+logger = logging.getLogger(__name__)
+
+PROGRAM = "cuarl-device"
+"""The program in a box that sets tasks up and tells the device's state, where a task needs that."""
+BOX_TYPES: Mapping[str, BoxType] = {"phone": "android", "desktop": "linux"}
+
+
+@dataclass(frozen=True, slots=True)
+class BoxOptions:
+    """How boxes are asked for and looked at."""
+
+    box_type: BoxType = "android"
+    """For tasks whose ``env`` is ``gbox``; others name their device themselves."""
+    expires_in: str = "60m"
+    start_s: float = 120.0
+    settle_ms: float = 300.0
+
+
+class GBoxEnv:
+    """A box for one episode of a task whose ``env`` is ``kind``: ``gbox``, or ``phone`` or ``desktop``.
+
+    The latter two need ``cuarl-device`` in the box's image.
+    """
+
+    def __init__(self, boxes: GBox, ledger: Ledger, kind: str, options: BoxOptions) -> None:
+        self._boxes, self._ledger, self._options = boxes, ledger, options
+        self._box_type: BoxType = BOX_TYPES.get(kind, options.box_type)
+        self._managed = kind in BOX_TYPES
+        quiet = options.settle_ms
+        self._patience = Patience(quiet_ms=quiet, react_ms=2 * quiet, cap_ms=max(2000.0, 4 * quiet))
+        self._lease: Lease | None = None
+        self._box = ""
+        self._used = self._closed = False
+        self._shown: Screenshot | None = None
+        self._scale = (1.0, 1.0)
+        self._volatile: tuple[str, ...] = ()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the box can do."""
+        kind = "phone" if self._box_type == "android" else "desktop"
+        return Capabilities(KINDS[self._box_type], state=self._managed, oracle=self._managed, kind=kind)
+
+    @property
+    def volatile(self) -> tuple[str, ...]:
+        """Globs of state paths whose change is nobody's fault, as the box tells them."""
+        return self._volatile
+
+    async def reset(self, task: TaskInstance, seed: int) -> Observation:
+        """Create the box, wait until it runs, and set the task up in it."""
+        if self._used or self._closed:
+            raise EnvError("this environment was reset already; an environment serves one episode")
+        self._used = True
+        label = secrets.token_hex(12)
+        self._lease = self._ledger.hold(KIND, label, {"base_url": self._boxes.service.base_url})
+        self._box = await self._boxes.create(self._box_type, label, self._options.expires_in)
+        self._lease.note(box=self._box)
+        await self._boxes.wait(self._box, self._options.start_s)
+        size = await self._boxes.display(self._box)
+        if self._managed:
+            task_json = task.model_dump_json()
+            reply = await self._device("reset", {"CUARL_TASK": task_json, "CUARL_SEED": str(seed)})
+            self._volatile = tuple(reply.get("volatile", ()))
+        shot = await self._boxes.screenshot(self._box)
+        self._scale = size[0] / shot.width, size[1] / shot.height
+        self._shown = shot
+        return Observation(shot)
+
+    async def step(self, action: Action) -> StepResult:
+        """Carry out one action, and wait until the screen is still."""
+        before = self._ready()
+        size = before.width, before.height
+        reason = refusal(action, size, self._box_type)
+        wire = None if reason else request(action, self._scale, size)
+        if wire is not None:
+            reason = await self._boxes.act(self._box, *wire)
+        if reason:
+            return StepResult(Observation(before), info={"rejected": reason, "changed": False})
+        if wire is None:
+            await anyio.sleep(action.seconds if isinstance(action, Wait) else 0)
+        seen = await settle(before, self._shoot, patience=self._patience)
+        self._shown = seen.screenshot
+        info = {"settle_ms": seen.settle_ms, "settled": seen.settled, "changed": seen.changed}
+        return StepResult(Observation(seen.screenshot), info=info)
+
+    async def state(self) -> Mapping[str, Any]:
+        """The device's state as ``cuarl-device`` tells it; {} for a task whose ``env`` is ``gbox``."""
+        self._ready()
+        return await self._device("state", repeatable=True) if self._managed else {}
+
+    async def ask_oracle(self) -> Action:
+        """The next action of a solution, where ``cuarl-device`` knows one."""
+        self._ready()
+        return ACTION.validate_python(await self._device("oracle", repeatable=True))
+
+    async def close(self) -> None:
+        """Terminate the box. If that fails, its lease stays, and ``cuarl sessions sweep`` can end it later."""
+        lease, self._lease, self._closed = self._lease, None, True
+        if lease is None:
+            return
+        with anyio.CancelScope(shield=True):
+            try:
+                await self._boxes.end(lease.id, self._box)
+            except EnvError as error:
+                logger.warning("box %s could not be ended (cuarl sessions sweep does it later): %s", self._box, error)
+                return
+        lease.release()
+
+    def _ready(self) -> Screenshot:
+        if self._shown is None or self._closed:
+            raise EnvError("the environment was not reset, or was closed", hint="call reset(task, seed) first")
+        return self._shown
+
+    async def _shoot(self) -> Screenshot:
+        return await self._boxes.screenshot(self._box)
+
+    async def _device(
+        self, verb: str, envs: Mapping[str, str] | None = None, *, repeatable: bool = False
+    ) -> dict[str, Any]:
+        command = f"{PROGRAM} {verb}"
+        status, output, errors = await self._boxes.command(self._box, command, envs, repeatable=repeatable)
+        if status == 65:  # EX_DATAERR: the task's preset
+            raise TaskError(f"the box refuses the task: {errors[:300]}")
+        if status:
+            raise EnvError(f"{command} ended with status {status} in box {self._box}: {errors[:300]}")
+        try:
+            reply = json.loads(output)
+        except ValueError:
+            reply = None
+        if not isinstance(reply, dict):
+            raise EnvError(f"{command} in box {self._box} printed no JSON object: {output[:200]}")
+        return reply

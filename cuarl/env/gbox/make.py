@@ -1,0 +1,44 @@
+"""From a run's options and this machine's settings to boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cuarl.config.schema import ExperimentConfig
+from cuarl.env.gbox.client import GBox
+from cuarl.env.gbox.env import BOX_TYPES, BoxOptions
+from cuarl.errors import ConfigError, MissingSecret
+from cuarl.settings import Settings
+from cuarl.tasks.task import Task
+
+TASKS_FOR = ("gbox", *BOX_TYPES)
+"""What ``env`` of a task that a box can run says."""
+
+
+def check_tasks(tasks: Sequence[Task]) -> None:
+    """Raise ConfigError for a task that a box can't run."""
+    for task in tasks:
+        if task.env not in TASKS_FOR:
+            raise ConfigError(
+                f"task {task.id} is for {task.env}, and a box runs those for {', '.join(TASKS_FOR)}",
+                where="--env gbox", hint=f"cuarl tasks show {task.id}",
+            )  # fmt: skip
+        if task.env == "gbox" and task.preset:
+            raise ConfigError(
+                f"task {task.id} has a preset, which only boxes with cuarl-device can set up",
+                where="--env gbox", hint="leave the preset out, or give the task env: phone or env: desktop",
+            )  # fmt: skip
+
+
+def options(config: ExperimentConfig) -> BoxOptions:
+    """The options of boxes."""
+    return BoxOptions(
+        config.gbox_box_type, config.gbox_expires_in, config.gbox_start_seconds, config.gbox_settle_ms
+    )  # fmt: skip
+
+
+def boxes(settings: Settings) -> GBox:
+    """The account. Raises MissingSecret without a key."""
+    if settings.gbox_api_key is None:
+        raise MissingSecret("boxes need the key of a GBox account", hint="export GBOX_API_KEY=KEY")
+    return GBox(settings.gbox_base_url, settings.gbox_api_key.get_secret_value())

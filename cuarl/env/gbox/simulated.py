@@ -1,0 +1,156 @@
+"""A box of the local server: a simulated phone or desktop that understands GBox's actions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from cuarl.env.gbox.actions import BUTTONS
+from cuarl.env.gbox.client import BoxType
+from cuarl.env.sim.base import SimulatedEnv
+from cuarl.env.sim.make import make_sim
+from cuarl.errors import CuarlError
+from cuarl.tasks.task import TaskInstance
+from cuarl.types import ACTION, Action, Screenshot
+
+DEVICES: Mapping[str, str] = {"android": "phone", "linux": "desktop"}
+EMPTY = TaskInstance(task_id="box", goal="an unused box", checks=())
+_XDOTOOL = {"enter": "Return", "control": "ctrl", "escape": "Escape", "pageUp": "Page_Up", "pageDown": "Page_Down"}
+_FROM_WIRE = {wire: name for name, wire in BUTTONS.items()}
+DATA_ERROR = 65
+UNKNOWN_COMMAND = 127
+
+
+class Invalid(Exception):
+    """A request that the box can't carry out; nothing was changed."""
+
+
+class SimulatedBox:
+    """One box. It shows an unused device until ``cuarl-device reset`` sets a task up."""
+
+    def __init__(self, box_id: str, box_type: BoxType, profile: str, config: Mapping[str, Any], runs_at: float) -> None:
+        self.id, self.box_type, self.profile, self.config, self.runs_at = (
+            box_id,
+            box_type,
+            profile,
+            dict(config),
+            runs_at,
+        )
+        self.terminated = False
+        self.acted: list[str] = []
+        """Idempotency keys of the actions carried out, in order."""
+        self._device: SimulatedEnv[Any] | None = None
+        self._shot: Screenshot | None = None
+
+    async def device(self) -> SimulatedEnv[Any]:
+        """The device behind the box."""
+        if self._device is None:
+            await self.set_up(EMPTY, 0)
+        assert self._device is not None
+        return self._device
+
+    async def set_up(self, task: TaskInstance, seed: int) -> None:
+        """Start anew with a task."""
+        device = make_sim(DEVICES[self.box_type], self.profile, clutter=0.0)
+        self._shot = (await device.reset(task, seed)).screenshot
+        self._device = device
+
+    async def screenshot(self) -> Screenshot:
+        """The screen as it is."""
+        await self.device()
+        assert self._shot is not None
+        return self._shot
+
+    async def act(self, route: str, body: Mapping[str, Any], key: str) -> None:
+        """Carry out an action. Raises Invalid."""
+        try:
+            action = read_action(route, body)
+        except (KeyError, TypeError, ValueError) as error:
+            raise Invalid(f"{route}: {error}") from error
+        result = await (await self.device()).step(action)
+        if "rejected" in result.info:
+            raise Invalid(str(result.info["rejected"]))
+        self._shot = result.observation.screenshot
+        self.acted.append(key)
+
+    async def command(self, command: str, envs: Mapping[str, str]) -> dict[str, Any]:
+        """Run a command: ``cuarl-device reset | state | oracle``, ``echo`` and ``true`` are all that there is."""
+        device = await self.device()
+        match command.split():
+            case ["cuarl-device", "reset"]:
+                try:
+                    task = TaskInstance.model_validate_json(envs["CUARL_TASK"])
+                    await self.set_up(task, int(envs["CUARL_SEED"]))
+                except (CuarlError, KeyError, ValueError) as error:
+                    return _ended(DATA_ERROR, "", str(error))
+                return _ended(0, json.dumps({"volatile": list((await self.device()).volatile)}))
+            case ["cuarl-device", "state"]:
+                return _ended(0, json.dumps(await device.state()))
+            case ["cuarl-device", "oracle"]:
+                return _ended(0, device.oracle_action().model_dump_json())
+            case ["echo", *words]:
+                return _ended(0, " ".join(words) + "\n")
+            case ["true"]:
+                return _ended(0)
+            case _:
+                return _ended(UNKNOWN_COMMAND, "", f"{command[:100]}: not found")
+
+
+def read_action(route: str, body: Mapping[str, Any]) -> Action:
+    """The action that a request means. Raises KeyError, TypeError or ValueError."""
+    reader = _READERS.get(route)
+    if reader is None:
+        raise ValueError("this server has no such action")
+    return ACTION.validate_python(reader(body))
+
+
+def _ended(status: int, output: str = "", errors: str = "") -> dict[str, Any]:
+    return {"exitCode": status, "stdout": output, "stderr": errors}
+
+
+def _at(point: Mapping[str, Any]) -> dict[str, int]:
+    return {"x": int(point["x"]), "y": int(point["y"])}
+
+
+def _ms(duration: str) -> int:
+    for unit, factor in (("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)):
+        if duration.endswith(unit):
+            return max(1, round(float(duration[: -len(unit)]) * factor))
+    raise ValueError(f"not a duration: {duration!r}")
+
+
+def _click(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {"kind": "click", **_at(body), "button": body.get("button", "left"), "count": 2 if body.get("double") else 1}
+
+
+def _swipe(body: Mapping[str, Any]) -> dict[str, Any]:
+    end = _at(body["end"])
+    ends = {**_at(body["start"]), "x2": end["x"], "y2": end["y"]}
+    return {"kind": "swipe", **ends, "duration_ms": _ms(body.get("duration", "500ms"))}
+
+
+def _drag(body: Mapping[str, Any]) -> dict[str, Any]:
+    path = [_at(point) for point in body.get("path") or (body["start"], body["end"])]
+    each = _ms(body.get("duration", "50ms"))
+    return {"kind": "drag", "path": [(p["x"], p["y"]) for p in path], "duration_ms": each * max(1, len(path) - 1)}
+
+
+def _scroll(body: Mapping[str, Any]) -> dict[str, Any]:
+    across, down = float(body.get("scrollX", 0)), float(body.get("scrollY", 0))
+    far = across if abs(across) > abs(down) else down
+    ways = ("right", "left") if abs(across) > abs(down) else ("down", "up")
+    return {"kind": "scroll", **_at(body), "direction": ways[far < 0], "amount": max(1, round(abs(far)))}
+
+
+def _keys(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {"kind": "key", "keys": [_XDOTOOL.get(key, key) for key in body["keys"]]}
+
+
+_READERS: Mapping[str, Any] = {
+    "tap": _click, "click": _click, "swipe": _swipe, "drag": _drag, "scroll": _scroll, "press-key": _keys,
+    "long-press": lambda b: {"kind": "long_press", **_at(b), "duration_ms": _ms(b.get("duration", "1s"))},
+    "move": lambda b: {"kind": "move", **_at(b)},
+    "type": lambda b: {"kind": "type", "text": b["text"], "submit": b.get("pressEnter", False)},
+    "press-button": lambda b: {"kind": "button", "name": _FROM_WIRE[b["buttons"][0]]},
+}  # fmt: skip

@@ -1,0 +1,125 @@
+"""Requests to services that hold devices: one place that decides what may be sent again.
+
+A request that changes something is sent again only where it certainly was not carried out: no connection came about, or
+the service refused it with status 429. After anything else (a dropped connection, a status 5xx, a time-out) nobody knows,
+and the episode fails rather than act twice. Requests that only read, or that may be repeated, are tried again then, too.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import uuid
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import httpx
+import stamina
+
+from cuarl.errors import EnvError
+from cuarl.safe_text import masked
+
+# a service that refuses often is what retries are for; only giving up is news, and that is an EnvError
+logging.getLogger("stamina").setLevel(logging.ERROR)
+
+SHOWN = 200
+"""Characters of a service's answer that an error repeats."""
+LONGEST_WAIT_S = 30.0
+KEPT_OPEN_S = 2.0
+"""Idle connections are closed after this long: before a server does, so that no request runs into a closed one."""
+_UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+class Service:
+    """One HTTP service. ``name`` is what errors call it; ``headers`` go with every request and are never shown."""
+
+    def __init__(
+        self, name: str, base_url: str, headers: Mapping[str, str] | None = None, *,
+        timeout_s: float = 60.0, attempts: int = 8,
+    ) -> None:  # fmt: skip
+        self.name, self.base_url = name, base_url.rstrip("/")
+        self._headers, self._timeout_s, self._attempts = dict(headers or {}), timeout_s, attempts
+        self._open: httpx.AsyncClient | None = None
+
+    async def send(
+        self, method: str, path: str, *, json: Any = None, params: Mapping[str, str] | None = None,
+        repeatable: bool = False, accept: Collection[int] = (), timeout_s: float | None = None,
+    ) -> httpx.Response:  # fmt: skip
+        """The reply, of status 2xx or one in ``accept``. Raises EnvError, naming the request.
+
+        ``repeatable`` says that carrying it out twice does no harm.
+        """
+        # the key tells a server, and our fakes, that two arrivals are one request
+        headers = {**self._headers, "Idempotency-Key": uuid.uuid4().hex}
+        where = masked(f"{method} {self.base_url}/{path}")
+        reply: httpx.Response | None = None
+        try:
+            async for attempt in stamina.retry_context(
+                on=lambda error: _again(error, repeatable),
+                attempts=self._attempts,
+                timeout=None,
+                wait_max=LONGEST_WAIT_S,
+            ):
+                with attempt:
+                    reply = await self._client.request(
+                        method, f"{self.base_url}/{path}", json=json, params=params, headers=headers,
+                        timeout=timeout_s or self._timeout_s,
+                    )  # fmt: skip
+                    if reply.status_code == httpx.codes.TOO_MANY_REQUESTS or reply.is_server_error:
+                        raise _Refused(reply)
+        except _Refused as refused:
+            reply = refused.reply
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            what = masked(f"{type(error).__name__}: {error}".rstrip(": "))
+            raise EnvError(f"{self.name} did not answer: {what}", where=where) from error
+        assert reply is not None, "the context tries at least once"
+        if not reply.is_success and reply.status_code not in accept:
+            raise EnvError(f"{self.name} answered {reply.status_code}: {masked(reply.text[:SHOWN])}", where=where)
+        return reply
+
+    async def json(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        """The same for a reply that is a JSON object. Raises EnvError for any other."""
+        reply = await self.send(method, path, **options)
+        try:
+            body = reply.json()
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):
+            raise EnvError(
+                f"{self.name} answered with something else than a JSON object: {masked(reply.text[:SHOWN])}",
+                where=masked(f"{method} {self.base_url}/{path}"),
+            )
+        return body
+
+    async def close(self) -> None:
+        """Close the connections; a later request opens new ones."""
+        made, self._open = self._open, None
+        if made is not None:
+            await made.aclose()
+
+    @property
+    def _client(self) -> httpx.AsyncClient:
+        if self._open is None:
+            limits = httpx.Limits(max_connections=256, keepalive_expiry=KEPT_OPEN_S)
+            self._open = httpx.AsyncClient(limits=limits, follow_redirects=False)
+        return self._open
+
+
+class _Refused(Exception):
+    def __init__(self, reply: httpx.Response) -> None:
+        super().__init__(f"status {reply.status_code}")
+        self.reply = reply
+
+
+def _again(error: Exception, repeatable: bool) -> bool | float:
+    """Whether to send a request again, and after how many seconds if the server says so."""
+    if isinstance(error, _Refused):
+        if error.reply.status_code != httpx.codes.TOO_MANY_REQUESTS:
+            return repeatable
+        try:
+            asked = float(error.reply.headers.get("retry-after", ""))
+        except ValueError:
+            return True
+        # the spread keeps those who were refused together from coming back together
+        return max(0.0, min(asked, LONGEST_WAIT_S)) * (1 + random.random() / 4)
+    return isinstance(error, _UNSENT) or (repeatable and isinstance(error, httpx.TransportError))

@@ -1,0 +1,165 @@
+"""Boxes over the real wire paths, against the local server."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+pytest.importorskip("uvicorn", reason="the local server needs the extra web")
+
+from cuarl.env.conformance import CHECKS
+from cuarl.env.gbox.actions import refusal, request
+from cuarl.env.gbox.client import GBox
+from cuarl.env.gbox.env import BoxOptions, GBoxEnv
+from cuarl.env.gbox.fake import Faults
+from cuarl.env.gbox.simulated import read_action
+from cuarl.env.leases import Ledger, sweep
+from cuarl.errors import EnvError
+from cuarl.tasks.task import Check, TaskInstance
+from cuarl.types import Button, Click, Drag, Key, LongPress, Scroll, Swipe, TypeText
+from tests.fakes.gbox_server import KEY, serving
+
+PHONE = TaskInstance(task_id="t", goal="g", checks=(Check(path="network.nfc", value=False),))
+OPTIONS = BoxOptions(settle_ms=10, start_s=10)
+
+
+@pytest.fixture(scope="module")
+def server():
+    # one server for all that expect no faults: a server takes half a second to start and stop
+    with serving() as running:
+        yield running
+
+
+class Alone(GBoxEnv):
+    """A box with connections of its own."""
+
+    async def close(self):
+        await super().close()
+        await self._boxes.close()
+
+
+def box(url, ledger, kind="phone", key=KEY):
+    return Alone(GBox(url, key), ledger, kind, OPTIONS)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_box_keeps_the_contract(check, server, tmp_path):
+    fake, url = server
+    ledger = Ledger(tmp_path)
+
+    async def make():
+        return box(url, ledger)
+
+    anyio.run(check, make, PHONE)
+    assert fake.counts()["live"] == 0
+    assert ledger.leases() == []
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        Click(x=3, y=4), Click(x=3, y=4, count=2), Click(x=3, y=4, button="right"), LongPress(x=1, y=2, duration_ms=700),
+        Swipe(x=1, y=2, x2=3, y2=40, duration_ms=250), Drag(path=((1, 2), (3, 4), (5, 6)), duration_ms=400),
+        Scroll(x=5, y=6, direction="up", amount=90), TypeText(text="ä b", submit=True), Key(keys=("ctrl", "c")),
+        Key(keys=("Return",)), Button(name="recents"), Button(name="volume_up"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_action_means_the_same_on_the_other_side(action):
+    route, body = request(action, (1.0, 1.0), (100, 200))
+    assert read_action(route, body) == action
+
+
+def test_points_are_sent_in_units_of_the_display():
+    assert request(Click(x=10, y=20), (2.0, 3.0), (100, 200)) == ("tap", {"x": 20.0, "y": 60.0})
+
+
+def test_what_a_box_lacks_is_refused_before_anything_is_sent():
+    assert "triple" in refusal(Click(x=1, y=1, count=3), (9, 9), "linux")
+    assert "outside" in refusal(Click(x=9, y=1), (9, 9), "linux")
+    assert "no button" in refusal(Button(name="back"), (9, 9), "linux")
+
+
+def test_wrong_key_is_named_and_not_shown(server, tmp_path):
+    async def run():
+        env = box(server[1], Ledger(tmp_path), key="another-key-9c")
+        with pytest.raises(EnvError, match="401") as caught:
+            await env.reset(PHONE, 1)
+        assert "another-key-9c" not in str(caught.value)
+        await env.close()
+
+    anyio.run(run)
+
+
+def test_refused_requests_are_sent_again_and_nothing_is_done_twice(tmp_path):
+    async def run(url):
+        env = box(url, Ledger(tmp_path))
+        await env.reset(PHONE, 1)
+        for _ in range(4):
+            await env.step(Button(name="home"))
+        await env.close()
+
+    with serving(Faults(refuse=0.3)) as (fake, url):
+        anyio.run(run, url)
+        assert fake.counts() == {"made": 1, "live": 0, "actions": 4, "doubled": 0}
+
+
+@pytest.mark.parametrize("fault", ["breaks", "drop"])
+def test_action_of_unknown_fate_fails_the_episode_and_is_not_sent_again(fault, tmp_path):
+    async def run(fake, url):
+        ledger = Ledger(tmp_path)
+        env = box(url, ledger)
+        await env.reset(PHONE, 1)
+        setattr(fake.faults, fault, 1.0)
+        with pytest.raises(EnvError, match="GBox"):
+            await env.step(Button(name="home"))
+        setattr(fake.faults, fault, 0.0)
+        await env.close()
+        assert ledger.leases() == []
+
+    with serving(Faults(seed=3)) as (fake, url):
+        anyio.run(run, fake, url)
+        assert fake.counts()["live"] == 0
+        assert fake.counts()["actions"] <= 1
+        assert fake.counts()["doubled"] == 0
+
+
+def test_box_whose_id_never_arrived_is_found_by_its_label_and_ended(tmp_path):
+    class CreatesThenBreaks(Faults):
+        broken = False
+
+        def draw(self):
+            first, self.broken = not self.broken, True
+            return ("drop", True) if first else ("", True)
+
+    async def run(fake, url):
+        ledger = Ledger(tmp_path)
+        env = box(url, ledger)
+        with pytest.raises(EnvError):
+            await env.reset(PHONE, 1)
+        assert fake.counts()["live"] == 1
+        await env.close()
+        assert ledger.leases() == []
+
+    with serving(CreatesThenBreaks()) as (fake, url):
+        anyio.run(run, fake, url)
+        assert fake.counts()["live"] == 0
+
+
+def test_sweep_ends_what_an_environment_left(server, tmp_path, monkeypatch):
+    fake, url = server
+    monkeypatch.setenv("GBOX_API_KEY", KEY)
+    ledger = Ledger(tmp_path)
+
+    async def run():
+        env = box(url, ledger)
+        await env.reset(PHONE, 1)
+        assert fake.counts()["live"] == 1
+        (lease,) = ledger.leases()
+        assert KEY not in lease.path.read_text()
+        await sweep(lease)
+        await env.close()
+
+    anyio.run(run)
+    assert fake.counts()["live"] == 0
+    assert ledger.leases() == []
