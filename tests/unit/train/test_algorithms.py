@@ -183,7 +183,11 @@ def test_the_critics_loss_equals_a_loop(clip):
 
 def two_episodes():
     g = group(trajectory(1.0, (7, 8), (9,), episode="a"), trajectory(0.0, (5, 5, 5), episode="b"))
-    seen = {(0, 0): Seen((-0.7, -0.2), (0.1, 0.2)), (0, 1): Seen((-0.5,), (0.6,)), (1, 0): Seen((-1.0,) * 3, (0.3,) * 3)}
+    seen = {
+        (0, 0): Seen((-0.7, -0.2), (0.1, 0.2)),
+        (0, 1): Seen((-0.5,), (0.6,)),
+        (1, 0): Seen((-1.0,) * 3, (0.3,) * 3),
+    }
     return [g], seen
 
 
@@ -241,9 +245,7 @@ def test_detours_and_long_answers_cost_reward():
     assert costs == pytest.approx([0.0, 0.5, 2.0])
 
 
-@pytest.mark.parametrize(
-    ("rule", "kept"), [("threshold", ["g/0#0", "long#0", "long#1"]), ("best-of-group", ["g/0#0"])]
-)
+@pytest.mark.parametrize(("rule", "kept"), [("threshold", ["g/0#0", "long#0", "long#1"]), ("best-of-group", ["g/0#0"])])
 def test_rejection_keeps_what_passes_or_the_best_and_no_equal_reward(rule, kept):
     g = group(1.0, 0.5, None, trajectory(1.0, (1,), (2,), episode="long"))
     (update,) = rejection_updates([g, group(0.0, 0.5)], BatchConfig(), Rejection(rule=rule, threshold=0.5))
