@@ -174,6 +174,8 @@ def _show(what: str, where: object, hint: str | None, error: BaseException) -> N
 
 
 def _as_interrupt(signum: int, frame: FrameType | None) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a script's background jobs are started
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.raise_signal(signal.SIGINT)
 
 

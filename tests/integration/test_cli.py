@@ -93,6 +93,14 @@ def test_signals_end_a_command_with_130_and_no_traceback(environment, running, s
         assert process.stderr.read().strip() == "interrupted"
 
 
+def test_a_background_job_of_a_script_can_be_terminated(environment, running):
+    shell = f"trap '' INT; exec {sys.executable} -m cuarl monitor tail"
+    with subprocess.Popen(["bash", "-c", shell], stderr=subprocess.PIPE, env=environment, text=True) as process:
+        assert "alpha (running)" in process.stderr.readline()
+        process.terminate()
+        assert process.wait(20) == 130
+
+
 def test_a_closed_pipe_is_quiet(environment):
     shell = f"{sys.executable} -m cuarl config schema | head -c 1 >/dev/null"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, env=environment, timeout=60)
