@@ -31,7 +31,7 @@ _VALUE_MEANS = {"value": "value/mean", "return": "value/return_mean", "value_cli
 """The same for the critic, as a mean over the values."""
 
 
-_LEAST_SPREAD = 1e-8
+_LEAST_SPREAD = 1e-5
 """Returns that vary less have no variance to explain, but the dust of rounding."""
 
 
@@ -94,7 +94,7 @@ def _value_metrics(sums: Mapping[str, float], updates: int) -> dict[str, float]:
         "value/loss": sums["value_loss"] / updates
     }
     spread = sums["return_squared"] / n - (sums["return"] / n) ** 2
-    if spread > _LEAST_SPREAD:
+    if spread > _LEAST_SPREAD * max(1.0, sums["return_squared"] / n):
         left = sums["residual_squared"] / n - (sums["residual"] / n) ** 2
         found["value/explained_variance"] = 1 - left / spread
     return found

@@ -20,10 +20,11 @@ def run(command):
     subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=240)
 
 
-def test_two_processes_equal_one_on_the_same_batches_even_if_one_has_nothing_to_do(tmp_path):
-    run([sys.executable, "-m", DRIVER, str(tmp_path / "one")])
+@pytest.mark.parametrize("kind", ["grpo", "ppo"])
+def test_two_processes_equal_one_on_the_same_batches_even_if_one_has_nothing_to_do(tmp_path, kind):
+    run([sys.executable, "-m", DRIVER, str(tmp_path / "one"), kind])
     launcher = launch_command([], processes=2)[:-1]  # all but the name of the package
-    run([*launcher, DRIVER, str(tmp_path / "two")])
+    run([*launcher, DRIVER, str(tmp_path / "two"), kind])
     one = load_file(tmp_path / "one" / "rank0.safetensors")
     two = load_file(tmp_path / "two" / "rank0.safetensors")
     assert set(one) == set(two)

@@ -9,6 +9,7 @@ from safetensors.torch import save_file
 
 from cuarl.train.batch import Batch, BatchConfig
 from cuarl.train.learner import Learner, LearnerConfig
+from cuarl.train.loss import LossConfig
 from cuarl.train.processes import from_main, gather_batch, join_processes
 from cuarl.train.schedule import OptimConfig
 from tests.unit.train.policies import played, tiny_policy, weights
@@ -36,10 +37,13 @@ def gathered(batch, rank, world):
     return whole
 
 
-def main(folder):
+def main(folder, kind="grpo"):
     policy = tiny_policy()
+    # with a critic and a penalty in the reward every process needs what all have seen of the rows
+    extra = {"baseline": "critic", "kl_coef": 0.1} if kind == "ppo" else {}
     config = LearnerConfig(
-        batch=BatchConfig(max_tokens=40, num_substeps=2, mask_truncated=True),
+        batch=BatchConfig(max_tokens=40, num_substeps=2, mask_truncated=True, **extra),
+        loss=LossConfig(decoupled=kind == "ppo"),
         # a large epsilon, or AdamW turns rounding of tiny gradients into steps of either sign
         optim=OptimConfig(learning_rate=1e-2, adam_eps=1e-3),
     )
@@ -62,4 +66,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])
