@@ -81,13 +81,25 @@ class Tabs:
         async with self.bounded("taking a picture"):
             if page not in self._sessions:
                 self._sessions[page] = await self._context.new_cdp_session(page)
-            answer = await self._sessions[page].send(
-                "Page.captureScreenshot", {"format": "png", "optimizeForSpeed": True}
-            )
+            answer = await self._captured(page)
         shot = Screenshot.decode(base64.b64decode(answer["data"]))
         size = self._options.pixels
         # a pop-up may have asked for another size: screens of an episode have one
         return shot if (shot.width, shot.height) == size else Screenshot(shot.image.resize(size))
+
+    async def _captured(self, page: Any) -> Any:
+        """Chromium's answer. A page whose first frame is not there yet can't be captured for a moment: asked again."""
+        from playwright.async_api import Error
+
+        while True:
+            try:
+                return await self._sessions[page].send(
+                    "Page.captureScreenshot", {"format": "png", "optimizeForSpeed": True}
+                )
+            except Error as error:
+                if "Unable to capture" not in str(error):
+                    raise
+                await anyio.sleep(0.05)
 
     async def run(self, script: str, argument: Any = None, *, what: str = "reading the page") -> Any:
         """The value of a JavaScript expression or function in the shown tab."""
