@@ -135,7 +135,7 @@ class TinkerLearner:
             inputs["weights"] = spread([row.weight] * count)
         else:
             inputs["logprobs"] = spread(row.logprobs or ())
-            inputs["advantages"] = spread([row.weight * a for a in _advantages(row)])
+            inputs["advantages"] = spread([row.weight * a for a in row.advantages])
         screens = [pictures[digest] for digest in row.images]
         return types.Datum(model_input=model_input(sequence[:-1], screens, self._renderer), loss_fn_inputs=inputs)
 
@@ -204,12 +204,6 @@ class _Lost(TrainError):
         super().__init__(
             what, where=where, hint=hint or "cuarl train --resume latest, which goes on from the last checkpoint"
         )
-
-
-def _advantages(row: Any) -> Sequence[float]:
-    """Of each trained token, whether the row has one for all of them or one each."""
-    each: Sequence[float] | None = getattr(row, "advantages", None)
-    return [row.advantage] * len(row.token_ids) if each is None else each
 
 
 def _done(future: Any) -> Any:

@@ -66,13 +66,13 @@ class AdbEnv:
         if self._used or self._closed:
             raise EnvError("this environment was reset already; an environment serves one episode")
         self._used = True
+        self._task = task  # known before setup, so that what a failed reset began is torn down, too
         if self._managed:
             assigned = f"CUARL_SEED={seed} CUARL_TASK={shlex.quote(task.model_dump_json())}"
             self._volatile = tuple((await self._program("reset", assigned + " ")).get("volatile", ()))
         else:
             await run_all(PREPARE, self._device.shell)
             await run_all(task.preset.get("setup", ()), self._device.shell)
-        self._task = task
         self._unicode = UNICODE_IME in (await self._device.shell("ime list -a -s"))[1]
         self._shown = await self._shoot()
         seen = await settle(self._shown, self._shoot, patience=self._patience, check_health=self._health)

@@ -66,6 +66,22 @@ def test_a_task_of_shell_commands_is_set_up_read_and_torn_down():
     with_phone(work)
 
 
+def test_what_a_failed_setup_began_is_torn_down():
+    preset = {
+        "setup": ["settings put system screen_brightness 40", "no-such-command"],
+        "teardown": ["settings put system screen_brightness 9"],
+    }
+
+    async def work(port, phone):
+        env = await anyio.to_thread.run_sync(lambda: env_of(port, managed=False))
+        with pytest.raises(EnvError):
+            await env.reset(TaskInstance(task_id="t", goal="g", env="adb", preset=preset), 1)
+        await env.close()
+        assert phone.kept["system", "screen_brightness"] == "9"
+
+    with_phone(work)
+
+
 # adbutils leaves the socket of a refused request to the collector
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_dropped_device_is_an_environment_error():
