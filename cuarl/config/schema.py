@@ -237,7 +237,8 @@ class AlgorithmFields(Fields):
     """Policy gradients, imitation of the policy's own best episodes (rejection), or of stored ones (sft); each sets its own
     defaults, see docs/algorithms.md."""
     reward: str = "finished"
-    """Reward: simple, finished, completion, efficiency, shaped, comprehensive, or the dotted path of a function."""
+    """Reward: simple, finished, completion, efficiency, shaped, comprehensive, score, env, or the dotted path of a
+    function."""
     advantage_normalization: Literal["std", "none"] = "std"
     """Divide centred rewards by the group's standard deviation, or only centre them."""
     credit: Literal["episode", "screen"] = "screen"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from cuarl.tasks.task import TaskInstance
+from cuarl.trajectory import Verdict
 from cuarl.types import Action, Observation, StepResult
 
 
@@ -71,6 +72,15 @@ class AskedOracleEnv(Env, Protocol):
 
     async def ask_oracle(self) -> Action:
         """The next action of a solution from the present state; ``Finish`` once it is solved."""
+        ...
+
+
+@runtime_checkable
+class JudgingEnv(Env, Protocol):
+    """An environment that tells itself whether its task is done, such as a service with validators of its own."""
+
+    async def judge(self, answer: str | None, claimed: bool | None) -> Verdict:
+        """The verdict on the episode so far. Raises EnvError or RewardError if there is none: never a score of zero."""
         ...
 
 

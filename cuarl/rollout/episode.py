@@ -21,7 +21,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from cuarl.agent.base import Agent, Decision
-from cuarl.env.base import Env
+from cuarl.env.base import Env, JudgingEnv
 from cuarl.errors import AgentError, ConfigError, EnvError, PrerequisiteError, RewardError, RolloutError, SamplerError
 from cuarl.rollout.loop import LoopGuard
 from cuarl.rollout.record import Recorder
@@ -193,24 +193,31 @@ class _Run:
 
     async def judge(self) -> None:
         """Read the state at the end and ask for the verdict, unless the infrastructure spoilt the episode."""
-        if self._failure is not None or not self.spec.task.checks or self._env is None:
+        env = self._env
+        if self._failure is not None or env is None or not (self.spec.task.checks or isinstance(env, JudgingEnv)):
             return
         left = max(0.0, self._deadline - self.setup.clock()) + self.limits.verdict_grace_s
         with anyio.move_on_after(left) as scope:
             try:
-                after: Mapping[str, Any] = {}
-                if self._env.capabilities.state:
-                    with self._through(EnvError, "reading the state"):
-                        after = await self._env.state()
-                with self._through(RewardError, "the verdict"):
-                    self._verdict = self.setup.judge(
-                        self.spec.task, self._before, after, self._answer, self._claimed,
-                        getattr(self._env, "volatile", ()),
-                    )  # fmt: skip
+                if isinstance(env, JudgingEnv):
+                    with self._through(RewardError, "the verdict"):
+                        self._verdict = await env.judge(self._answer, self._claimed)
+                else:
+                    await self._judge_state(env)
             except RolloutError as e:
                 self._fail(e)
         if scope.cancelled_caught:
             self._fail(self._unanswered())
+
+    async def _judge_state(self, env: Env) -> None:
+        after: Mapping[str, Any] = {}
+        if env.capabilities.state:
+            with self._through(EnvError, "reading the state"):
+                after = await env.state()
+        with self._through(RewardError, "the verdict"):
+            self._verdict = self.setup.judge(
+                self.spec.task, self._before, after, self._answer, self._claimed, getattr(env, "volatile", ())
+            )
 
     async def close(self) -> None:
         """Close the environment once, even under cancellation, for a bounded time."""

@@ -104,6 +104,13 @@ def comprehensive(trajectory: Trajectory) -> Sequence[RewardPart] | None:
     return _capped(parts, 2.8)
 
 
+def score_given(trajectory: Trajectory) -> Sequence[RewardPart] | None:
+    """The verdict's score, from 0 to 1: the share of the checks that hold, or what a service gave."""
+    if trajectory.verdict is None:
+        return None
+    return (RewardPart(name="score", value=trajectory.verdict.score, evidence=_evidence(trajectory)),)
+
+
 def env(trajectory: Trajectory) -> Sequence[RewardPart] | None:
     """Sum of the environment's own step rewards; None if it gave none."""
     rewards = [t.reward for t in trajectory.turns if t.reward is not None]
@@ -113,7 +120,8 @@ def env(trajectory: Trajectory) -> Sequence[RewardPart] | None:
 
 
 BUILTIN: dict[str, RewardFunction] = {
-    f.__name__: f for f in (simple, finished, completion, efficiency, shaped, comprehensive, env)
+    **{f.__name__: f for f in (simple, finished, completion, efficiency, shaped, comprehensive, env)},
+    "score": score_given,
 }
 
 

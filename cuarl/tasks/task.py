@@ -25,6 +25,9 @@ DIFFICULTIES: tuple[Difficulty, ...] = ("easy", "medium", "hard")
 DEVICES: tuple[str, ...] = ("phone", "desktop")
 """Kinds of devices, whose names select their tasks."""
 
+JUDGES: tuple[str, ...] = ("gym",)
+"""Environments that give the verdict themselves, so that their tasks need no checks."""
+
 _FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)(?:\.([a-z_][a-z0-9_]*))?\}")
 
 
@@ -97,7 +100,7 @@ class Task(Record):
     @property
     def scorable(self) -> bool:
         """Whether a verdict can be given at all."""
-        return bool(self.checks or self.validation_query)
+        return bool(self.checks or self.validation_query) or self.env in JUDGES
 
     @property
     def digest(self) -> str:

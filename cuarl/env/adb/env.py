@@ -33,7 +33,8 @@ class AdbEnv:
     """One episode on ``device``.
 
     A task whose ``env`` is ``adb`` is set up, read and torn down by shell commands. ``managed`` is for tasks of the
-    simulated phone: the device must have the program ``cuarl-device``, as the fake server's do.
+    simulated phone: the device must have the program ``cuarl-device``, as the fake server's do. Without ``prepare`` the
+    device is taken as it is shown, since somebody else has set it up.
     """
 
     def __init__(
@@ -41,10 +42,11 @@ class AdbEnv:
         device: Device,
         *,
         managed: bool = False,
+        prepare: bool = True,
         settle_ms: float = 300.0,
         release: Callable[[], None] | None = None,
     ) -> None:
-        self._device, self._managed, self._release = device, managed, release
+        self._device, self._managed, self._prepare, self._release = device, managed, prepare, release
         self._patience = Patience(quiet_ms=settle_ms, react_ms=2 * settle_ms, cap_ms=max(2000.0, 6 * settle_ms))
         self._task: TaskInstance | None = None
         self._shown: Screenshot | None = None
@@ -71,7 +73,7 @@ class AdbEnv:
             assigned = f"CUARL_SEED={seed} CUARL_TASK={shlex.quote(task.model_dump_json())}"
             self._volatile = tuple((await self._program("reset", assigned + " ")).get("volatile", ()))
         else:
-            await run_all(PREPARE, self._device.shell)
+            await run_all(PREPARE if self._prepare else (), self._device.shell)
             await run_all(task.preset.get("setup", ()), self._device.shell)
         self._unicode = UNICODE_IME in (await self._device.shell("ime list -a -s"))[1]
         self._shown = await self._shoot()

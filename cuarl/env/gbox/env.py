@@ -42,17 +42,18 @@ class BoxOptions:
 class GBoxEnv:
     """A box for one episode of a task whose ``env`` is ``kind``: ``gbox``, or ``phone`` or ``desktop``.
 
-    The latter two need ``cuarl-device`` in the box's image.
+    The latter two need ``cuarl-device`` in the box's image. ``lent`` is the id of a box that somebody else has set up and
+    will end; it is used as it is.
     """
 
-    def __init__(self, boxes: GBox, ledger: Ledger, kind: str, options: BoxOptions) -> None:
+    def __init__(self, boxes: GBox, ledger: Ledger, kind: str, options: BoxOptions, lent: str = "") -> None:
         self._boxes, self._ledger, self._options = boxes, ledger, options
         self._box_type: BoxType = BOX_TYPES.get(kind, options.box_type)
         self._managed = kind in BOX_TYPES
         quiet = options.settle_ms
         self._patience = Patience(quiet_ms=quiet, react_ms=2 * quiet, cap_ms=max(2000.0, 4 * quiet))
         self._lease: Lease | None = None
-        self._box = ""
+        self._box = lent
         self._used = self._closed = False
         self._shown: Screenshot | None = None
         self._scale = (1.0, 1.0)
@@ -74,10 +75,11 @@ class GBoxEnv:
         if self._used or self._closed:
             raise EnvError("this environment was reset already; an environment serves one episode")
         self._used = True
-        label = secrets.token_hex(12)
-        self._lease = self._ledger.hold(KIND, label, {"base_url": self._boxes.service.base_url})
-        self._box = await self._boxes.create(self._box_type, label, self._options.expires_in)
-        self._lease.note(box=self._box)
+        if not self._box:
+            label = secrets.token_hex(12)
+            self._lease = self._ledger.hold(KIND, label, {"base_url": self._boxes.service.base_url})
+            self._box = await self._boxes.create(self._box_type, label, self._options.expires_in)
+            self._lease.note(box=self._box)
         await self._boxes.wait(self._box, self._options.start_s)
         size = await self._boxes.display(self._box)
         if self._managed:
