@@ -7,7 +7,6 @@ at a fraction of the cost.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 import torch
 from PIL import Image
 
+from cuarl.policy.resize import whole_tokens
 from cuarl.types import Screenshot
 
 
@@ -71,17 +71,9 @@ class ImageProcessor:
         Both become multiples of a token's side, the aspect is kept as far as possible, and the area lies within
         ``min_pixels`` and ``max_pixels``.
         """
-        side = self.patch * self.merge
-        if max(width, height) > 200 * min(width, height):
-            raise ValueError(f"a picture of {width}x{height} is too narrow: the aspect must be at most 200")
-        w, h = round(width / side) * side, round(height / side) * side
-        if w * h > self.max_pixels:
-            shrink = math.sqrt(width * height / self.max_pixels)
-            w, h = (max(side, math.floor(v / shrink / side) * side) for v in (width, height))
-        elif w * h < self.min_pixels:
-            grow = math.sqrt(self.min_pixels / (width * height))
-            w, h = (math.ceil(v * grow / side) * side for v in (width, height))
-        return w, h
+        return whole_tokens(
+            width, height, side=self.patch * self.merge, min_pixels=self.min_pixels, max_pixels=self.max_pixels
+        )
 
     def grid(self, width: int, height: int) -> Grid:
         """The patches of a ``width`` x ``height`` screen."""
