@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import Field, NonNegativeInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from cuarl.types import Action, Failure, ImageRef, ParseError, Record, StopReason, Usage
 
@@ -65,6 +65,9 @@ class Turn(Record):
     """Repairs and clamps that parsing needed."""
     rejected: str | None = None
     """Why the environment did not carry the action out."""
+    resized: tuple[PositiveInt, PositiveInt] | None = None
+    """Width and height in pixels at which the model saw ``screenshot``: it decides what coordinates in its pixels mean.
+    None for scripted agents."""
     sampled: Sampled | None = None
     """None for scripted agents."""
     text: Mapping[str, str] = Field(default_factory=dict)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from cuarl.policy.sampler import PromptTooLong
 from cuarl.tasks.task import TaskInstance
 from cuarl.trajectory import Sampled, Turn
-from cuarl.types import Action, Observation, ParseError
+from cuarl.types import Action, Observation, ParseError, Screenshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,12 @@ class Decision:
     parse_error: ParseError | None = None
     warnings: tuple[str, ...] = ()
     sampled: Sampled | None = None
+    resized: tuple[int, int] | None = None
+    """Width and height in pixels at which the model saw the screenshot."""
     too_long: PromptTooLong | None = None
     """The prompt did not fit: the episode stops with CONTEXT_FULL."""
+    pictures: Mapping[str, Screenshot] = field(default_factory=dict)
+    """Pictures of the prompt by digest, where they are not simply the screens that the environment showed."""
 
 
 class Agent(Protocol):

@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable, Sequence
 
 from cuarl.agent.base import Agent, Decision
-from cuarl.agent.formats import Format, Size
-from cuarl.agent.model import past_answers
+from cuarl.agent.formats import Format, Size, saw
+from cuarl.agent.model import past_answers, shrunk
 from cuarl.agent.prompt import Window, build_messages
 from cuarl.env.base import AskedOracleEnv, Env, OracleEnv
 from cuarl.errors import AgentError
@@ -137,32 +137,49 @@ class ReplayAgent:
 
 Write = Callable[[tuple[Message, ...], str], Sampled]
 """Makes a record of a prompt and a given answer, tokenised as if sampled (``PolicyModel.written``)."""
+Resize = Callable[[int, int], tuple[int, int]]
+"""The size at which a model sees a picture of a width and a height."""
 
 
 class DemonstratingAgent:
     """Says what ``teacher`` does in a model's own words, so that its episodes can be learnt from.
 
-    Its records carry token ids and no logprobs: nothing was sampled.
+    Its records carry token ids and no logprobs: nothing was sampled. ``resize`` is the model's own; None means the usual
+    one of its family.
     """
 
-    def __init__(self, teacher: Agent, format: Format, write: Write, *, window: Window | None = None) -> None:
+    def __init__(
+        self,
+        teacher: Agent,
+        format: Format,
+        write: Write,
+        *,
+        window: Window | None = None,
+        resize: Resize | None = None,
+    ) -> None:
         self.name = f"{teacher.name}:{format.name}"
         self._teacher, self._format, self._write = teacher, format, write
-        self._window = window or Window()
+        self._window, self._resize = window or format.window, resize
         self._screens: list[Screenshot] = []
 
     async def act(self, task: TaskInstance, observation: Observation, history: Sequence[Turn], seed: int) -> Decision:
         """The teacher's action, and the answer that calls for it. Raises ``AgentError`` if the format can't say it."""
         screen = observation.screenshot
-        self._screens.append(screen)
+        size = Size(screen.width, screen.height)
+        sent = self._format.sent(size)
+        shown = shrunk(screen, sent)
+        self._screens.append(shown)
         decision = await self._teacher.act(task, observation, history, seed)
         if decision.action is None:
             return decision
-        size = Size(screen.width, screen.height)
-        text = self._format.render(decision.action, size)
+        resized = saw(self._format, size, Size(*self._resize(*sent)) if self._resize else None)
+        text = self._format.render(decision.action, size, resized=resized)
         messages = build_messages(
             task.goal, self._screens, past_answers(history), system=self._format.system_prompt, window=self._window
         )
         # what is recorded is what the words mean, so that replays and checks agree with what is learnt
-        said = self._format.parse(text, size)
-        return Decision(action=said.action, warnings=said.warnings, sampled=self._write(messages, text))
+        said = self._format.parse(text, size, resized=resized)
+        return Decision(
+            action=said.action, warnings=said.warnings, resized=resized, pictures={} if shown is screen else {shown.digest: shown},
+            sampled=self._write(messages, text),
+        )  # fmt: skip

@@ -88,8 +88,9 @@ def demonstrations(config: ExperimentConfig, policy: PolicyModel) -> Player:
 
     def make(spec: EpisodeSpec, env: Env) -> Agent:
         return DemonstratingAgent(
-            OracleAgent(env), _format(config, config.model_name, env), policy.written, window=_window(config)
-        )
+            OracleAgent(env), _format(config, config.model_name, env), policy.written, window=_window(config),
+            resize=policy.images.resized,
+        )  # fmt: skip
 
     return Player("demonstration", make)
 

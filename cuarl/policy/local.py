@@ -38,6 +38,10 @@ class LocalSampler:
         """Everything is exact."""
         return SamplerCapabilities(token_ids=True, logprobs=True, images=True, name=self.policy.name)
 
+    def sees(self, width: int, height: int) -> tuple[int, int]:
+        """The size at which the model sees a picture."""
+        return self.policy.images.resized(width, height)
+
     def attend(self) -> AbstractContextManager[None]:
         """Inside, waves wait for this episode's next request."""
         return self._waves.attend()

@@ -43,6 +43,8 @@ logger = logging.getLogger(__name__)
 class PromptRenderer(Protocol):
     """What is needed of ``render.Renderer``, without its imports."""
 
+    images: Any
+
     def render(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> Any:
         """Messages to a ``Prompt``."""
         ...
@@ -212,6 +214,13 @@ class OpenAISampler:
             self._told = True
             logger.warning("%s: %s", loggable(self._url), difference(ours.ids, sampled.prompt_ids))
         return sampled.model_copy(update={"exact": False})
+
+    def sees(self, width: int, height: int) -> tuple[int, int] | None:
+        """The size at which the model sees a picture, where its processor is here."""
+        if self._renderer is None:
+            return None
+        seen: tuple[int, int] = self._renderer.images.resized(width, height)
+        return seen
 
     async def close(self) -> None:
         """Close the connections; a later request opens new ones."""

@@ -8,7 +8,7 @@ a remote one sends text and says, by its capabilities, what it cannot give exact
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from cuarl.trajectory import Sampled
 from cuarl.types import Screenshot
@@ -106,4 +106,13 @@ class Sampler(Protocol):
 
     async def close(self) -> None:
         """Release everything."""
+        ...
+
+
+@runtime_checkable
+class Sees(Protocol):
+    """A sampler that knows the size at which its model sees a picture."""
+
+    def sees(self, width: int, height: int) -> tuple[int, int] | None:
+        """Width and height in pixels that the model sees of a ``width`` x ``height`` picture; None if not known here."""
         ...

@@ -97,6 +97,10 @@ class TinkerSampler:
         """Ids and pictures are exact; log-probabilities are, at temperature 1."""
         return SamplerCapabilities(token_ids=True, logprobs=True, images=True, name=self.name)
 
+    def sees(self, width: int, height: int) -> tuple[int, int]:
+        """The size at which the model sees a picture: the service counts its tokens by the same rule."""
+        return self._renderer.images.resized(width, height)
+
     def use(self, client: Any, version: int) -> None:
         """Sample from other weights from now on."""
         self._client, self.version = client, version

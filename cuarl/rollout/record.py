@@ -71,10 +71,11 @@ class Recorder:
         self._add(decision, self.shown, self.observation.text, warnings=warnings, model_s=model_s, env_s=env_s)
 
     def _add(self, decision: Decision, shown: ImageRef, text: Mapping[str, str], **fields: Any) -> None:
+        self.pictures.update(decision.pictures)
         self.turns.append(
             Turn(
                 index=len(self.turns), screenshot=shown, text=text, action=decision.action,
-                parse_error=decision.parse_error, sampled=decision.sampled, **fields,
+                parse_error=decision.parse_error, resized=decision.resized, sampled=decision.sampled, **fields,
             )
         )  # fmt: skip
 

@@ -38,7 +38,7 @@ def _schema(arrow: Any) -> Any:
         "episode_id": text, "run_id": text, "group_id": text, "attempt": whole, "step": whole, "purpose": text,
         "task_id": text, "goal": text, "category": text, "difficulty": text, "agent": text, "policy": text,
         "policy_version": whole, "stop": text, "success": flag, "episode_reward": real, "turn": whole, "image": text,
-        "width": whole, "height": whole, "action": text, "parse_error": text, "rejected": text, "turn_reward": real,
+        "width": whole, "height": whole, "seen_width": whole, "seen_height": whole, "action": text, "parse_error": text, "rejected": text, "turn_reward": real,
         "text": text, "prompt_ids": arrow.list_(arrow.int32()), "token_ids": arrow.list_(arrow.int32()),
         "logprobs": arrow.list_(real), "window": arrow.list_(text),
     }  # fmt: skip
@@ -53,6 +53,7 @@ def _row(e: Trajectory, t: Turn) -> dict[str, Any]:
         "difficulty": e.difficulty, "agent": e.agent, "policy": e.policy, "policy_version": e.policy_version,
         "stop": e.stop.value, "success": e.success, "episode_reward": e.reward, "turn": t.index,
         "image": _image(t.screenshot.digest), "width": t.screenshot.width, "height": t.screenshot.height,
+        "seen_width": t.resized and t.resized[0], "seen_height": t.resized and t.resized[1],
         "action": dump_line(t.action.model_dump()) if t.action else None,
         "parse_error": dump_line(t.parse_error.model_dump()) if t.parse_error else None, "rejected": t.rejected,
         "turn_reward": t.reward, "text": sampled and sampled.text,

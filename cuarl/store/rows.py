@@ -88,6 +88,7 @@ def _turn(episode_id: str, t: Turn) -> Row:
         "parse_error": t.parse_error.model_dump() if t.parse_error else None, "warnings": t.warnings,
         "rejected": t.rejected, "text": t.text, "reward": t.reward, "model_s": t.model_s, "env_s": t.env_s,
         "settle_ms": t.settle_ms, "settled": t.settled, "changed": t.changed,
+        "seen_width": t.resized and t.resized[0], "seen_height": t.resized and t.resized[1],
     }  # fmt: skip
 
 
@@ -134,6 +135,7 @@ def _load_turn(row: TurnRow, sample: SampleRow | None) -> Turn:
         action=row.action, parse_error=row.parse_error, warnings=row.warnings, rejected=row.rejected,
         sampled=None if sample is None else _load_sample(sample), text=row.text, reward=row.reward,
         model_s=row.model_s, env_s=row.env_s, settle_ms=row.settle_ms, settled=row.settled, changed=row.changed,
+        resized=(row.seen_width, row.seen_height) if row.seen_width and row.seen_height else None,
     )  # fmt: skip
 
 

@@ -163,6 +163,8 @@ class TurnRow(Base):
     settle_ms: Mapped[float | None]
     settled: Mapped[bool | None]
     changed: Mapped[bool | None]
+    seen_width: Mapped[int | None]
+    seen_height: Mapped[int | None]
 
 
 class SampleRow(Base):

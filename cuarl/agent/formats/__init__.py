@@ -11,13 +11,13 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from cuarl.agent.formats.base import DeviceKind, Format, ParsedAction, Size
+from cuarl.agent.formats.base import DeviceKind, Format, ParsedAction, Size, saw
 from cuarl.agent.formats.plain_json.format import PlainJSON
 from cuarl.agent.formats.qwen3_vl.format import Qwen3VL
 from cuarl.agent.formats.qwen3_vl.prompt import SYSTEM_PROMPTS
 from cuarl.errors import ConfigError
 
-__all__ = ["NAMES", "SYSTEM_PROMPTS", "DeviceKind", "Format", "ParsedAction", "Size", "for_model", "get"]
+__all__ = ["NAMES", "SYSTEM_PROMPTS", "DeviceKind", "Format", "ParsedAction", "Size", "for_model", "get", "saw"]
 
 _FORMATS: Mapping[str, Callable[[DeviceKind], Format]] = {"qwen3-vl": Qwen3VL, "json": PlainJSON}
 _BY_MODEL_TYPE = {"qwen3_vl": "qwen3-vl", "qwen3_vl_moe": "qwen3-vl"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
+from cuarl.agent.prompt import Window
 from cuarl.types import Action, ParseError
 
 DeviceKind = Literal["phone", "desktop"]
@@ -39,18 +40,39 @@ class Format(Protocol):
         """What the model is told about the device and its actions; the same for every screen and task."""
         ...
 
-    def parse(self, text: str, screen: Size, *, resized: Size | None = None, strict: bool = True) -> ParsedAction:
-        """Read an answer to a screenshot of size ``screen``.
+    @property
+    def window(self) -> Window:
+        """How much of the past the family is usually shown; experiments may say otherwise."""
+        ...
 
-        ``resized`` is the size the model saw, for families that answer in its pixels. ``strict`` takes exactly the
-        documented form, for training: what is let pass is learnt. Otherwise small faults are repaired, each with a
-        warning. Never raises: a malformed answer is the policy's doing.
+    def sent(self, screen: Size) -> Size:
+        """The size at which a screenshot is handed to the model: smaller than the screen for families that ask for it."""
+        ...
+
+    def seen(self, sent: Size) -> Size:
+        """The size at which the model sees a picture of size ``sent``, by the family's usual processor.
+
+        A policy in this process has its own processor with its own limits, and knows better.
         """
         ...
 
-    def render(self, action: Action, screen: Size) -> str:
+    def parse(self, text: str, screen: Size, *, resized: Size | None = None, strict: bool = True) -> ParsedAction:
+        """Read an answer to a screenshot of size ``screen``.
+
+        ``resized`` is the size at which the model saw it, for families that answer in its pixels; None means the
+        family's usual one. ``strict`` takes exactly the documented form, for training: what is let pass is learnt.
+        Otherwise small faults are repaired, each with a warning. Never raises: a malformed answer is the policy's doing.
+        """
+        ...
+
+    def render(self, action: Action, screen: Size, *, resized: Size | None = None) -> str:
         """The canonical text of ``action``; parsing it gives the action back, up to the resolution of coordinates.
 
         Raises ``AgentError`` for an action that the vocabulary has no word for.
         """
         ...
+
+
+def saw(format: Format, screen: Size, resized: Size | None = None) -> Size:
+    """``resized``, or what the family's usual processor makes of a screenshot."""
+    return resized or format.seen(format.sent(screen))

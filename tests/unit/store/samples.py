@@ -36,6 +36,7 @@ def rich(episode_id="rich", **fields):
         Turn(
             index=0, screenshot=ref(1), action=Click(x=3, y=4, count=2), warnings=("clamped",), sampled=sampled,
             text={"url": "a\x00b"}, reward=-0.25, model_s=0.1, env_s=1e-9, settle_ms=12.5, settled=True, changed=False,
+            resized=(364, 644),
         ),
         Turn(
             index=1, screenshot=ref(2), parse_error=ParseError(code="bad_json", message="{\x00"), rejected="no such key",

@@ -70,8 +70,8 @@ def test_an_empty_postgresql_database_is_refused_with_the_command(tmp_path):
 
 def test_an_older_schema_is_refused_with_the_command(empty_url, tmp_path):
     set_up(empty_url)
-    query(empty_url, f"UPDATE {VERSION_TABLE} SET version_num = '0001'")
-    with pytest.raises(DatabaseBehind, match="1 revision behind \\(at 0001, need 0002\\)") as caught:
+    query(empty_url, f"UPDATE {VERSION_TABLE} SET version_num = '{REVISIONS[-2]}'")
+    with pytest.raises(DatabaseBehind, match=f"1 revision behind \\(at {REVISIONS[-2]}, need {HEAD}\\)") as caught:
         Store.open(empty_url, runs_dir=tmp_path)
     assert (caught.value.exit_code, caught.value.hint) == (4, "cuarl db migrate")
 
@@ -88,7 +88,7 @@ def test_a_newer_schema_is_refused_and_nothing_is_written(tmp_path):
     set_up(url)
     query(url, f"UPDATE {VERSION_TABLE} SET version_num = '0099'")
     before = _contents(tmp_path)
-    with pytest.raises(PrerequisiteError, match="schema 0099, which is newer than this program's 0002") as caught:
+    with pytest.raises(PrerequisiteError, match=f"schema 0099, which is newer than this program's {HEAD}") as caught:
         Store.open(url)
     assert not isinstance(caught.value, DatabaseBehind)
     assert _contents(tmp_path) == before

@@ -16,6 +16,7 @@ from cuarl.agent.formats.base import DeviceKind, ParsedAction, Size
 from cuarl.agent.formats.qwen3_vl.call import CallError
 from cuarl.agent.formats.qwen3_vl.prompt import SCHEMAS
 from cuarl.agent.formats.qwen3_vl.words import read_action, write_action
+from cuarl.agent.prompt import Window
 from cuarl.types import Action, ParseError
 
 
@@ -41,6 +42,19 @@ class PlainJSON:
             "The object holds the arguments that this schema describes:\n" + json.dumps(SCHEMAS[self.kind])
         )
 
+    @property
+    def window(self) -> Window:
+        """The present screen alone."""
+        return Window()
+
+    def sent(self, screen: Size) -> Size:
+        """As it is."""
+        return screen
+
+    def seen(self, sent: Size) -> Size:
+        """Of no account: coordinates are relative."""
+        return sent
+
     def parse(self, text: str, screen: Size, *, resized: Size | None = None, strict: bool = True) -> ParsedAction:
         """Read the object in ``text`` (see ``Format.parse``); coordinates are relative, so ``resized`` is not needed."""
         warnings: list[str] = []
@@ -51,7 +65,7 @@ class PlainJSON:
             return ParsedAction(error=ParseError(code=error.code, message=str(error)), warnings=tuple(warnings))
         return ParsedAction(action=action, warnings=tuple(warnings))
 
-    def render(self, action: Action, screen: Size) -> str:
+    def render(self, action: Action, screen: Size, *, resized: Size | None = None) -> str:
         """Write ``action`` as an object (see ``Format.render``)."""
         return json.dumps(write_action(action, self.kind, screen), ensure_ascii=False)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cuarl.agent.formats.base import Size
-from cuarl.agent.formats.points import to_pixel
+from cuarl.agent.formats.points import RELATIVE, to_pixel
 from cuarl.agent.formats.qwen3_vl.call import CallError
 
 _HUGE = 1e6
@@ -15,8 +15,11 @@ _HUGE = 1e6
 class Arguments:
     """The arguments of one call. Every method raises ``CallError``; what was repaired goes to ``warnings``."""
 
-    def __init__(self, given: Mapping[str, Any], screen: Size, *, strict: bool, warnings: list[str]) -> None:
+    def __init__(
+        self, given: Mapping[str, Any], screen: Size, *, strict: bool, warnings: list[str], grid: Size = RELATIVE
+    ) -> None:
         self._given, self._screen, self._strict, self._warnings = given, screen, strict, warnings
+        self._grid = grid
         self._used = {"action"}
 
     def has(self, name: str) -> bool:

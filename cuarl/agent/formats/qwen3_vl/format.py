@@ -19,6 +19,7 @@ from cuarl.agent.formats.base import DeviceKind, ParsedAction, Size
 from cuarl.agent.formats.qwen3_vl.call import CallError, find_call
 from cuarl.agent.formats.qwen3_vl.prompt import SYSTEM_PROMPTS, TOOLS
 from cuarl.agent.formats.qwen3_vl.words import read_action, write_action
+from cuarl.agent.prompt import Window
 from cuarl.types import Action, ParseError
 
 
@@ -43,6 +44,19 @@ class Qwen3VL:
         """A constant of the kind of device."""
         return SYSTEM_PROMPTS[self.kind]
 
+    @property
+    def window(self) -> Window:
+        """The present screen alone."""
+        return Window()
+
+    def sent(self, screen: Size) -> Size:
+        """As it is."""
+        return screen
+
+    def seen(self, sent: Size) -> Size:
+        """Of no account: coordinates are relative."""
+        return sent
+
     def parse(self, text: str, screen: Size, *, resized: Size | None = None, strict: bool = True) -> ParsedAction:
         """Read the call in ``text`` (see ``Format.parse``); coordinates are relative, so ``resized`` is not needed."""
         warnings: list[str] = []
@@ -53,7 +67,7 @@ class Qwen3VL:
             return ParsedAction(error=ParseError(code=error.code, message=str(error)), warnings=tuple(warnings))
         return ParsedAction(action=action, warnings=tuple(warnings))
 
-    def render(self, action: Action, screen: Size) -> str:
+    def render(self, action: Action, screen: Size, *, resized: Size | None = None) -> str:
         """Write ``action`` as a call (see ``Format.render``)."""
         call = {"name": self.tool, "arguments": write_action(action, self.kind, screen)}
         return f"<tool_call>\n{json.dumps(call, ensure_ascii=False)}\n</tool_call>"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, cast
 
 from cuarl.agent.formats.base import DeviceKind, Size
-from cuarl.agent.formats.points import to_relative
+from cuarl.agent.formats.points import to_grid
 from cuarl.agent.formats.qwen3_vl.arguments import Arguments
 from cuarl.agent.formats.qwen3_vl.call import CallError
 from cuarl.errors import AgentError
@@ -207,7 +207,7 @@ def _write_desktop(action: Action, screen: Size) -> dict[str, Any] | None:
 
 
 def _point(x: int, y: int, screen: Size) -> list[int]:
-    return list(to_relative(x, y, screen))
+    return list(to_grid(x, y, screen))
 
 
 def _time(action: LongPress | Swipe | Drag) -> dict[str, Any]:
