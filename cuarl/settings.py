@@ -26,8 +26,8 @@ from cuarl import safe_text
 from cuarl.errors import ConfigError, MissingSecret, PrerequisiteError
 
 SECRETS = (
-    "DATABASE_URL", "POSTGRES_PASSWORD", "OPENAI_API_KEY", "TINKER_API_KEY", "GBOX_API_KEY", "HF_TOKEN", "WANDB_API_KEY",
-    "CUARL_SERVE_TOKEN",
+    "DATABASE_URL", "POSTGRES_PASSWORD", "OPENAI_API_KEY", "TINKER_API_KEY", "GBOX_API_KEY", "GYM_API_KEY",
+    "GBOX_MINI_AGENT_API_KEY", "HF_TOKEN", "WANDB_API_KEY", "CUARL_SERVE_TOKEN",
 )  # fmt: skip
 """Variables that may also be given as ``NAME_FILE``."""
 
@@ -87,6 +87,14 @@ class Settings(BaseSettings):
     """Key for GBox."""
     gbox_base_url: str = Field("https://gbox.ai/api/v1", validation_alias="GBOX_BASE_URL")
     """Base URL of GBox, or of a server that speaks its protocol."""
+    gym_base_url: str = Field("http://localhost:5010", validation_alias="GYM_BASE_URL")
+    """Base URL of a gym server."""
+    gym_api_key: SecretStr | None = Field(None, validation_alias="GYM_API_KEY")
+    """Key that the gym server asks for as a bearer token; unset sends none."""
+    mini_agent_base_url: str = Field("http://localhost:3000", validation_alias="GBOX_MINI_AGENT_BASE_URL")
+    """Base URL of gbox-mini-agent."""
+    mini_agent_api_key: SecretStr | None = Field(None, validation_alias="GBOX_MINI_AGENT_API_KEY")
+    """Key that gbox-mini-agent asks for as a bearer token; unset sends none."""
     hf_token: SecretStr | None = Field(None, validation_alias="HF_TOKEN")
     """Token for model hubs."""
     wandb_api_key: SecretStr | None = Field(None, validation_alias="WANDB_API_KEY")

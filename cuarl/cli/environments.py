@@ -27,6 +27,8 @@ class Backend:
     close: Callable[[], Awaitable[None]] = _nothing
     at_most: int | None = None
     """Most episodes at the same time that it bears; None for no limit of its own."""
+    in_step: bool = True
+    """Whether episodes ask their policy in their own loop, so that a sampler that batches may wait for all of them."""
 
     def concurrent(self, wanted: int) -> int:
         """How many episodes to run at the same time where ``wanted`` are asked for."""
@@ -118,6 +120,12 @@ def _adb(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     return Backend(make, at_most=len(found))
 
 
+def _gym(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
+    from cuarl.cli import gym
+
+    return gym.backend(config, tasks)
+
+
 def _only(env: str, config: ExperimentConfig, tasks: Sequence[Task]) -> None:
     """Raise ConfigError if one of the tasks is for another environment than ``env``."""
     stranger = next((task for task in tasks if task.env != env), None)
@@ -134,6 +142,7 @@ BACKENDS: Mapping[str, Callable[[ExperimentConfig, Sequence[Task]], Backend]] = 
     "linux": _linux,
     "browser": _browser,
     "gbox": _gbox,
+    "gym": _gym,
 }
 """By the name that ``--env`` takes. Each checks the tasks and the machine, and raises before anything starts."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -43,6 +43,10 @@ def select_tasks(config: ExperimentConfig, settings: Settings, role: Literal["tr
 
     To measure, ``eval_tasks`` are taken, or the evaluation tasks that the selectors of ``tasks`` pick.
     """
+    if config.env == "gym":
+        from cuarl.cli import gym
+
+        return gym.select(config, settings, role)
     selectors = config.eval_tasks or config.tasks if role == "eval" else config.tasks
     filters = Filters(
         categories=config.category, difficulties=config.difficulty, limit=config.limit,
@@ -65,7 +69,8 @@ def limits(config: ExperimentConfig) -> Limits:
 def setup(config: ExperimentConfig, backend: Backend, player: Player) -> Setup:
     """Everything an episode needs besides its spec."""
     return Setup(
-        make_env=backend.make_env, make_agent=player.make_agent, attend=player.attend,
+        make_env=backend.make_env, make_agent=player.make_agent,
+        attend=player.attend if backend.in_step else nullcontext,
         judge=partial(verdict, side_effects=config.side_effects), reward=reward.get(config.reward),
         limits=limits(config),
     )  # fmt: skip

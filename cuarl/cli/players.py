@@ -16,6 +16,7 @@ from cuarl.agent.prompt import Window
 from cuarl.agent.scripted import DemonstratingAgent, DoNothingAgent, OracleAgent, RandomAgent
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.base import Env
+from cuarl.env.gym.mini_agent import MiniAgentEnv
 from cuarl.errors import ConfigError
 from cuarl.policy.sampler import Sampler, SamplingParams
 from cuarl.policy.spec import ModelSpec
@@ -104,6 +105,8 @@ def model_agents(
     )
 
     def make(spec: EpisodeSpec, env: Env) -> Agent:
+        if isinstance(env, MiniAgentEnv):
+            return env.follow(sampler, params, spec.sampling_seed)
         return ModelAgent(sampler, _format(config, model, env), params=params, window=_window(config), strict=strict)
 
     return make

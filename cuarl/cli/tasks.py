@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from cuarl.cli.gym_tasks import list_gym_tasks
 from cuarl.cli.output import console, is_terminal, note, print_json, print_text
 from cuarl.cli.state import STATE, load_settings
 from cuarl.cli.task_views import count_of, in_full, print_report, show_selection
@@ -195,6 +196,11 @@ def schema(
     from cuarl.tasks.schema import suite_schema, task_file_schema
 
     print_json(suite_schema() if suite else task_file_schema())
+
+
+app.command("gym", epilog="\b\nExamples:\n  cuarl tasks gym\n  cuarl tasks gym --gym-id my_gym --eval-number-range 001-032 --json")(
+    list_gym_tasks
+)  # fmt: skip
 
 
 def _folders(tasks_dir: Path | None) -> list[Path]:

@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from cuarl.config.schema import ExperimentConfig
 
 SIM_ONLY = ("profile", "clutter")
-ENVS_WITH_OPTIONS = ("linux", "browser", "gbox")
+ENVS_WITH_OPTIONS = ("linux", "browser", "gbox", "gym")
 """Environments whose options bear their name in front."""
+MINI_AGENT_ONLY = ("gym_agent", "gym_poll_seconds", "gym_listen", "gym_model_url", "gym_picture_hosts")
+PROMPT_ONLY = ("renderer_name", "history_images", "history_turns")
 LORA_ONLY = ("lora_rank", "lora_alpha", "lora_target_option", "lora_target_modules")
 
 
@@ -51,6 +53,10 @@ def _idle_options(config: ExperimentConfig) -> Iterator[tuple[str, str]]:
         owner = "sim" if name in SIM_ONLY else name.partition("_")[0]
         if owner in ("sim", *ENVS_WITH_OPTIONS) and owner != config.env:
             yield name, f"env {config.env}"
+    if config.env == "gym" and config.gym_actor == "cuarl":
+        yield from ((name, "gym_actor cuarl") for name in MINI_AGENT_ONLY)
+    if config.env == "gym" and config.gym_actor == "mini-agent":
+        yield from ((name, "gym_actor mini-agent, which makes the prompts itself") for name in PROMPT_ONLY)
     if config.algorithm in CREDITED and config.credit == "episode":
         yield "discount", "credit episode"
 

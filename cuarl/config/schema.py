@@ -99,7 +99,7 @@ class EnvFields(Fields):
 
     env: str = "sim"
     """Environment: sim is the simulated device inside the process, linux a real desktop on a display of its own, browser
-    web pages in Chromium, adb a phone or an emulator, gbox a cloud box."""
+    web pages in Chromium, adb a phone or an emulator, gbox a cloud box, gym an execution of a gym server."""
     profile: Literal["small", "phone", "tall"] = "small"
     """Screen of the simulated phone: small is 192x384, phone 360x640, tall 1080x2400 pixels."""
     clutter: Share = 0.1
@@ -139,6 +139,36 @@ class EnvFields(Fields):
     """How long a box's screen must be still after an action; twice as long is waited for a first change."""
     gbox_boxes: PositiveInt = 64
     """Most boxes at the same time, within max_concurrent_rollouts; set it to the account's quota."""
+    gym_id: str = "umetrip"
+    """Which gym of the gym server."""
+    gym_actor: Literal["cuarl", "mini-agent"] = "cuarl"
+    """Who acts in a gym's device: cuarl itself, or gbox-mini-agent, whose model cuarl serves and records."""
+    gym_action_space: Literal["mobile", "pc"] = "mobile"
+    """What the gym's devices are: phones or desktops."""
+    gym_train_ratio: Annotated[float, Field(gt=0, lt=1)] = 0.8
+    """Share of the gym's tasks that train; the others measure."""
+    gym_seed: NonNegativeInt = 42
+    """Draws that share."""
+    gym_eval_number_range: Annotated[str, Field(pattern=r"^\d+-\d+$")] | None = None
+    """Measure on the tasks with these numbers, such as 001-032, and train on the others, instead of by share."""
+    gym_tags: Words = ()
+    """Keep only the gym's tasks that have one of these tags."""
+    gym_creates: PositiveInt = 1
+    """Most executions that the gym is asked to start at the same time."""
+    gym_executions: PositiveInt = 16
+    """Most executions at the same time, within max_concurrent_rollouts."""
+    gym_settle_ms: PositiveFloat = 300.0
+    """How long a gym's device must be still after an action of cuarl's."""
+    gym_agent: Literal["mai-ui", "qwen3-vl"] = "mai-ui"
+    """Which agent gbox-mini-agent runs."""
+    gym_poll_seconds: PositiveFloat = 1.0
+    """How often gbox-mini-agent is asked what its agent has done."""
+    gym_listen: Annotated[str, Field(pattern=r"^\S+:\d+$")] = "127.0.0.1:0"
+    """Where the model is served to gbox-mini-agent, as HOST:PORT; any other host than this needs CUARL_SERVE_TOKEN."""
+    gym_model_url: str | None = None
+    """Base URL by which gbox-mini-agent reaches that, if it is another."""
+    gym_picture_hosts: Words = ()
+    """Hosts that screenshots may be fetched from, where gbox-mini-agent names them by URL."""
     side_effects: Literal["fail", "report"] = "fail"
     """Whether a change that the task did not ask for fails the task, or is only reported."""
     max_turns: PositiveInt = 20

@@ -180,6 +180,7 @@ SWEEPER_MODULES: dict[str, str] = {
     "display": "cuarl.env.linux.session",
     "browser": "cuarl.env.browser.lease",
     "gbox": "cuarl.env.gbox.lease",
+    "gym": "cuarl.env.gym.lease",
 }
 """By the kind of lease: the module that puts its sweeper into ``SWEEPERS`` when it is imported."""
 

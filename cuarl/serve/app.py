@@ -225,7 +225,11 @@ class _Turn:
 
     async def _sample(self, messages: tuple[Message, ...]) -> Any:
         session = self.session
-        seed = self.ask.seed if self.ask.seed is not None else _seed(self.service.seed, session.id, len(session.turns))
+        own, turn = session.opening.sampling_seed, len(session.turns)
+        if own is not None:
+            seed = _seed(own, "", turn)
+        else:
+            seed = self.ask.seed if self.ask.seed is not None else _seed(self.service.seed, session.id, turn)
         request = SampleRequest(messages, self.ask.params, seed)
         try:
             sampled = await self.served.sampler.sample(request)

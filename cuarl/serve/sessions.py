@@ -45,6 +45,8 @@ class Opening(Record):
     """Sessions of one group are attempts at the same thing."""
     attempt: int = Field(default=0, ge=0)
     seed: int = 0
+    sampling_seed: int | None = None
+    """Decides the draws, whatever seeds the requests have; unset means that those, or the server's seed, do."""
     info: Mapping[str, Any] = Field(default_factory=dict)
 
 

@@ -56,6 +56,8 @@ _OWN_FIELDS: Mapping[str, set[str]] = {
     "file": {"file_path"},
     "custom": {"custom_tasks"},
     "task_adapter": {"tasks_dir", "task_names", "train_ratio", "split_type"},
+    "gym": {"task_names", "train_ratio", "split_type"},
+    "genv_umetrip": {"task_names", "train_ratio", "split_type"},
 }
 _DEMO = {"demo_training": ("demo_training",), "demo_eval": ("demo_eval",), "demo_all": ("demo_training", "demo_eval")}
 
@@ -98,6 +100,11 @@ def _pool(source: TaskSource, library: Library, where: str) -> list[Located]:
             return _custom(source, where)
         case "task_adapter":
             return _of_folder(source)
+        case "gym" | "genv_umetrip":
+            raise TaskError(
+                f'source_type "{source.source_type}" names tasks of a gym server, which need its devices',
+                where=where, hint="--env gym",
+            )  # fmt: skip
     named = [library.pick(name) for name in _DEMO[source.source_type]]
     missing = [name for name, found in zip(_DEMO[source.source_type], named, strict=True) if found is None]
     if missing:
@@ -152,13 +159,7 @@ def _parse(data: Any, where: str) -> TaskSource:
         elif first["type"] == "missing":
             what = f"{field} is missing"
         raise TaskError(what, where=where, hint="docs/tasks.md lists the fields of a source") from error
-    own = _OWN_FIELDS.get(source.source_type)
-    if own is None:
-        raise TaskError(
-            f'source_type "{source.source_type}" needs a task server, which this version can\'t talk to',
-            where=where,
-            hint='export its tasks to a file and use {"source_type": "file", "file_path": "tasks.jsonl"}',
-        )
+    own = _OWN_FIELDS[source.source_type]
     for field in sorted(source.model_fields_set - _COMMON - own):
         raise TaskError(f'{field} has no effect with source_type "{source.source_type}"', where=where)
     for field in sorted(own & {"task_ids", "file_path", "custom_tasks", "tasks_dir"}):

@@ -101,7 +101,7 @@ class FakeGBox:
                 return JSONResponse({"message": "too many requests"}, 429, {"Retry-After": "0.05"})
             if fault == "break":
                 return JSONResponse({"message": "internal error"}, 500)
-            return _dropped() if fault == "drop" else reply
+            return dropped() if fault == "drop" else reply
 
         return guarded
 
@@ -195,7 +195,7 @@ async def _body(request: Request) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def _dropped() -> Response:
+def dropped() -> Response:
     """An answer that breaks off, so that the server closes the connection."""
     from starlette.responses import Response
 

@@ -89,7 +89,7 @@ def test_objects_and_names_may_be_mixed_in_one_option(suites: Path) -> None:
         ({"source_type": "custom", "custom_tasks": ["a", " "]}, "description is empty"),
         ({"source_type": "file", "file_path": "absent.txt"}, "can't be read"),
         ({"source_type": "task_adapter", "tasks_dir": "absent"}, "does not exist"),
-        ({"source_type": "gym"}, "needs a task server"),
+        ({"source_type": "gym"}, "tasks of a gym server"),
         ({"source_type": "demo_training", "difficulty": "hard"}, 'no task is left: "difficulty hard" leaves none'),
     ],
 )  # fmt: skip

@@ -1,0 +1,21 @@
+"""The agent that acts elsewhere: it only tells what another program has decided and done."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from cuarl.agent.base import Decision
+from cuarl.tasks.task import TaskInstance
+from cuarl.trajectory import Turn
+from cuarl.types import Observation
+
+
+class RelayAgent:
+    """Passes on the decisions that ``decide`` waits for, given the turns so far."""
+
+    def __init__(self, name: str, decide: Callable[[Sequence[Turn]], Awaitable[Decision]]) -> None:
+        self.name, self._decide = name, decide
+
+    async def act(self, task: TaskInstance, observation: Observation, history: Sequence[Turn], seed: int) -> Decision:
+        """The next decision; task, screen and seed are the other program's own affair."""
+        return await self._decide(history)

@@ -1,0 +1,248 @@
+"""A local gym server over simulated phones, to try ``--env gym`` and gbox-mini-agent without accounts.
+
+    python -m cuarl.env.gym.fake --port 5010
+
+It serves the shipped tasks of the phone, worded in each of the ways that gym servers use, and judges with their checks. An
+execution's device is a box of a local GBox, which it serves below ``/gbox/api/v1`` with the key ``--key``. ``GET /fake`` counts
+executions made and live, evaluations, and actions carried out; ``--refuse``, ``--break`` and ``--drop`` are shares of requests to
+misbehave on, as in ``cuarl.env.gbox.fake``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hmac
+import secrets
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cuarl.env.gbox.fake import FakeGBox, Faults, dropped
+from cuarl.env.gbox.simulated import SimulatedBox
+from cuarl.errors import CuarlError, MissingExtra
+from cuarl.tasks.check import verdict
+from cuarl.tasks.library import Library
+from cuarl.tasks.task import Task, TaskInstance
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+SUITES = ("demo_training", "demo_eval")
+BOXES = "/gbox/api/v1"
+
+
+@dataclass(slots=True)
+class Execution:
+    """One task on one box."""
+
+    id: str
+    task: TaskInstance
+    box: SimulatedBox
+    before: Mapping[str, Any]
+    evaluations: int = 0
+
+    async def evaluate(self, answer: str | None) -> dict[str, Any]:
+        """What the task's checks say, as a gym words it."""
+        device = await self.box.device()
+        said = verdict(self.task, self.before, await device.state(), answer, volatile=device.volatile)
+        checks = [
+            {"id": check.path, "pass": check.passed, "score": float(check.passed), "weight": 1.0}
+            for check in said.checks
+        ]
+        result = {"success": said.success, "score": said.score, "validators": checks}
+        return {"success": True, "result": result}
+
+
+class FakeGym:
+    """The server's tasks and executions, and its application. With ``key`` clients must send it as a bearer token."""
+
+    def __init__(
+        self, tasks: Sequence[Task] | None = None, *, key: str | None = None, box_key: str = "any-key",
+        profile: str = "small", faults: Faults | None = None,
+    ) -> None:  # fmt: skip
+        self.tasks = {task.id: task for task in (shipped() if tasks is None else tasks)}
+        self.key, self.faults = key, faults or Faults()
+        self.boxes = FakeGBox(box_key, profile)
+        self.executions: dict[str, Execution] = {}
+
+    def counts(self) -> dict[str, int]:
+        """Executions made and live, evaluations, actions carried out, and those carried out more than once."""
+        made = self.executions.values()
+        acted = self.boxes.counts()
+        return {
+            "made": len(made), "live": sum(not e.box.terminated for e in made),
+            "evaluations": sum(e.evaluations for e in made), "actions": acted["actions"], "doubled": acted["doubled"],
+        }  # fmt: skip
+
+    def app(self) -> Starlette:
+        """The application."""
+        from starlette.applications import Starlette
+        from starlette.responses import JSONResponse
+        from starlette.routing import Mount, Route
+
+        async def counted(request: Request) -> Response:
+            return JSONResponse(self.counts())
+
+        async def device(request: Request) -> Response:
+            """How the local mini-agent finds its execution's device: real ones ask the gym in words of their own."""
+            found = self.executions.get(request.path_params["id"])
+            if found is None or found.box.terminated:
+                return _refused(404, "no such execution")
+            return JSONResponse({"box": found.box.id, "path": BOXES, "key": self.boxes.key})
+
+        gym = "/api/v1/{gym}"
+        routes = [
+            Route("/fake", counted), Route("/fake/executions/{id}", device),
+            Mount("/gbox", app=self.boxes.app()),
+            Route(f"{gym}/tasks", self._guarded(self._list), methods=["GET"]),
+            Route(f"{gym}/tasks/{{task}}", self._guarded(self._show), methods=["GET"]),
+            Route(f"{gym}/tasks/{{task}}", self._guarded(self._create), methods=["POST"]),
+            Route(f"{gym}/executions/{{id}}/evaluate", self._guarded(self._evaluate), methods=["POST"]),
+            Route(f"{gym}/executions/{{id}}/terminate", self._guarded(self._terminate), methods=["POST"]),
+        ]  # fmt: skip
+        return Starlette(routes=routes)
+
+    def _guarded(self, handle: Any) -> Any:
+        async def guarded(request: Request) -> Response:
+            if self.key is not None and not hmac.compare_digest(
+                request.headers.get("authorization", ""), f"Bearer {self.key}"
+            ):
+                return _refused(401, "wrong key")
+            fault, carried_out = self.faults.draw()
+            if carried_out:
+                reply: Response = await handle(request)
+            if fault == "refuse":
+                return _refused(429, "too many requests")
+            if fault == "break":
+                return _refused(500, "internal error")
+            return dropped() if fault == "drop" else reply
+
+        return guarded
+
+    async def _list(self, request: Request) -> Response:
+        listed = [worded(task, number) for number, task in enumerate(self.tasks.values(), 1)]
+        return _json({"tasks": [summary for summary, _ in listed]})
+
+    async def _show(self, request: Request) -> Response:
+        wanted = request.path_params["task"]
+        for number, task in enumerate(self.tasks.values(), 1):
+            if task.id == wanted:
+                return _json(worded(task, number)[1])
+        return _refused(404, f"no task {wanted}")
+
+    async def _create(self, request: Request) -> Response:
+        task = self.tasks.get(request.path_params["task"])
+        if task is None:
+            return _refused(404, "no such task")
+        seed = int(((await _body(request)).get("options") or {}).get("seed") or 0)
+        box = SimulatedBox(secrets.token_hex(8), "android", self.boxes.profile, {}, time.monotonic())
+        instance = task.instantiate(seed)
+        try:
+            await box.set_up(instance, seed)
+        except CuarlError as error:
+            return _refused(422, str(error))
+        made = Execution(secrets.token_hex(8), instance, box, await (await box.device()).state())
+        self.boxes.boxes[box.id] = box
+        self.executions[made.id] = made
+        return _json({"execution_id": made.id, "device": {"box_id": box.id}}, 201)
+
+    async def _evaluate(self, request: Request) -> Response:
+        found = self.executions.get(request.path_params["id"])
+        if found is None or found.box.terminated:
+            return _refused(404, "no such execution")
+        found.evaluations += 1
+        try:
+            return _json(await found.evaluate((await _body(request)).get("answer_text")))
+        except CuarlError as error:
+            return _json({"success": False, "error": str(error)})
+
+    async def _terminate(self, request: Request) -> Response:
+        found = self.executions.get(request.path_params["id"])
+        if found is None:
+            return _refused(404, "no such execution")
+        found.box.terminated = True
+        return _json({"execution_id": found.id, "status": "terminated"})
+
+
+def shipped() -> list[Task]:
+    """The shipped tasks of the phone that need no server of their own."""
+    library = Library.open(None)
+    found = [one.task for name in SUITES for one in library.pick(name) or ()]
+    return [task for task in found if task.env == "phone"]
+
+
+def worded(task: Task, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A task in a listing and by itself, by turns in each of the ways that servers word tasks."""
+    goal, tag = task.instantiate(0).goal, {"medium": "normal"}.get(task.difficulty, task.difficulty)
+    tags = [tag, task.category]
+    match number % 4:
+        case 0:
+            full: dict[str, Any] = {"task_id": task.id, "task_number": number, "name": task.name or task.id}
+            return full, {**full, "description": f"About: {task.category}", "instruction": goal, "tags": tags}
+        case 1:
+            full = {"id": task.id, "display_name": task.name or task.id, "description": goal, "tags": tags}
+        case 2:
+            meta = {"id": task.id, "number": f"{number:03d}", "displayName": task.name, "description": goal}
+            full = {"meta": meta, "tags": tags, "seed_id": str(number), "env_config": {}}
+        case _:
+            full = {
+                "task_id": task.id,
+                "task_name": task.name,
+                "instruction": goal,
+                "tags": tags,
+                "category": task.category,
+            }
+            return full, {"task": full}
+    return full, full
+
+
+def _json(body: Any, status: int = 200) -> Response:
+    from starlette.responses import JSONResponse
+
+    return JSONResponse(body, status)
+
+
+def _refused(status: int, detail: str) -> Response:
+    from starlette.responses import JSONResponse
+
+    return JSONResponse({"detail": detail}, status, {"Retry-After": "0.05"} if status == 429 else None)
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    try:
+        body = await request.json()
+    except ValueError:
+        body = None
+    return body if isinstance(body, dict) else {}
+
+
+def main() -> None:
+    """Run the server on loopback until it is interrupted."""
+    try:
+        import uvicorn
+    except ImportError as error:
+        raise SystemExit(
+            str(MissingExtra("the server needs the extra web", hint='pip install "cuarl[web]"'))
+        ) from error
+    parser = argparse.ArgumentParser(prog="python -m cuarl.env.gym.fake", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--port", type=int, default=5010)
+    parser.add_argument("--gym-key", help="what clients must send as GYM_API_KEY; else nothing is asked for")
+    parser.add_argument("--key", default="any-key", help="what clients must send as GBOX_API_KEY")
+    parser.add_argument("--profile", choices=("small", "phone", "tall"), default="small")
+    for name in ("--refuse", "--break", "--drop"):
+        parser.add_argument(name, type=float, default=0.0)
+    args = parser.parse_args()
+    faults = Faults(args.refuse, getattr(args, "break"), args.drop)
+    fake = FakeGym(key=args.gym_key, box_key=args.key, profile=args.profile, faults=faults)
+    here = f"http://127.0.0.1:{args.port}"
+    sys.stdout.write(f"export GYM_BASE_URL={here} GBOX_BASE_URL={here}{BOXES} GBOX_API_KEY=KEY\n")
+    sys.stdout.flush()
+    uvicorn.run(fake.app(), host="127.0.0.1", port=args.port, log_level="warning")
+
+
+if __name__ == "__main__":
+    main()

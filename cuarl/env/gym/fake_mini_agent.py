@@ -1,0 +1,296 @@
+"""A local gbox-mini-agent: runs agents in executions of the local gym, with whatever model a run names.
+
+    python -m cuarl.env.gym.fake_mini_agent --port 3000
+
+It speaks the protocol of ``POST /runs`` and the events and steps of a run. Its agents really call ``model.baseUrl`` (chat
+completions, with the screenshot as a ``data:`` URI) and act in the execution's box.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hmac
+import secrets
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from cuarl.agent.formats import Size, get
+from cuarl.env.gbox.actions import refusal, request
+from cuarl.env.gbox.client import GBox, data_uri
+from cuarl.errors import CuarlError, MissingExtra
+from cuarl.types import Action, Finish, Screenshot, Wait
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+FORMAT = "qwen3-vl"
+"""How this server's agents word their prompts and read answers, whatever they are called."""
+
+
+@dataclass(slots=True)
+class Run:
+    """One run: what it was asked for, what happened, how it is."""
+
+    id: str
+    order: Mapping[str, Any]
+    status: str = "running"
+    reason: str = ""
+    events: list[dict[str, Any]] = field(default_factory=list)
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    task: asyncio.Task[None] | None = None
+
+    def note(self, kind: str, **what: Any) -> None:
+        """Add an event."""
+        self.events.append({"type": kind, "ts": _ms(), **what})
+
+
+class Device:
+    """The box of an execution, as the local gym tells it."""
+
+    def __init__(self, boxes: GBox, box: str) -> None:
+        self._boxes, self._box = boxes, box
+
+    @classmethod
+    async def of(cls, env: Mapping[str, Any]) -> Device:
+        """Ask the gym for the device of an execution."""
+        base = str(env["gymBaseUrl"]).rstrip("/")
+        async with httpx.AsyncClient(timeout=30) as client:
+            reply = await client.get(f"{base}/fake/executions/{env['executionId']}")
+            reply.raise_for_status()
+            told = reply.json()
+        return cls(GBox(base + told["path"], told["key"]), told["box"])
+
+    async def shoot(self) -> Screenshot:
+        """The screen as it is."""
+        return await self._boxes.screenshot(self._box)
+
+    async def act(self, action: Action, shown: Screenshot) -> str:
+        """Carry an action out; why not, if it can't be."""
+        size = shown.width, shown.height
+        reason = refusal(action, size, "android")
+        wire = None if reason else request(action, (1.0, 1.0), size)
+        if wire is not None:
+            return await self._boxes.act(self._box, *wire)
+        if isinstance(action, Wait):
+            await asyncio.sleep(min(action.seconds, 0.1))
+        return reason
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._boxes.close()
+
+
+class FakeMiniAgent:
+    """The server's runs, and its application. With ``key`` clients must send it as a bearer token."""
+
+    def __init__(self, *, key: str | None = None, model_key: str = "-") -> None:
+        self.key, self.model_key = key, model_key
+        self.runs: dict[str, Run] = {}
+
+    def app(self) -> Starlette:
+        """The application."""
+        from starlette.applications import Starlette
+        from starlette.routing import Route
+
+        one = "/runs/{id}"
+        routes = [
+            Route("/runs", self._guarded(self._start), methods=["POST"]),
+            Route(one, self._guarded(self._status), methods=["GET"]),
+            Route(f"{one}/events", self._guarded(self._events), methods=["GET"]),
+            Route(f"{one}/steps", self._guarded(self._steps), methods=["GET"]),
+            Route(f"{one}/steps/{{index:int}}", self._guarded(self._step), methods=["GET"]),
+        ]
+        return Starlette(routes=routes)
+
+    def _guarded(self, handle: Any) -> Any:
+        async def guarded(request: Request) -> Response:
+            given = request.headers.get("authorization", "")
+            if self.key is not None and not hmac.compare_digest(given, f"Bearer {self.key}"):
+                return _json({"message": "wrong key"}, 401)
+            if "id" in request.path_params and request.path_params["id"] not in self.runs:
+                return _json({"message": "no such run"}, 404)
+            reply: Response = await handle(request)
+            return reply
+
+        return guarded
+
+    async def _start(self, request: Request) -> Response:
+        run = Run(secrets.token_hex(8), await request.json())
+        self.runs[run.id] = run
+        run.task = asyncio.create_task(self._play(run))
+        return _json({"runId": run.id}, 201)
+
+    async def _status(self, request: Request) -> Response:
+        run = self._run(request)
+        return _json({"runId": run.id, "status": run.status, "reason": run.reason})
+
+    async def _events(self, request: Request) -> Response:
+        since = float(request.query_params.get("from", 0))
+        until = float(request.query_params.get("to", "inf"))
+        return _json({"events": [e for e in self._run(request).events if since <= e["ts"] < until]})
+
+    async def _steps(self, request: Request) -> Response:
+        return _json({"steps": self._run(request).steps})
+
+    async def _step(self, request: Request) -> Response:
+        steps, index = self._run(request).steps, request.path_params["index"]
+        return _json({"step": steps[index]}) if index < len(steps) else _json({"message": "no such step"}, 404)
+
+    def _run(self, request: Request) -> Run:
+        return self.runs[request.path_params["id"]]
+
+    async def _play(self, run: Run) -> None:
+        try:
+            device = await Device.of(run.order["env"])
+            try:
+                async with asyncio.timeout(float(run.order["maxRunTimeSec"])):
+                    await self._steps_of(run, device)
+            finally:
+                await device.close()
+        except (httpx.HTTPError, CuarlError, KeyError, TypeError, ValueError, TimeoutError) as error:
+            run.note("error", message=f"{type(error).__name__}: {error}")
+            run.status, run.reason = "failed", "timeout" if isinstance(error, TimeoutError) else "error"
+        run.note("run_end", ok=run.status == "completed", reason=run.reason)
+
+    async def _steps_of(self, run: Run, device: Device) -> None:
+        agent = _Agent(run.order, self.model_key)
+        shown = await device.shoot()
+        for number in range(1, int(run.order["maxSteps"]) + 1):
+            run.note("step_start", step=number)
+            finished, shown = await agent.step(run, device, shown, number)
+            run.note("step_end", step=number)
+            if finished:
+                run.status, run.reason = "completed", "finished"
+                return
+        run.status, run.reason = "failed", "max steps reached"
+
+
+class _Agent:
+    """One run's agent: shows the screen, reads the answer, acts."""
+
+    def __init__(self, order: Mapping[str, Any], model_key: str) -> None:
+        self._task, self._model = str(order["task"]), order["model"]
+        kind: Any = "phone" if order.get("standardActionSpace") == "mobile" else "desktop"
+        self._format, self._key = get(FORMAT, kind), model_key
+
+    async def step(self, run: Run, device: Device, shown: Screenshot, number: int) -> tuple[bool, Screenshot]:
+        """One call and its action; whether the agent is finished, and the screen then."""
+        content = [{"type": "image_url", "image_url": {"url": data_uri(shown)}}, {"type": "text", "text": self._task}]
+        system = {"role": "system", "content": self._format.system_prompt}
+        messages: list[dict[str, Any]] = [system, {"role": "user", "content": content}]
+        run.note("model_call", step=number, modelInput={"messages": len(messages)})
+        output = await self._ask(messages)
+        run.note("model_output", step=number, modelOutput=output)
+        text = str(output["choices"][0]["message"].get("content") or "")
+        action = self._format.parse(text, Size(shown.width, shown.height), strict=False).action
+        step: dict[str, Any] = {"messages": [], "actions": [], "thinking": "", "text": text}
+        run.steps.append(step)
+        if action is None:
+            return False, shown
+        begin = _ms()
+        trouble = "" if isinstance(action, Finish) else await device.act(action, shown)
+        after = shown if isinstance(action, Finish) else await device.shoot()
+        call = {"name": wire_name(action), "args": wire_args(action, shown), "callId": secrets.token_hex(4)}
+        call |= {"rawFeedback": trouble or "ok", "rawResult": {}}
+        run.note("action_executed", step=number, actionIndex=0, action=call, startTs=begin, endTs=_ms(), durationMs=0)
+        shots = [
+            {"name": f"screenshot_{when}", "url": data_uri(s)} for when, s in (("before", shown), ("after", after))
+        ]
+        step["actions"].append({**call, "obs": {"screenshots": shots}})
+        return isinstance(action, Finish), after
+
+    async def _ask(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
+        url = str(self._model["baseUrl"]).rstrip("/")
+        # a temperature of 0, as agents in the field ask for: whoever serves the model for training must know better
+        body = {"model": self._model["name"], "messages": messages, "temperature": 0.0, "max_tokens": 512}
+        async with httpx.AsyncClient(timeout=120) as client:
+            reply = await client.post(
+                f"{url}/chat/completions", json=body, headers={"Authorization": f"Bearer {self._key}"}
+            )
+            reply.raise_for_status()
+            found: dict[str, Any] = reply.json()
+        return found
+
+
+_NAMES = {
+    "long_press": "longPress",
+    "key": "pressKey",
+    "button": "pressButton",
+    "open_app": "openApp",
+    "finish": "finished",
+}
+
+
+def wire_name(action: Action) -> str:
+    """What the server calls an action."""
+    return _NAMES.get(action.kind, action.kind)
+
+
+def wire_args(action: Action, shown: Screenshot) -> dict[str, Any]:
+    """Its arguments, points as shares of the screen."""
+
+    def share(x: int, y: int) -> dict[str, float]:
+        return {"x": (x + 0.5) / shown.width, "y": (y + 0.5) / shown.height}
+
+    raw = action.model_dump(mode="json")
+    args: dict[str, Any] = {}
+    if raw.get("x2") is not None:
+        args |= {"startPoint": share(raw["x"], raw["y"]), "endPoint": share(raw["x2"], raw["y2"])}
+    elif raw.get("path"):
+        args |= {"startPoint": share(*raw["path"][0]), "endPoint": share(*raw["path"][-1])}
+    elif raw.get("x") is not None:
+        args["point"] = share(raw["x"], raw["y"])
+    renamed = {"text": "content", "message": "content", "duration_ms": "durationMs", "direction": "direction"}
+    args |= {to: raw[name] for name, to in renamed.items() if raw.get(name) is not None}
+    if action.kind == "finish":
+        args["success"] = raw["success"]
+    if action.kind == "key":
+        args["key"] = "+".join(raw["keys"])
+    elif action.kind == "button":
+        args["key"] = raw["name"]
+    elif action.kind == "wait":
+        args["durationMs"] = round(1000 * raw["seconds"])
+    return args
+
+
+def _ms() -> float:
+    return time.time() * 1000
+
+
+def _json(body: Any, status: int = 200) -> Response:
+    from starlette.responses import JSONResponse
+
+    return JSONResponse(body, status)
+
+
+def main() -> None:
+    """Run the server on loopback until it is interrupted."""
+    try:
+        import uvicorn
+    except ImportError as error:
+        raise SystemExit(
+            str(MissingExtra("the server needs the extra web", hint='pip install "cuarl[web]"'))
+        ) from error
+    parser = argparse.ArgumentParser(
+        prog="python -m cuarl.env.gym.fake_mini_agent", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("--port", type=int, default=3000)
+    parser.add_argument("--key", help="what clients must send as GBOX_MINI_AGENT_API_KEY; else nothing is asked for")
+    parser.add_argument("--model-key", default="-", help="what it sends to models as their key")
+    args = parser.parse_args()
+    sys.stdout.write(f"export GBOX_MINI_AGENT_BASE_URL=http://127.0.0.1:{args.port}\n")
+    sys.stdout.flush()
+    fake = FakeMiniAgent(key=args.key, model_key=args.model_key)
+    uvicorn.run(fake.app(), host="127.0.0.1", port=args.port, log_level="warning")
+
+
+if __name__ == "__main__":
+    main()
