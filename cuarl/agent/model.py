@@ -39,16 +39,16 @@ class ModelAgent:
         size = Size(screen.width, screen.height)
         shown = shrunk(screen, self._format.sent(size))
         self._screens.append(shown)
+        resized = self._seen(size)
         request = SampleRequest(
             messages=build_messages(
-                task.goal, self._screens, past_answers(history), system=self._format.system_prompt, window=self._window
+                task.goal, self._screens, past_answers(history), system=self._format.told(resized), window=self._window
             ),
             params=self._params, seed=seed, max_prompt_tokens=self._max_prompt_tokens,
         )  # fmt: skip
         sampled = await self._sampler.sample(request)
         if isinstance(sampled, PromptTooLong):
             return Decision(too_long=sampled)
-        resized = self._seen(size)
         pictures = {} if shown is screen else {shown.digest: shown}
         return replace(self._read(sampled, size, resized), resized=resized, pictures=pictures, sampled=sampled)
 

@@ -175,7 +175,7 @@ class DemonstratingAgent:
         resized = saw(self._format, size, Size(*self._resize(*sent)) if self._resize else None)
         text = self._format.render(decision.action, size, resized=resized)
         messages = build_messages(
-            task.goal, self._screens, past_answers(history), system=self._format.system_prompt, window=self._window
+            task.goal, self._screens, past_answers(history), system=self._format.told(resized), window=self._window
         )
         # what is recorded is what the words mean, so that replays and checks agree with what is learnt
         said = self._format.parse(text, size, resized=resized)

@@ -37,7 +37,11 @@ class Format(Protocol):
 
     @property
     def system_prompt(self) -> str:
-        """What the model is told about the device and its actions; the same for every screen and task."""
+        """What the model is told about the device and its actions: a constant of the format."""
+        ...
+
+    def told(self, resized: Size) -> str:
+        """The system message where screenshots are seen at size ``resized``; only pixels of the picture need that size."""
         ...
 
     @property

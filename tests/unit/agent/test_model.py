@@ -123,3 +123,65 @@ def test_agents_and_endpoints_do_not_need_torch() -> None:
     code = "import sys, cuarl.agent.model, cuarl.agent.scripted, cuarl.policy.openai, cuarl.policy.spec; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+# --- the size at which the model saw the screen ------------------------------------------------------------------------
+
+
+class Knowing(Recited):
+    """A sampler whose model sees everything at one size."""
+
+    def sees(self, width: int, height: int) -> tuple[int, int]:
+        assert (width, height) == (64, 96)
+        return 28, 56
+
+
+PIXELS = formats.get("qwen2.5-vl")
+SAID = PIXELS.render(Click(x=32, y=48), formats.Size(64, 96), resized=formats.Size(28, 56))
+
+
+def test_c13_points_are_pixels_of_the_picture_that_the_samplers_model_saw() -> None:
+    assert "[14, 28]" in SAID
+    sampler = Knowing(answer(SAID))
+    decision = act(ModelAgent(sampler, PIXELS, params=SamplingParams()))
+    assert (decision.action, decision.resized) == (Click(x=32, y=48), (28, 56))
+    assert sampler.requests[0].messages[0] == Message("system", (Text(PIXELS.told(formats.Size(28, 56))),))
+
+
+def test_where_the_sampler_does_not_know_the_familys_usual_size_counts_and_is_recorded() -> None:
+    decision = act(ModelAgent(Recited(answer(SAID)), PIXELS, params=SamplingParams()))
+    seen = PIXELS.seen(formats.Size(64, 96))
+    assert decision.resized == seen == (56, 84)
+    assert decision.action == PIXELS.parse(SAID, formats.Size(64, 96), resized=seen).action != Click(x=32, y=48)
+
+
+def test_the_same_answer_read_again_at_the_recorded_size_is_the_same_action() -> None:
+    decision = act(ModelAgent(Knowing(answer(SAID)), PIXELS, params=SamplingParams()))
+    turn = Turn(index=0, screenshot=screen(1).ref, action=decision.action, resized=decision.resized)
+    stored = Turn.model_validate_json(turn.model_dump_json())
+    assert stored.resized is not None
+    assert PIXELS.parse(SAID, formats.Size(64, 96), resized=formats.Size(*stored.resized)).action == turn.action
+
+
+def test_a_picture_that_is_shrunk_before_it_is_sent_goes_into_the_record() -> None:
+    large = screen(1, 3000, 200)
+    sampler = Recited(answer('{"type": "tool_use", "name": "computer", "input": {"action": "screenshot"}}'))
+    agent = ModelAgent(sampler, formats.get("anthropic"), params=SamplingParams())
+    decision = anyio.run(agent.act, TASK, Observation(large), (), 5)
+    sent = next(p.screenshot for m in sampler.requests[0].messages for p in m.parts if isinstance(p, Picture))
+    assert (sent.width, sent.height) == decision.resized == (1568, 105)
+    assert decision.pictures == {sent.digest: sent}
+    assert act(ModelAgent(Recited(answer(CLICK)), FORMAT, params=SamplingParams())).pictures == {}
+
+
+def test_a_family_has_its_own_history_unless_an_experiment_says_otherwise() -> None:
+    tars = formats.get("ui-tars-1.0")
+    for window, pictures in ((None, 3), (Window(), 1)):
+        sampler = Recited(*[answer("Action: wait()")] * 3)
+        agent = ModelAgent(sampler, tars, params=SamplingParams(), window=window)
+        history: tuple[Turn, ...] = ()
+        for i in range(3):
+            decision = act(agent, shot=i + 1, history=history)
+            history = (*history, Turn(index=i, screenshot=screen(i + 1).ref, sampled=decision.sampled))
+        parts = [p for m in sampler.requests[2].messages for p in m.parts]
+        assert sum(isinstance(p, Picture) for p in parts) == pictures

@@ -134,3 +134,11 @@ def test_what_the_words_cannot_say_is_not_demonstrated() -> None:
     agent = DemonstratingAgent(_teacher(Scroll(direction="up")), formats.get("qwen3-vl"), _writer([]))
     with pytest.raises(AgentError, match="no word"):
         act(agent)
+
+
+def test_a_demonstration_is_written_and_read_at_the_size_at_which_the_model_sees() -> None:
+    fmt, said = formats.get("qwen2.5-vl"), list[str]()
+    agent = DemonstratingAgent(_teacher(Click(x=32, y=48)), fmt, _writer(said), resize=lambda w, h: (28, 56))
+    decision = act(agent)
+    assert (decision.action, decision.resized) == (Click(x=32, y=48), (28, 56))
+    assert "[14, 28]" in said[0]

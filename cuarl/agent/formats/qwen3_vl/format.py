@@ -13,26 +13,20 @@ press, a swipe or a drag takes.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from typing import ClassVar
 
-from cuarl.agent.formats.base import DeviceKind, ParsedAction, Size
-from cuarl.agent.formats.qwen3_vl.call import CallError, find_call
+from cuarl.agent.formats.base import Size
+from cuarl.agent.formats.family import Family
+from cuarl.agent.formats.qwen3_vl.markup import find_call
 from cuarl.agent.formats.qwen3_vl.prompt import SYSTEM_PROMPTS, TOOLS
 from cuarl.agent.formats.qwen3_vl.words import read_action, write_action
-from cuarl.agent.prompt import Window
-from cuarl.types import Action, ParseError
+from cuarl.types import Action
 
 
-@dataclass(frozen=True, slots=True)
-class Qwen3VL:
+class Qwen3VL(Family):
     """The format for one kind of device."""
 
-    kind: DeviceKind = "phone"
-
-    @property
-    def name(self) -> str:
-        """``qwen3-vl-mobile`` or ``qwen3-vl-computer``."""
-        return "qwen3-vl-mobile" if self.kind == "phone" else "qwen3-vl-computer"
+    family: ClassVar[str] = "qwen3-vl"
 
     @property
     def tool(self) -> str:
@@ -44,30 +38,10 @@ class Qwen3VL:
         """A constant of the kind of device."""
         return SYSTEM_PROMPTS[self.kind]
 
-    @property
-    def window(self) -> Window:
-        """The present screen alone."""
-        return Window()
+    def _read(self, text: str, screen: Size, grid: Size, *, strict: bool, warnings: list[str]) -> Action:
+        call = find_call(text, self.tool, strict=strict, warnings=warnings)
+        return read_action(call, self.kind, screen, strict=strict, warnings=warnings, grid=grid)
 
-    def sent(self, screen: Size) -> Size:
-        """As it is."""
-        return screen
-
-    def seen(self, sent: Size) -> Size:
-        """Of no account: coordinates are relative."""
-        return sent
-
-    def parse(self, text: str, screen: Size, *, resized: Size | None = None, strict: bool = True) -> ParsedAction:
-        """Read the call in ``text`` (see ``Format.parse``); coordinates are relative, so ``resized`` is not needed."""
-        warnings: list[str] = []
-        try:
-            call = find_call(text, self.tool, strict=strict, warnings=warnings)
-            action = read_action(call, self.kind, screen, strict=strict, warnings=warnings)
-        except CallError as error:
-            return ParsedAction(error=ParseError(code=error.code, message=str(error)), warnings=tuple(warnings))
-        return ParsedAction(action=action, warnings=tuple(warnings))
-
-    def render(self, action: Action, screen: Size, *, resized: Size | None = None) -> str:
-        """Write ``action`` as a call (see ``Format.render``)."""
-        call = {"name": self.tool, "arguments": write_action(action, self.kind, screen)}
+    def _write(self, action: Action, screen: Size, grid: Size) -> str:
+        call = {"name": self.tool, "arguments": write_action(action, self.kind, screen, grid)}
         return f"<tool_call>\n{json.dumps(call, ensure_ascii=False)}\n</tool_call>"

@@ -47,7 +47,7 @@ _DESKTOP_ACTIONS = {
 }
 
 
-def _tool(name: str, device: str, actions: dict[str, str], properties: dict[str, Any]) -> dict[str, Any]:
+def _tool(name: str, device: str, actions: dict[str, str], properties: dict[str, Any], points: str) -> dict[str, Any]:
     known = actions | _SHARED_ACTIONS
     words = "; ".join(f"{word}: {meaning}" for word, meaning in known.items())
     described: dict[str, Any] = {"action": {"type": "string", "enum": list(known), "description": words}}
@@ -57,8 +57,7 @@ def _tool(name: str, device: str, actions: dict[str, str], properties: dict[str,
         "type": "function",
         "function": {
             "name": name,
-            "description": f"Act on {device} that is seen through screenshots. Coordinates run from 0 to 1000 across "
-            "the screen, from the top left corner, whatever its size.",
+            "description": f"Act on {device} that is seen through screenshots. {points}",
             "parameters": {
                 "type": "object",
                 "properties": described | properties | _SHARED_PROPERTIES,
@@ -68,28 +67,30 @@ def _tool(name: str, device: str, actions: dict[str, str], properties: dict[str,
     }
 
 
-SCHEMAS: dict[DeviceKind, dict[str, Any]] = {
-    "phone": _tool(
-        "mobile_use", "a phone with a touch screen", _PHONE_ACTIONS,
-        {"button": {"type": "string", "enum": ["Back", "Home", "Menu", "Enter", "Recents"]}},
-    ),
-    "desktop": _tool(
-        "computer_use", "a desktop computer with mouse and keyboard", _DESKTOP_ACTIONS,
-        {"pixels": {"type": "integer", "description": "for scroll and hscroll"}},
-    ),
-}  # fmt: skip
-"""The tool of each kind of device as a JSON schema."""
+_RELATIVE = "Coordinates run from 0 to 1000 across the screen, from the top left corner, whatever its size."
 
 
-def _system_prompt(kind: DeviceKind) -> str:
+def schema(kind: DeviceKind, points: str = _RELATIVE) -> dict[str, Any]:
+    """The tool of a kind of device as a JSON schema; ``points`` is a sentence that says what coordinates mean."""
+    if kind == "phone":
+        buttons = {"button": {"type": "string", "enum": ["Back", "Home", "Menu", "Enter", "Recents"]}}
+        return _tool(TOOLS[kind], "a phone with a touch screen", _PHONE_ACTIONS, buttons, points)
+    pixels = {"pixels": {"type": "integer", "description": "for scroll and hscroll"}}
+    return _tool(TOOLS[kind], "a desktop computer with mouse and keyboard", _DESKTOP_ACTIONS, pixels, points)
+
+
+def system_prompt(kind: DeviceKind, points: str = _RELATIVE) -> str:
+    """The system message of a kind of device."""
     example = json.dumps({"name": TOOLS[kind], "arguments": {"action": "wait", "time": 1}})
     return (
         "You carry out tasks on a device. Each time you are shown its screen, choose the next action.\n\n"
-        f"# Tools\n\nThis function is there for you:\n<tools>\n{json.dumps(SCHEMAS[kind])}\n</tools>\n\n"
+        f"# Tools\n\nThis function is there for you:\n<tools>\n{json.dumps(schema(kind, points))}\n</tools>\n\n"
         "Answer with one call of it, as a JSON object with its name and arguments within <tool_call> tags, and "
         f"nothing behind it. For example:\n<tool_call>\n{example}\n</tool_call>"
     )
 
 
-SYSTEM_PROMPTS: dict[DeviceKind, str] = {kind: _system_prompt(kind) for kind in TOOLS}
-"""The system message of each kind of device."""
+SCHEMAS: dict[DeviceKind, dict[str, Any]] = {kind: schema(kind) for kind in TOOLS}
+"""The tool of each kind of device as a JSON schema, with relative coordinates."""
+SYSTEM_PROMPTS: dict[DeviceKind, str] = {kind: system_prompt(kind) for kind in TOOLS}
+"""The system message of each kind of device, with relative coordinates."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, cast
 
+from cuarl.agent.formats.arguments import Arguments
 from cuarl.agent.formats.base import DeviceKind, Size
-from cuarl.agent.formats.points import to_grid
-from cuarl.agent.formats.qwen3_vl.arguments import Arguments
-from cuarl.agent.formats.qwen3_vl.call import CallError
+from cuarl.agent.formats.call import unknown, word_of
+from cuarl.agent.formats.points import RELATIVE, to_grid
 from cuarl.errors import AgentError
 from cuarl.types import (
     Action,
@@ -31,26 +31,22 @@ _MOUSE: dict[str, tuple[Literal["left", "right", "middle"], Literal[1, 2, 3]]] =
     "left_click": ("left", 1), "double_click": ("left", 2), "triple_click": ("left", 3),
     "right_click": ("right", 1), "middle_click": ("middle", 1),
 }  # fmt: skip
+DIRECTIONS = ("up", "down", "left", "right")
 BUTTONS = {"Back": "back", "Home": "home", "Menu": "menu", "Enter": "enter", "Recents": "recents"}
 _BUTTON_KEYS = ("power", "volume_up", "volume_down")
 """Buttons that the phone's vocabulary presses with ``key``."""
 
 
 def read_action(
-    arguments: Mapping[str, Any], kind: DeviceKind, screen: Size, *, strict: bool, warnings: list[str]
-) -> Action:
-    """The action that ``arguments`` call for. Raises ``CallError``."""
-    word = arguments.get("action")
-    if not isinstance(word, str):
-        code: Literal["missing_argument", "bad_argument"] = (
-            "bad_argument" if "action" in arguments else "missing_argument"
-        )
-        raise CallError(code, "the call does not say which action")
+    arguments: Mapping[str, Any], kind: DeviceKind, screen: Size, *, strict: bool, warnings: list[str],
+    grid: Size = RELATIVE,
+) -> Action:  # fmt: skip
+    """The action that ``arguments`` call for, coordinates in ``grid``. Raises ``CallError``."""
+    word = word_of(arguments, "action")
     read = _WORDS[kind].get(word)
     if read is None:
-        elsewhere = any(word in words for words in _WORDS.values())
-        raise CallError("unsupported_on_device" if elsewhere else "unsupported_action", f"no action {word!r} here")
-    given = Arguments(arguments, screen, strict=strict, warnings=warnings)
+        raise unknown(word, elsewhere=any(word in words for words in _WORDS.values()))
+    given = Arguments(arguments, screen, strict=strict, warnings=warnings, grid=grid)
     action = read(given, word)
     given.finish()
     return action
@@ -84,11 +80,21 @@ def _move(a: Arguments, word: str) -> Action:
 
 def _scroll(a: Arguments, word: str) -> Action:
     """The family counts upwards: positive pixels show what is further up (or, sideways, further right)."""
+    if a.has("scroll_direction") and not a.has("pixels"):
+        return _other_scroll(a)
     pixels = a.pixels("pixels")
     ahead, behind = ("up", "down") if word == "scroll" else ("right", "left")
     direction = cast("Literal['up', 'down', 'left', 'right']", ahead if pixels > 0 else behind)
     x, y = a.point("coordinate") if a.has("coordinate") else (None, None)
     return Scroll(x=x, y=y, direction=direction, amount=abs(pixels))
+
+
+def _other_scroll(a: Arguments) -> Scroll:
+    """In words of another family, which counts notches of the wheel."""
+    a.fault("scrolls by scroll_direction and scroll_amount instead of pixels")
+    x, y = a.point("coordinate") if a.has("coordinate") else (None, None)
+    direction = cast("Literal['up', 'down', 'left', 'right']", a.choice("scroll_direction", DIRECTIONS))
+    return Scroll(x=x, y=y, direction=direction, amount=abs(a.pixels("scroll_amount")), unit="notch")
 
 
 def _type(a: Arguments, word: str) -> Action:
@@ -142,14 +148,21 @@ _WORDS: dict[DeviceKind, dict[str, _Read]] = {
 WORDS: dict[DeviceKind, tuple[str, ...]] = {kind: tuple(words) for kind, words in _WORDS.items()}
 
 
-def write_action(action: Action, kind: DeviceKind, screen: Size) -> dict[str, Any]:
+def write_action(action: Action, kind: DeviceKind, screen: Size, grid: Size = RELATIVE) -> dict[str, Any]:
     """The arguments of a call for ``action``. Raises ``AgentError`` if the vocabulary has no word for it."""
+
+    def point(x: int, y: int) -> list[int]:
+        return list(to_grid(x, y, screen, grid))
+
     written = _write_shared(action) or (
-        _write_phone(action, screen) if kind == "phone" else _write_desktop(action, screen)
+        _write_phone(action, point) if kind == "phone" else _write_desktop(action, point)
     )
     if written is None:
         raise AgentError(f"the {kind} vocabulary has no word for {action!r}")
     return written
+
+
+_Point = Callable[[int, int], list[int]]
 
 
 def _write_shared(action: Action) -> dict[str, Any] | None:
@@ -170,14 +183,14 @@ def _write_shared(action: Action) -> dict[str, Any] | None:
     return None
 
 
-def _write_phone(action: Action, screen: Size) -> dict[str, Any] | None:
+def _write_phone(action: Action, point: _Point) -> dict[str, Any] | None:
     match action:
         case Click(x=x, y=y, button="left", count=1):
-            return {"action": "click", "coordinate": _point(x, y, screen)}
+            return {"action": "click", "coordinate": point(x, y)}
         case LongPress(x=x, y=y):
-            return {"action": "long_press", "coordinate": _point(x, y, screen)} | _time(action)
+            return {"action": "long_press", "coordinate": point(x, y)} | _time(action)
         case Swipe(x=x, y=y, x2=x2, y2=y2):
-            ends = {"coordinate": _point(x, y, screen), "coordinate2": _point(x2, y2, screen)}
+            ends = {"coordinate": point(x, y), "coordinate2": point(x2, y2)}
             return {"action": "swipe"} | ends | _time(action)
         case Button(name=name):
             if name in _BUTTON_KEYS:
@@ -188,26 +201,22 @@ def _write_phone(action: Action, screen: Size) -> dict[str, Any] | None:
     return None
 
 
-def _write_desktop(action: Action, screen: Size) -> dict[str, Any] | None:
+def _write_desktop(action: Action, point: _Point) -> dict[str, Any] | None:
     match action:
         case Click(x=x, y=y, button=button, count=count):
             word = next((w for w, pressed in _MOUSE.items() if pressed == (button, count)), None)
-            return {"action": word, "coordinate": _point(x, y, screen)} if word else None
+            return {"action": word, "coordinate": point(x, y)} if word else None
         case Move(x=x, y=y):
-            return {"action": "mouse_move", "coordinate": _point(x, y, screen)}
+            return {"action": "mouse_move", "coordinate": point(x, y)}
         case Drag(path=path):
-            points = [_point(x, y, screen) for x, y in path]
+            points = [point(x, y) for x, y in path]
             two = {"coordinate": points[0], "coordinate2": points[1]}
             return {"action": "left_click_drag"} | (two if len(points) == 2 else {"path": points}) | _time(action)
         case Scroll(x=x, y=y, direction=direction, amount=amount, unit="px"):
             word = "scroll" if direction in ("up", "down") else "hscroll"
-            where = {"coordinate": _point(x, y, screen)} if x is not None and y is not None else {}
+            where = {"coordinate": point(x, y)} if x is not None and y is not None else {}
             return {"action": word} | where | {"pixels": amount if direction in ("up", "right") else -amount}
     return None
-
-
-def _point(x: int, y: int, screen: Size) -> list[int]:
-    return list(to_grid(x, y, screen))
 
 
 def _time(action: LongPress | Swipe | Drag) -> dict[str, Any]:

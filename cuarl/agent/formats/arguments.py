@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cuarl.agent.formats.base import Size
+from cuarl.agent.formats.call import CallError
 from cuarl.agent.formats.points import RELATIVE, to_pixel
-from cuarl.agent.formats.qwen3_vl.call import CallError
 
 _HUGE = 1e6
 
 
 class Arguments:
-    """The arguments of one call. Every method raises ``CallError``; what was repaired goes to ``warnings``."""
+    """The arguments of one call. Every method raises ``CallError``; what was repaired goes to ``warnings``.
+
+    ``grid`` is the space of its coordinates. ``spent`` are arguments that have been read. ``objects``: points are objects
+    of x and y, not lists.
+    """
 
     def __init__(
-        self, given: Mapping[str, Any], screen: Size, *, strict: bool, warnings: list[str], grid: Size = RELATIVE
-    ) -> None:
+        self, given: Mapping[str, Any], screen: Size, *, strict: bool, warnings: list[str], grid: Size = RELATIVE,
+        spent: Iterable[str] = ("action",), objects: bool = False,
+    ) -> None:  # fmt: skip
         self._given, self._screen, self._strict, self._warnings = given, screen, strict, warnings
-        self._grid = grid
-        self._used = {"action"}
+        self._grid, self._objects = grid, objects
+        self._used = set(spent)
+
+    @property
+    def screen(self) -> Size:
+        """Size of the screen in pixels."""
+        return self._screen
 
     def has(self, name: str) -> bool:
         """Whether the argument is given."""
@@ -30,11 +40,15 @@ class Arguments:
         """Object to arguments that nobody asked for."""
         unused = sorted(set(self._given) - self._used)
         if unused:
-            self._fault(f"needless arguments: {', '.join(unused)}")
+            self.fault(f"needless arguments: {', '.join(unused)}")
 
     def point(self, name: str) -> tuple[int, int]:
         """A point in pixels of the screen."""
         return self._pixel(self._get(name), name)
+
+    def xy(self, x: str = "x", y: str = "y") -> tuple[int, int]:
+        """A point whose sides are two arguments."""
+        return self._pixel([self._get(x), self._get(y)], f"{x}, {y}", listed=True)
 
     def path(self, name: str) -> tuple[tuple[int, int], ...]:
         """Two or more points."""
@@ -42,6 +56,23 @@ class Arguments:
         if not isinstance(value, list) or len(value) < 2:
             raise CallError("bad_argument", f"{name} must be a list of two or more points")
         return tuple(self._pixel(v, name) for v in value)
+
+    def flag(self, name: str) -> bool:
+        """A truth value; False where it is left out."""
+        value = self._get(name) if self.has(name) else False
+        if not isinstance(value, bool):
+            raise CallError("bad_argument", f"{name} must be true or false, not {value!r}")
+        return value
+
+    def spend(self, *names: str) -> None:
+        """Let arguments pass that mean nothing to a device."""
+        self._used |= set(names)
+
+    def fault(self, message: str) -> None:
+        """An error in the strict reading, a warning in the lenient one."""
+        if self._strict:
+            raise CallError("bad_argument", message)
+        self._warnings.append(message)
 
     def text(self, name: str) -> str:
         """A text."""
@@ -69,15 +100,19 @@ class Arguments:
         near = next((c for c in choices if c.lower() == value.strip().lower()), None)
         if near is None:
             raise CallError("bad_argument", f"{name} must be one of {', '.join(choices)}, not {value!r}")
-        self._fault(f"{name} is written {value!r} instead of {near!r}")
+        self.fault(f"{name} is written {value!r} instead of {near!r}")
         return near
 
     def pixels(self, name: str) -> int:
         """A whole number of pixels other than 0."""
-        value = round(self._number(self._get(name), name))
+        value = self.whole(name)
         if value == 0:
             raise CallError("bad_argument", f"{name} must not be 0")
         return value
+
+    def whole(self, name: str) -> int:
+        """A whole number."""
+        return round(self._number(self._get(name), name))
 
     def seconds(self, name: str, *, most: float) -> float:
         """A time from 0 to ``most`` seconds."""
@@ -90,13 +125,13 @@ class Arguments:
             self._warnings.append(f"{name} cut to {most:g} seconds")
         return min(value, most)
 
-    def duration_ms(self) -> dict[str, int]:
-        """``duration_ms`` from ``time``, as keyword arguments: none where it is left to the default."""
-        if not self.has("time"):
+    def duration_ms(self, name: str = "time") -> dict[str, int]:
+        """``duration_ms`` from a time in seconds, as keyword arguments: none where it is left to the default."""
+        if not self.has(name):
             return {}
-        milliseconds = round(self.seconds("time", most=60.0) * 1000)
+        milliseconds = round(self.seconds(name, most=60.0) * 1000)
         if milliseconds == 0:
-            raise CallError("bad_argument", "time must not be 0")
+            raise CallError("bad_argument", f"{name} must not be 0")
         return {"duration_ms": milliseconds}
 
     def _get(self, name: str) -> Any:
@@ -105,23 +140,33 @@ class Arguments:
             raise CallError("missing_argument", f"{name} is missing")
         return self._given[name]
 
-    def _pixel(self, value: Any, name: str) -> tuple[int, int]:
-        x, y = self._pair(value, name)
-        placed = to_pixel(x, y, self._screen)
-        if placed is None:
-            raise CallError("out_of_range", f"{name} [{x:g}, {y:g}] is off the screen (0 to 1000)")
-        if placed.clamped:
-            self._warnings.append(f"clamped: {name} [{x:g}, {y:g}] is past the edge")
+    def _pixel(self, value: Any, name: str, *, listed: bool = False) -> tuple[int, int]:
+        numbers = self._numbers(value, name, listed=listed)
+        shown = f"{name} [{', '.join(f'{n:g}' for n in numbers)}]"
+        corners = [to_pixel(x, y, self._screen, self._grid) for x, y in zip(numbers[::2], numbers[1::2], strict=True)]
+        if None in corners:
+            raise CallError("out_of_range", f"{shown} is off the screen ({self._grid.width} by {self._grid.height})")
+        if any(corner is not None and corner.clamped for corner in corners):
+            self._warnings.append(f"clamped: {shown} is past the edge")
+        sides = [min(max(n, 0), side) for n, side in zip(numbers, self._grid * 2, strict=False)]
+        middle = [sum(sides[i::2]) / len(sides[i::2]) for i in (0, 1)]
+        placed = to_pixel(middle[0], middle[1], self._screen, self._grid)
+        assert placed is not None, "the middle of points on the screen is on it"
         return placed.x, placed.y
 
-    def _pair(self, value: Any, name: str) -> tuple[float, float]:
+    def _numbers(self, value: Any, name: str, *, listed: bool) -> list[float]:
+        """The two numbers of a point or the four of a box."""
+        if isinstance(value, dict) and set(value) == {"x", "y"}:
+            value, is_object = [value["x"], value["y"]], True
+        else:
+            is_object = False
         if not isinstance(value, list) or len(value) not in (2, 4):
-            raise CallError("bad_argument", f"{name} must be a point [x, y], not {value!r}")
-        numbers = [self._number(v, name) for v in value]
-        if len(numbers) == 2:
-            return numbers[0], numbers[1]
-        self._fault(f"{name} is a box; its centre is meant")
-        return (numbers[0] + numbers[2]) / 2, (numbers[1] + numbers[3]) / 2
+            raise CallError("bad_argument", f"{name} must be a point, not {value!r}")
+        if not listed and is_object is not self._objects:
+            self.fault(f"{name} is not written as {'an object of x and y' if self._objects else 'a list [x, y]'}")
+        if len(value) == 4:
+            self.fault(f"{name} is a box; its centre is meant")
+        return [self._number(v, name) for v in value]
 
     def _number(self, value: Any, name: str) -> float:
         if not isinstance(value, int | float | str) or isinstance(value, bool):
@@ -133,11 +178,5 @@ class Arguments:
         if not abs(number) < _HUGE:
             raise CallError("bad_argument", f"{name} must be a number of sensible size")
         if isinstance(value, str):
-            self._fault(f"{name} holds a number as text")
+            self.fault(f"{name} holds a number as text")
         return number
-
-    def _fault(self, message: str) -> None:
-        """An error in the strict reading, a warning in the lenient one."""
-        if self._strict:
-            raise CallError("bad_argument", message)
-        self._warnings.append(message)

@@ -1,0 +1,1 @@
+"""Anthropic computer use: content blocks that use the tool ``computer``."""

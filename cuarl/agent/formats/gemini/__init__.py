@@ -1,0 +1,1 @@
+"""Gemini computer use: function calls of its predefined tools."""

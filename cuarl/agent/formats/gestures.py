@@ -1,0 +1,51 @@
+"""Moves that families call by one word and devices do in another way."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+from cuarl.agent.formats.base import DeviceKind, Size
+from cuarl.types import Button, Drag, Key, Scroll, Swipe
+
+Direction = Literal["up", "down", "left", "right"]
+DIRECTIONS: tuple[Direction, ...] = ("up", "down", "left", "right")
+Point = tuple[int, int]
+BUTTON_KEYS: dict[str, str] = {
+    "back": "back", "home": "home", "recents": "recents", "menu": "menu", "power": "power", "volume_up": "volume_up",
+    "volume_down": "volume_down",
+}  # fmt: skip
+"""Keys of a phone that are its buttons."""
+
+
+def scrolled(
+    kind: DeviceKind, screen: Size, at: Point | None, direction: str, amount: int | None = None
+) -> Scroll | Swipe:
+    """Reveal what lies in ``direction``: a wheel's turn, or on a touch screen a slide of the finger the other way.
+
+    ``amount`` is in pixels; None means the usual scroll, or half of the screen's side for a finger.
+    """
+    if kind == "desktop":
+        x, y = at or (None, None)
+        usual = Scroll.model_fields["amount"].default
+        return Scroll(x=x, y=y, direction=cast(Direction, direction), amount=usual if amount is None else amount)
+    x, y = at or (screen.width // 2, screen.height // 2)
+    side = screen.height if direction in ("up", "down") else screen.width
+    length = side // 2 if amount is None else amount
+    ahead = {"down": (0, -1), "up": (0, 1), "right": (-1, 0), "left": (1, 0)}[direction]
+    x2 = min(max(x + ahead[0] * length, 0), screen.width - 1)
+    y2 = min(max(y + ahead[1] * length, 0), screen.height - 1)
+    return Swipe(x=x, y=y, x2=x2, y2=y2)
+
+
+def dragged(kind: DeviceKind, path: tuple[Point, ...]) -> Drag | Swipe:
+    """A held movement: of the mouse, or of a finger from the first point to the last."""
+    if kind == "desktop":
+        return Drag(path=path)
+    (x, y), (x2, y2) = path[0], path[-1]
+    return Swipe(x=x, y=y, x2=x2, y2=y2)
+
+
+def pressed(kind: DeviceKind, keys: tuple[str, ...]) -> Button | Key:
+    """Keys, or the button of a phone that a lone key names."""
+    name = BUTTON_KEYS.get(keys[0].lower()) if len(keys) == 1 and kind == "phone" else None
+    return Key(keys=keys) if name is None else Button(name=cast(Any, name))

@@ -1,0 +1,1 @@
+"""OpenAI computer use: output items of the Responses API."""

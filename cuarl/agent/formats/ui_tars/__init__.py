@@ -1,0 +1,1 @@
+"""UI-TARS: a thought and an action that reads like a call of Python."""

@@ -1,0 +1,210 @@
+"""OpenAI's, Anthropic's and Gemini's vocabularies, by cases that users met and by their own documents."""
+
+import json
+
+import pytest
+
+from cuarl.agent import formats
+from cuarl.agent.formats import ParsedAction, Size
+from cuarl.agent.formats.anthropic.format import fitting
+from cuarl.types import Action, Button, Click, Drag, Finish, Key, LongPress, Scroll, Swipe, TypeText, Wait
+
+THOUSAND = Size(1000, 1000)
+OPENAI, ANTHROPIC, GEMINI = (formats.get(n, "desktop") for n in ("openai", "anthropic", "gemini"))
+OPENAI_PHONE, ANTHROPIC_PHONE, GEMINI_PHONE = (formats.get(n) for n in ("openai", "anthropic", "gemini"))
+
+
+def call(**action: object) -> str:
+    return json.dumps({"type": "computer_call", "action": action})
+
+
+def use(**given: object) -> str:
+    return json.dumps({"type": "tool_use", "name": "computer", "input": given})
+
+
+# --- OpenAI ---------------------------------------------------------------------------------------------------------
+
+
+def test_c06_positive_scrolls_down_and_to_the_right() -> None:
+    text = '{"type":"scroll","x":640,"y":360,"scroll_x":0,"scroll_y":-240}'
+    parsed = OPENAI.parse(text, THOUSAND, strict=False)
+    assert parsed.action == Scroll(x=640, y=360, direction="up", amount=240)
+    assert any("computer_call" in w for w in parsed.warnings)
+    across = OPENAI.parse(call(type="scroll", x=1, y=2, scroll_x=30, scroll_y=0), THOUSAND)
+    assert across == ParsedAction(action=Scroll(x=1, y=2, direction="right", amount=30))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"type":"drag","path":[{"x":100,"y":100},{"x":180,"y":100},{"x":300,"y":260}]}',
+         Drag(path=((100, 100), (180, 100), (300, 260)))),
+        ('{"type":"drag","path":[[100,100],[300,260]]}', Drag(path=((100, 100), (300, 260)))),
+        ('{"type":"drag","path":[{"x":100,"y":100}]}', "bad_argument"),
+        ('{"type":"drag"}', "missing_argument"),
+    ],
+)  # fmt: skip
+def test_c11_a_path_keeps_its_points_and_none_is_made_up(text: str, expected: Action | str) -> None:
+    parsed = OPENAI.parse(text, THOUSAND, strict=False)
+    assert (parsed.error.code if parsed.error else parsed.action) == expected
+
+
+def test_the_output_items_of_a_reply_are_read_whole_in_evaluation() -> None:
+    items = [
+        {"type": "reasoning", "summary": []},
+        {"type": "computer_call", "call_id": "c1", "status": "completed", "pending_safety_checks": [],
+         "action": {"type": "click", "button": "wheel", "x": 3, "y": 4}},
+    ]  # fmt: skip
+    parsed = OPENAI.parse(json.dumps(items), THOUSAND, strict=False)
+    assert parsed.action == Click(x=3, y=4, button="middle") and parsed.warnings
+    assert OPENAI.parse(json.dumps(items), THOUSAND).error is not None
+    assert OPENAI.parse(json.dumps(items[1]), THOUSAND) == ParsedAction(action=parsed.action)
+
+
+def test_of_a_batch_of_actions_the_first_counts_in_evaluation_alone() -> None:
+    one, two = {"type": "wait"}, {"type": "click", "x": 1, "y": 1}
+    text = json.dumps({"type": "computer_call", "actions": [two, one]})
+    assert OPENAI.parse(text, THOUSAND, strict=False).action == Click(x=1, y=1)
+    assert OPENAI.parse(text, THOUSAND).error is not None
+
+
+def test_a_message_ends_the_task_and_a_refusal_gives_it_up() -> None:
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "5 pm"}]}
+    assert OPENAI.parse(json.dumps(said), THOUSAND).action == Finish(message="5 pm")
+    assert OPENAI.parse(OPENAI.render(Finish(success=False, message="no"), THOUSAND), THOUSAND).action == Finish(
+        success=False, message="no"
+    )
+
+
+def test_a_phones_buttons_are_keys() -> None:
+    assert OPENAI_PHONE.parse(call(type="keypress", keys=["BACK"]), THOUSAND).action == Button(name="back")
+    assert ANTHROPIC_PHONE.parse(use(action="key", text="home"), THOUSAND).action == Button(name="home")
+    assert ANTHROPIC.parse(use(action="key", text="home"), THOUSAND).action == Key(keys=("home",))
+
+
+# --- Anthropic ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "action"),
+    [
+        ({"action": "triple_click", "coordinate": [3, 4]}, Click(x=3, y=4, count=3)),
+        ({"action": "key", "text": "ctrl+s"}, Key(keys=("ctrl", "s"))),
+        ({"action": "scroll", "coordinate": [3, 4], "scroll_direction": "down", "scroll_amount": 5},
+         Scroll(x=3, y=4, direction="down", amount=5, unit="notch")),
+        ({"action": "left_click_drag", "start_coordinate": [1, 2], "coordinate": [3, 4]}, Drag(path=((1, 2), (3, 4)))),
+        ({"action": "wait", "duration": 2}, Wait(seconds=2)),
+        ({"action": "screenshot"}, Wait(seconds=0)),
+    ],
+)  # fmt: skip
+def test_blocks_of_the_computer_tool(given: dict[str, object], action: Action) -> None:
+    screen = Size(900, 700)
+    assert fitting(screen) == screen
+    assert ANTHROPIC.parse(use(**given), screen) == ParsedAction(action=action)
+
+
+@pytest.mark.parametrize("action", ["hold_key", "left_mouse_down", "cursor_position", "zoom"])
+def test_what_no_device_here_can_do_is_named(action: str) -> None:
+    parsed = ANTHROPIC.parse(use(action=action), THOUSAND)
+    assert parsed.error is not None and parsed.error.code == "unsupported_action" and action in parsed.error.message
+
+
+@pytest.mark.parametrize("screen", [(1920, 1080), (1080, 2400), (2560, 1600), (5000, 200), (1024, 768), (10, 3000)])
+def test_pictures_are_shrunk_as_little_as_the_service_asks(screen: tuple[int, int]) -> None:
+    def allowed(width: int, height: int) -> bool:
+        return max(width, height) <= 1568 and -(-width // 28) * -(-height // 28) <= 1568
+
+    width, height = fitting(Size(*screen))
+    assert allowed(width, height)
+    assert abs(width / height - screen[0] / screen[1]) * min(width, height) <= screen[0] / screen[1] + 1
+    long = max(screen)
+    if (width, height) != screen:
+        more = max(width, height) + 1
+        assert not allowed(round(screen[0] * more / long), round(screen[1] * more / long))
+
+
+def test_clicks_on_a_shrunk_picture_land_on_the_screen() -> None:
+    screen = Size(2560, 1600)
+    sent = ANTHROPIC.sent(screen)
+    assert sent < screen
+    parsed = ANTHROPIC.parse(use(action="left_click", coordinate=[sent.width // 2, sent.height // 2]), screen)
+    assert isinstance(parsed.action, Click)
+    assert abs(parsed.action.x - 1280) <= 1 and abs(parsed.action.y - 800) <= 1
+
+
+# --- Gemini ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "action"),
+    [
+        ("click", {"x": 500, "y": 250, "intent": "open it"}, Click(x=500, y=250)),
+        ("type", {"text": "a\n", "press_enter": True}, TypeText(text="a\n", submit=True)),
+        ("hotkey", {"keys": ["ctrl", "c"]}, Key(keys=("ctrl", "c"))),
+        ("scroll", {"x": 1, "y": 2, "direction": "left"}, Scroll(x=1, y=2, direction="left", amount=300)),
+        ("drag_and_drop", {"start_x": 1, "start_y": 2, "end_x": 3, "end_y": 4}, Drag(path=((1, 2), (3, 4)))),
+        ("wait", {}, Wait(seconds=1)),
+        ("take_screenshot", {}, Wait(seconds=0)),
+    ],
+)  # fmt: skip
+def test_functions_of_the_desktop(name: str, args: dict[str, object], action: Action) -> None:
+    assert GEMINI.parse(json.dumps({"name": name, "args": args}), THOUSAND) == ParsedAction(action=action)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "action"),
+    [
+        ("long_press", {"x": 5, "y": 6}, LongPress(x=5, y=6, duration_ms=2000)),
+        ("go_back", {}, Button(name="back")),
+        ("press_key", {"key": "HOME"}, Button(name="home")),
+        ("press_key", {"key": "Enter"}, Key(keys=("Enter",))),
+        ("drag_and_drop", {"start_x": 1, "start_y": 2, "end_x": 3, "end_y": 4}, Swipe(x=1, y=2, x2=3, y2=4)),
+    ],
+)
+def test_functions_of_a_phone(name: str, args: dict[str, object], action: Action) -> None:
+    assert GEMINI_PHONE.parse(json.dumps({"name": name, "args": args}), THOUSAND) == ParsedAction(action=action)
+
+
+def test_a_call_in_its_frame_is_read_in_evaluation() -> None:
+    text = json.dumps({"functionCall": {"name": "wait", "args": {}}})
+    assert GEMINI.parse(text, THOUSAND, strict=False).action == Wait()
+    assert GEMINI.parse(text, THOUSAND).error is not None
+    assert GEMINI.parse('{"text": "5 pm"}', THOUSAND).action == Finish(message="5 pm")
+    assert GEMINI.parse('{"name": "click_at", "args": {}}', THOUSAND).error is not None
+
+
+# --- mending --------------------------------------------------------------------------------------------------------
+
+
+BROKEN = [
+    (OPENAI, "{'type': 'computer_call', 'action': {'type': 'wait'}}", Wait(seconds=2)),
+    (ANTHROPIC, '{"type": "tool_use", "name": "computer", "input": {"action": "wait", "duration": 1', Wait()),
+    (GEMINI, '{"name": "click", "args": {"x": 5, "y": 6,}}', Click(x=5, y=6)),
+    (formats.get("json"), '{"action": "click", coordinate: [5, 6]}', Click(x=5, y=6)),
+    (formats.get("qwen3-vl"), '<tool_call>{"name": "mobile_use", "arguments": {"action": "wait", "time": 1}</tool_call>',
+     Wait()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("format", "text", "action"), BROKEN)
+def test_broken_json_is_mended_in_evaluation_recorded_and_never_in_training(
+    format: formats.Format, text: str, action: Action
+) -> None:
+    lenient = format.parse(text, Size(1000, 1000), strict=False)
+    assert lenient.action == action
+    assert any("json-repair" in w for w in lenient.warnings)
+    strict = format.parse(text, Size(1000, 1000))
+    assert strict.action is None and strict.error is not None and strict.warnings == ()
+
+
+def test_c06_plain_json_reads_notches_of_another_family_in_evaluation() -> None:
+    text = '{"action":"scroll","coordinate":[640,360],"scroll_direction":"right","scroll_amount":3}'
+    parsed = formats.get("json", "desktop").parse(text, THOUSAND, strict=False)
+    assert parsed.action == Scroll(x=640, y=360, direction="right", amount=3, unit="notch")
+    assert parsed.warnings
+    assert formats.get("json", "desktop").parse(text, THOUSAND).error is not None
+
+
+def test_nothing_that_is_no_call_is_mended_into_one() -> None:
+    for text in ("I would click {the icon}.", "{", "{}", "{]"):
+        assert formats.get("json").parse(text, THOUSAND, strict=False).action is None
