@@ -18,6 +18,13 @@ class Window(Record):
     history_turns: NonNegativeInt = 0
     """Answers of the model."""
 
+    def but(self, history_images: int | None, history_turns: int | None) -> Window:
+        """This window with what is not None in place of its own."""
+        return Window(
+            history_images=self.history_images if history_images is None else history_images,
+            history_turns=self.history_turns if history_turns is None else history_turns,
+        )
+
 
 def build_messages(
     goal: str, screens: Sequence[Screenshot], answers: Sequence[SampledText], *, system: str, window: Window

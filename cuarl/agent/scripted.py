@@ -137,8 +137,8 @@ class ReplayAgent:
 
 Write = Callable[[tuple[Message, ...], str], Sampled]
 """Makes a record of a prompt and a given answer, tokenised as if sampled (``PolicyModel.written``)."""
-Resize = Callable[[int, int], tuple[int, int]]
-"""The size at which a model sees a picture of a width and a height."""
+Resize = Callable[[int, int], tuple[int, int] | None]
+"""The size at which a model sees a picture of a width and a height; None if that is not known."""
 
 
 class DemonstratingAgent:
@@ -172,7 +172,8 @@ class DemonstratingAgent:
         decision = await self._teacher.act(task, observation, history, seed)
         if decision.action is None:
             return decision
-        resized = saw(self._format, size, Size(*self._resize(*sent)) if self._resize else None)
+        told = self._resize(*sent) if self._resize else None
+        resized = saw(self._format, size, Size(*told) if told else None)
         text = self._format.render(decision.action, size, resized=resized)
         messages = build_messages(
             task.goal, self._screens, past_answers(history), system=self._format.told(resized), window=self._window

@@ -12,7 +12,6 @@ from cuarl.agent import formats
 from cuarl.agent.base import Agent
 from cuarl.agent.formats import Format
 from cuarl.agent.model import ModelAgent
-from cuarl.agent.prompt import Window
 from cuarl.agent.scripted import DemonstratingAgent, DoNothingAgent, OracleAgent, RandomAgent
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.base import Env
@@ -88,10 +87,14 @@ def demonstrations(config: ExperimentConfig, policy: PolicyModel) -> Player:
     """The oracle, its actions said in the words of ``policy``, for supervised training."""
 
     def make(spec: EpisodeSpec, env: Env) -> Agent:
+        format = _format(config, config.model_name, env)
         return DemonstratingAgent(
-            OracleAgent(env), _format(config, config.model_name, env), policy.written, window=_window(config),
+            OracleAgent(env),
+            format,
+            policy.written,
+            window=format.window.but(config.history_images, config.history_turns),
             resize=policy.images.resized,
-        )  # fmt: skip
+        )
 
     return Player("demonstration", make)
 
@@ -107,7 +110,14 @@ def model_agents(
     def make(spec: EpisodeSpec, env: Env) -> Agent:
         if isinstance(env, MiniAgentEnv):
             return env.follow(sampler, params, spec.sampling_seed)
-        return ModelAgent(sampler, _format(config, model, env), params=params, window=_window(config), strict=strict)
+        format = _format(config, model, env)
+        return ModelAgent(
+            sampler,
+            format,
+            params=params,
+            window=format.window.but(config.history_images, config.history_turns),
+            strict=strict,
+        )
 
     return make
 
@@ -116,7 +126,3 @@ def _format(config: ExperimentConfig, model: str, env: Env) -> Format:
     name = config.renderer_name if config.renderer_name != "auto" else formats.for_model(model)
     kind: Any = env.capabilities.kind
     return formats.get(name, kind)
-
-
-def _window(config: ExperimentConfig) -> Window:
-    return Window(history_images=config.history_images, history_turns=config.history_turns)

@@ -233,10 +233,10 @@ class SamplingFields(Fields):
     """Most tokens of one answer."""
     renderer_name: str = "auto"
     """Prompt and tool-call format; auto goes by the model."""
-    history_images: PositiveInt = 1
-    """Screenshots in the prompt, the present one included."""
-    history_turns: NonNegativeInt = 0
-    """Earlier answers in the prompt."""
+    history_images: PositiveInt | None = None
+    """Screenshots in the prompt, the present one included; unset means what is usual in the format."""
+    history_turns: NonNegativeInt | None = None
+    """Earlier answers in the prompt; unset means what is usual in the format."""
 
 
 class RemoteFields(Fields):

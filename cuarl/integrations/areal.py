@@ -22,7 +22,6 @@ import httpx
 
 from cuarl.agent import formats
 from cuarl.agent.model import ModelAgent
-from cuarl.agent.prompt import Window
 from cuarl.env.base import Env
 from cuarl.env.sim.make import make_sim
 from cuarl.errors import ConfigError, RolloutError
@@ -48,13 +47,13 @@ class ScreenAgent:
 
     def __init__(
         self, *, model: str = "default", renderer: str = "qwen3-vl", max_turns: int = 20, max_task_time_s: float = 1800.0,
-        temperature: float = 1.0, max_tokens: int = 512, history_images: int = 1, history_turns: int = 0,
+        temperature: float = 1.0, max_tokens: int = 512, history_images: int | None = None, history_turns: int | None = None,
         reward: RewardFunction = simple, make_env: MakeEnv | None = None, profile: str = "small",
     ) -> None:  # fmt: skip
         self._model, self._renderer, self._reward = model, renderer, reward
         self._limits = Limits(max_turns=max_turns, deadline_s=max_task_time_s)
         self._params = SamplingParams(temperature=temperature, max_tokens=max_tokens)
-        self._window = Window(history_images=history_images, history_turns=history_turns)
+        self._history = history_images, history_turns
         self._profile: Any = profile
         self._make_env = make_env or self._simulated
 
@@ -88,7 +87,10 @@ class ScreenAgent:
 
         def make_agent(spec: EpisodeSpec, env: Env) -> ModelAgent:
             kind: Any = env.capabilities.kind
-            return ModelAgent(sampler, formats.get(name, kind), params=self._params, window=self._window, strict=True)
+            format = formats.get(name, kind)
+            return ModelAgent(
+                sampler, format, params=self._params, window=format.window.but(*self._history), strict=True
+            )
 
         setup = Setup(make_env=self._make_env, make_agent=make_agent, reward=self._reward, limits=self._limits)
         spec = EpisodeSpec(
