@@ -61,6 +61,9 @@ class ModelInputs:
     answer_ids: torch.Tensor
     answer_mask: torch.Tensor
     answer_start: torch.Tensor
+    pictures: dict[str, torch.Tensor] | None = None
+    """What the model's own forward pass takes for the pictures, where that is run (``plain``); positions and ``vision``
+    are not made then."""
 
     def to(self, device: torch.device) -> ModelInputs:
         """The same batch on ``device``."""
@@ -82,6 +85,8 @@ class ModelInputs:
 def _to(value: Any, device: torch.device) -> Any:
     if isinstance(value, Vision):
         return Vision(*(_to(v, device) for v in value))
+    if isinstance(value, dict):
+        return {name: _to(v, device) for name, v in value.items()}
     return value.to(device) if isinstance(value, torch.Tensor) else value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,39 +13,51 @@ import torch
 
 from cuarl.errors import CheckpointError, ConfigError, PrerequisiteError
 from cuarl.policy import tiny
+from cuarl.policy.family import FamilyPictures
 from cuarl.policy.images import ImageProcessor
 from cuarl.policy.lora import add_lora
 from cuarl.policy.model import PolicyModel
+from cuarl.policy.parts import Parts
+from cuarl.policy.plain import PlainPolicy
 from cuarl.policy.render import Renderer
 from cuarl.policy.spec import ModelSpec
 from cuarl.policy.special import special_ids
 
 FAMILIES = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
-"""Model types whose prompts and positions are understood."""
+"""Model types that are taken apart to run fast (``model``); any other is run as it is (``plain``)."""
 
 
 def load_policy(spec: ModelSpec) -> PolicyModel:
     """Load what ``spec`` says, ready to sample from and to train.
 
-    Raises ``ConfigError`` for an unknown model or a wrong combination, ``PrerequisiteError`` for a model that has to be
-    fetched or built first, ``CheckpointError`` for an adapter that can't be read.
+    Raises ``ConfigError`` for an unknown model, one that can't be shown a conversation with pictures, or a wrong
+    combination; ``PrerequisiteError`` for a model that has to be fetched or built first, or whose processor needs a
+    package that is not there; ``CheckpointError`` for an adapter that can't be read, or weights that are missing.
     """
     _check_combination(spec)
     source, offline = resolve(spec)
     device = _device(spec.device)
     common: dict[str, Any] = {"revision": spec.revision, "local_files_only": offline}
     try:
-        tokenizer, processor, config = _companions(source, common)
-        _check_family(config, spec.model)
+        config = _config(source, common)
+        fast = config.model_type in FAMILIES
+        companions = _companions(source, common) if fast else _processor(source, config, common)
         model = _weights(source, spec, device, common)
     except (OSError, ValueError) as error:
         raise _unreadable(spec.model, source, offline, error) from error
     revision = getattr(model.config, "_commit_hash", None)
     wrapped = _adapt(model, spec, revision)
+    name = spec.name or policy_name(spec)
+    if not fast:
+        _check_sizes(spec)
+        pictures = FamilyPictures(companions, model.forward)
+        special = pictures.special_ids(model.config, model.generation_config)
+        return PlainPolicy(wrapped, pictures, special, name=name, revision=revision)
+    tokenizer, processor = companions
     return PolicyModel(
         wrapped, tokenizer, ImageProcessor(processor, min_pixels=spec.min_pixels, max_pixels=spec.max_pixels),
-        special_ids(model.config, model.generation_config, tokenizer), name=spec.name or policy_name(spec),
-        revision=revision, train_vision=_trains_vision(spec, wrapped),
+        special_ids(model.config, model.generation_config, tokenizer), name=name, revision=revision,
+        train_vision=_trains_vision(spec, wrapped),
     )  # fmt: skip
 
 
@@ -58,8 +71,9 @@ def load_renderer(spec: ModelSpec) -> Renderer:
     source, offline = resolve(spec)
     common: dict[str, Any] = {"revision": spec.revision, "local_files_only": offline}
     try:
-        tokenizer, processor, config = _companions(source, common)
+        config = _config(source, common)
         _check_family(config, spec.model)
+        tokenizer, processor = _companions(source, common)
         generation = GenerationConfig.from_pretrained(source, **common)
     except (OSError, ValueError) as error:
         raise _unreadable(spec.model, source, offline, error) from error
@@ -108,25 +122,62 @@ def _guess(name: str) -> str:
     return f' (did you mean "{close[0]}"?)' if close else ""
 
 
-def _companions(source: str, common: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """Tokenizer, image processor and configuration.
-
-    Put together here because transformers' ``AutoProcessor`` and, in older releases, ``AutoImageProcessor`` want
-    torchvision. All families understood share one image processor.
-    """
-    from transformers import AutoConfig, AutoTokenizer, Qwen2VLImageProcessorPil
+def _config(source: str, common: dict[str, Any]) -> Any:
+    """The model's configuration. Raises ConfigError for a model that takes no pictures or gives no text."""
+    from transformers import AutoConfig
+    from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
     config = AutoConfig.from_pretrained(source, **common)
+    if config.model_type not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES:
+        raise ConfigError(
+            f"a {config.model_type} model does not turn pictures and text into text", where=source,
+            hint="use a vision-language model that AutoModelForImageTextToText of transformers loads",
+        )  # fmt: skip
+    return config
+
+
+def _companions(source: str, common: dict[str, Any]) -> tuple[Any, Any]:
+    """Tokenizer and image processor of a fast family.
+
+    Put together here because transformers' ``AutoProcessor`` and, in older releases, ``AutoImageProcessor`` want
+    torchvision. All these families share one image processor.
+    """
+    from transformers import AutoTokenizer, Qwen2VLImageProcessorPil
+
     tokenizer = AutoTokenizer.from_pretrained(source, **common)
-    processor = Qwen2VLImageProcessorPil.from_pretrained(source, **common)
-    return tokenizer, processor, config
+    return tokenizer, Qwen2VLImageProcessorPil.from_pretrained(source, **common)
+
+
+def _processor(source: str, config: Any, common: dict[str, Any]) -> Any:
+    """The processor of any other family. Raises PrerequisiteError if it needs a package that is not installed."""
+    from transformers import AutoProcessor
+
+    try:
+        processor = AutoProcessor.from_pretrained(source, **common)
+    except ImportError as error:
+        missing = re.search(r"requires the (\w+) library", str(error))
+        package = missing[1].lower() if missing else "torchvision"
+        raise PrerequisiteError(
+            f"the processor of {config.model_type} models needs {package}", where=source, hint=f"pip install {package}"
+        ) from error
+    if not hasattr(processor, "image_processor") or not hasattr(processor, "tokenizer"):
+        raise ConfigError(f"{config.model_type} has no processor for pictures and text", where=source)
+    return processor
+
+
+def _check_sizes(spec: ModelSpec) -> None:
+    if spec.min_pixels or spec.max_pixels:
+        raise ConfigError(
+            f"min_pixels and max_pixels have no effect on this family; they are for {', '.join(FAMILIES)}",
+            where=spec.model, hint="leave them out; the model's preprocessor_config.json sets the size",
+        )  # fmt: skip
 
 
 def _check_family(config: Any, name: str) -> None:
     if config.model_type not in FAMILIES:
         raise ConfigError(
-            f'"{name}" is a {config.model_type} model, which can\'t be run in process',
-            hint=f"use one of {', '.join(FAMILIES)}, or serve it: cuarl eval http://localhost:8000/v1 --model-name NAME",
+            f'the prompts of "{name}", a {config.model_type} model, can\'t be made without its weights',
+            hint=f"use one of {', '.join(FAMILIES)}, or run it in this process: --model-name {name}",
         )
 
 
@@ -137,9 +188,13 @@ def _weights(source: str, spec: ModelSpec, device: torch.device, common: dict[st
     if not sys.stderr.isatty():
         logging.disable_progress_bar()
     dtype = spec.dtype if spec.dtype != "auto" else "float32" if device.type == "cpu" else "bfloat16"
-    model = AutoModelForImageTextToText.from_pretrained(
-        source, dtype=dtype, attn_implementation=spec.attention, **common
+    model, found = AutoModelForImageTextToText.from_pretrained(
+        source, dtype=dtype, attn_implementation=spec.attention, output_loading_info=True, **common
     )
+    if absent := sorted(found["missing_keys"]):
+        raise CheckpointError(
+            f"{len(absent)} weights of the model are missing, {absent[0]} for one: they would be random", where=source
+        )
     return model.to(device).eval()
 
 
@@ -170,7 +225,10 @@ def _adapt(model: Any, spec: ModelSpec, revision: str | None) -> Any:
     if spec.train != "adapter":
         model.requires_grad_(spec.train == "full")
     if spec.train == "full" and not spec.train_vision:
-        model.model.visual.requires_grad_(False)
+        parts = Parts(model)
+        for name, parameter in model.named_parameters():
+            if parts.vision(name):
+                parameter.requires_grad_(False)
     return model
 
 
@@ -186,8 +244,8 @@ def _load_adapter(model: Any, spec: ModelSpec) -> Any:
         raise CheckpointError(f"the adapter does not fit: {error}", where=str(folder)) from error
 
 
-def _trains_vision(spec: ModelSpec, model: Any) -> bool:
-    tower = (model.get_base_model() if hasattr(model, "peft_config") else model).model.visual
+def _trains_vision(spec: ModelSpec, wrapped: Any) -> bool:
+    tower = (wrapped.get_base_model() if hasattr(wrapped, "peft_config") else wrapped).model.visual
     return spec.train != "nothing" and any(p.requires_grad for p in tower.parameters())
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from cuarl.errors import ConfigError
+from cuarl.policy.parts import Parts
 from cuarl.policy.spec import LoraSpec
 
 _GROUPS = {"attention": ("q_proj", "k_proj", "v_proj", "o_proj"), "mlp": ("gate_proj", "up_proj", "down_proj")}
@@ -41,14 +42,20 @@ def target_pattern(model: nn.Module, spec: LoraSpec) -> str:
 
     Leaf names would not do: some towers use the decoder's names, and a convolution may be called like a linear layer.
     """
-    linears = [n for n, m in model.named_modules() if isinstance(m, nn.Linear)]
-    language = [n for n in linears if ".language_model." in n]
-    tower = [n for n in linears if ".visual." in n] if spec.vision else []
+    linears, parts = [n for n, m in model.named_modules() if isinstance(m, nn.Linear)], Parts(model)
+    language = [n for n in linears if parts.language(n)]
+    tower = [n for n in linears if parts.vision(n)] if spec.vision else []
     if isinstance(spec.targets, str):
         chosen = [n for n in language if spec.targets == "all-linear" or _leaf(n) in _GROUPS[spec.targets]] + tower
     else:
         _check_names(spec.targets, {_leaf(n) for n in language + tower})
         chosen = [n for n in language + tower if _leaf(n) in spec.targets]
+    if not [n for n in chosen if n in set(language)] and isinstance(spec.targets, str):
+        raise ConfigError(
+            f"the language model has no linear layers of the group {spec.targets}",
+            where=f"lora targets, {type(model).__name__}",
+            hint=f"--lora-target-option all-linear, or custom with some of: {', '.join(sorted(set(map(_leaf, language))))}",
+        )
     paths = {_STACKED.sub(r"\1\\d+", re.escape(_below_root(n))) for n in chosen}
     return rf".*\.({'|'.join(sorted(paths))})"
 
@@ -58,8 +65,8 @@ def _leaf(name: str) -> str:
 
 
 def _below_root(name: str) -> str:
-    """The name from ``language_model`` or ``visual`` on: what lies above depends on how the model is wrapped."""
-    return name[max(name.find("language_model."), name.find("visual.")) :]
+    """The name below ``model``: what lies above depends on how the model is wrapped."""
+    return name.removeprefix("model.")
 
 
 def _check_names(names: tuple[str, ...], known: set[str]) -> None:

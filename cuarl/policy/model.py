@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -15,6 +15,7 @@ from cuarl.policy.decoder import Decoder
 from cuarl.policy.folded import Folded
 from cuarl.policy.images import ImageProcessor
 from cuarl.policy.inputs import ModelInputs, Row, Side, collate_tokens
+from cuarl.policy.plain_render import PlainRenderer
 from cuarl.policy.render import Prompt, Renderer
 from cuarl.policy.sampler import Message, PromptTooLong
 from cuarl.policy.special import SpecialIds
@@ -33,18 +34,21 @@ class PolicyModel:
         self, model: Any, tokenizer: Any, images: ImageProcessor, special: SpecialIds, *, name: str,
         revision: str | None = None, train_vision: bool = False, cache_bytes: int = 512 << 20,
     ) -> None:  # fmt: skip
+        self._name_parts(model, tokenizer, special, name=name, revision=revision)
+        self.images = images
+        self.renderer: Renderer | PlainRenderer = Renderer(tokenizer, images, special)
+        self.vision = VisionTower(self.base.model.visual, images, trained=train_vision, cache_bytes=cache_bytes)
+        self.decoder = Decoder(self.base.model.language_model, self.base.lm_head)
+
+    def _name_parts(self, model: Any, tokenizer: Any, special: SpecialIds, *, name: str, revision: str | None) -> None:
         self.model = model
         self.base: Any = model.get_base_model() if hasattr(model, "peft_config") else model
         self.tokenizer = tokenizer
-        self.images = images
         self.special = special
         self.name = name
         self.revision = revision
         self.version = 0
-        self.renderer = Renderer(tokenizer, images, special)
-        self.vision = VisionTower(self.base.model.visual, images, trained=train_vision, cache_bytes=cache_bytes)
         self._folded = Folded(model) if self.has_adapter else None
-        self.decoder = Decoder(self.base.model.language_model, self.base.lm_head)
 
     @property
     def device(self) -> torch.device:
@@ -54,12 +58,17 @@ class PolicyModel:
     @property
     def dtype(self) -> torch.dtype:
         """Type of the base's weights (an adapter's may differ)."""
-        return self.decoder.model.embed_tokens.weight.dtype
+        return cast(torch.dtype, self.base.get_input_embeddings().weight.dtype)
 
     @property
     def context(self) -> int:
         """The most tokens that prompt and answer may have together."""
         return int(self.base.config.get_text_config().max_position_embeddings)
+
+    @property
+    def width(self) -> int:
+        """Size of a hidden state."""
+        return int(self.base.config.get_text_config().hidden_size)
 
     @property
     def has_adapter(self) -> bool:
@@ -70,7 +79,20 @@ class PolicyModel:
         """Say that the weights have changed: the next samples carry ``version`` (one more than before if None)."""
         self.version = self.version + 1 if version is None else version
         if self.vision.trained:
-            self.vision.cache.clear()
+            self.forget_pictures()
+
+    def forget_pictures(self) -> None:
+        """Encode every picture anew from now on."""
+        self.vision.cache.clear()
+
+    def seen_size(self, width: int, height: int) -> tuple[int, int] | None:
+        """Width and height in pixels that the model sees of a picture; None if that is not known."""
+        return self.images.resized(width, height)
+
+    def save_companions(self, folder: str) -> None:
+        """Write tokenizer and image processor into ``folder``, beside the weights."""
+        self.tokenizer.save_pretrained(folder)
+        self.images.processor.save_pretrained(folder)
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """All parameters that are trained."""

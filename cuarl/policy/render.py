@@ -18,7 +18,7 @@ from cuarl.policy.sampler import Message, Picture, PromptTooLong, SampledText, T
 from cuarl.policy.special import SpecialIds
 from cuarl.types import Screenshot
 
-_SAMPLED = "\x00sampled\x00"
+SAMPLED = "\x00sampled\x00"
 """Stands for a past answer while the template is applied; no tokenizer ever sees it."""
 
 
@@ -29,18 +29,43 @@ class Prompt(NamedTuple):
     screenshots: tuple[Screenshot, ...]
 
 
-class Renderer:
-    """Renders messages for one tokenizer and image processor; remembers what constant pieces encode to."""
+class Speech:
+    """Text to ids and back for one tokenizer; remembers what constant pieces encode to."""
+
+    def __init__(self, tokenizer: Any, special: SpecialIds) -> None:
+        self._tokenizer, self.special = tokenizer, special
+        self._end = tokenizer.convert_ids_to_tokens(special.end_of_turn)
+        ids = (special.image, special.vision_start, special.vision_end, special.end_of_turn)
+        self._reserved = (*tokenizer.all_special_tokens, *tokenizer.convert_ids_to_tokens(list(ids)), SAMPLED)
+        self._encode = lru_cache(maxsize=4096)(self._encode_piece)
+
+    def _sampled(self, part: SampledText, *, ends: bool) -> tuple[int, ...]:
+        """Ids of a past answer, closed by the end of turn if the template wants one and it was not sampled."""
+        ids = self._encode(part.text) if part.token_ids is None else part.token_ids
+        closed = bool(ids) and ids[-1] in self.special.eos
+        return ids if closed or not ends else (*ids, self.special.end_of_turn)
+
+    def _encode_piece(self, text: str) -> tuple[int, ...]:
+        return tuple(self._tokenizer.encode(text, add_special_tokens=False))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of sampled ids, without a closing end token."""
+        kept = list(ids[:-1] if ids and ids[-1] in self.special.eos else ids)
+        return str(self._tokenizer.decode(kept, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+
+    def encode_answer(self, text: str) -> tuple[int, ...]:
+        """Ids of an answer as if it had been sampled, end of turn included (demonstrations)."""
+        return (*self._encode(text), self.special.end_of_turn)
+
+
+class Renderer(Speech):
+    """Renders messages for one tokenizer and Qwen's image processor."""
 
     def __init__(self, tokenizer: Any, images: ImageProcessor, special: SpecialIds) -> None:
-        self._tokenizer, self._images, self._special = tokenizer, images, special
-        self.images, self.special = images, special
-        self._end = tokenizer.convert_ids_to_tokens(special.end_of_turn)
+        super().__init__(tokenizer, special)
+        self.images = images
         image = re.escape(tokenizer.convert_ids_to_tokens(special.image))
-        self._cut = re.compile(f"({image}|{_SAMPLED}(?:{re.escape(self._end)})?)")
-        ids = (special.image, special.vision_start, special.vision_end, special.end_of_turn)
-        self._reserved = (*tokenizer.all_special_tokens, *tokenizer.convert_ids_to_tokens(list(ids)), _SAMPLED)
-        self._encode = lru_cache(maxsize=4096)(self._encode_piece)
+        self._cut = re.compile(f"({image}|{SAMPLED}(?:{re.escape(self._end)})?)")
         self._template = lru_cache(maxsize=1024)(self._apply_template)
 
     def render(
@@ -50,7 +75,7 @@ class Renderer:
 
         More than ``max_tokens`` ids give a ``PromptTooLong``. Raises ``AgentError`` if a text holds special tokens.
         """
-        pieces = self._template(tuple(_shape(m, self._reserved) for m in messages), answer)
+        pieces = self._template(tuple(shape(m, self._reserved) for m in messages), answer)
         parts = (p for m in messages for p in m.parts if not isinstance(p, Text))
         ids: list[int] = []
         screens: list[Screenshot] = []
@@ -61,19 +86,13 @@ class Renderer:
             part = next(parts)
             if isinstance(part, Picture):
                 screens.append(part.screenshot)
-                tokens = self._images.grid(part.screenshot.width, part.screenshot.height).tokens
-                ids += [self._special.image] * tokens
+                tokens = self.images.grid(part.screenshot.width, part.screenshot.height).tokens
+                ids += [self.special.image] * tokens
             elif isinstance(part, SampledText):
                 ids += self._sampled(part, ends=piece == "sampled+end")
         if max_tokens is not None and len(ids) > max_tokens:
             return PromptTooLong(needed=len(ids), limit=max_tokens)
         return Prompt(tuple(ids), tuple(screens))
-
-    def _sampled(self, part: SampledText, *, ends: bool) -> tuple[int, ...]:
-        """Ids of a past answer, closed by the end of turn if the template wants one and it was not sampled."""
-        ids = self._encode(part.text) if part.token_ids is None else part.token_ids
-        closed = bool(ids) and ids[-1] in self._special.eos
-        return ids if closed or not ends else (*ids, self._special.end_of_turn)
 
     def _apply_template(self, shape: tuple[Any, ...], answer: bool) -> tuple[tuple[int, ...] | str, ...]:
         """The pieces of a conversation: ids of constant text, or what to fill in (``image``, ``sampled…``)."""
@@ -83,28 +102,16 @@ class Renderer:
 
     def _pieces(self, text: str) -> Iterator[tuple[int, ...] | str]:
         for piece in self._cut.split(text):
-            if piece.startswith(_SAMPLED):
+            if piece.startswith(SAMPLED):
                 yield "sampled+end" if piece.endswith(self._end) else "sampled"
             elif self._cut.fullmatch(piece):
                 yield "image"
             elif piece:
                 yield self._encode(piece)
 
-    def _encode_piece(self, text: str) -> tuple[int, ...]:
-        return tuple(self._tokenizer.encode(text, add_special_tokens=False))
 
-    def decode(self, ids: Sequence[int]) -> str:
-        """Text of sampled ids, without a closing end token."""
-        kept = list(ids[:-1] if ids and ids[-1] in self._special.eos else ids)
-        return str(self._tokenizer.decode(kept, skip_special_tokens=False, clean_up_tokenization_spaces=False))
-
-    def encode_answer(self, text: str) -> tuple[int, ...]:
-        """Ids of an answer as if it had been sampled, end of turn included (demonstrations)."""
-        return (*self._encode(text), self._special.end_of_turn)
-
-
-def _shape(message: Message, reserved: tuple[str, ...]) -> tuple[str, tuple[tuple[tuple[str, str], ...], ...]]:
-    """A message without its pictures and ids: hashable, and all that the chat template depends on."""
+def shape(message: Message, reserved: tuple[str, ...]) -> tuple[str, tuple[tuple[tuple[str, str], ...], ...]]:
+    """A message without its pictures and ids: hashable, and all that a chat template depends on."""
     content: list[tuple[tuple[str, str], ...]] = []
     for part in message.parts:
         match part:
@@ -116,5 +123,5 @@ def _shape(message: Message, reserved: tuple[str, ...]) -> tuple[str, tuple[tupl
             case Picture():
                 content.append((("type", "image"),))
             case SampledText():
-                content.append((("type", "text"), ("text", _SAMPLED)))
+                content.append((("type", "text"), ("text", SAMPLED)))
     return message.role, tuple(content)

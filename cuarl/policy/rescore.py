@@ -51,9 +51,9 @@ class RescoringSampler:
         """Of the endpoint: what is recomputed is not exact."""
         return self.inner.capabilities
 
-    def sees(self, width: int, height: int) -> tuple[int, int]:
+    def sees(self, width: int, height: int) -> tuple[int, int] | None:
         """The size at which the model sees a picture."""
-        return self.policy.images.resized(width, height)
+        return self.policy.seen_size(width, height)
 
     def attend(self) -> AbstractContextManager[None]:
         """Inside, scoring waits for this episode's next answer."""

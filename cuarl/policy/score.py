@@ -16,6 +16,7 @@ from cuarl.policy.decoder import Continuation, PromptCache, causal_mask, continu
 from cuarl.policy.distribution import log_softmax
 from cuarl.policy.inputs import ModelInputs
 from cuarl.policy.model import PolicyModel
+from cuarl.policy.plain import PlainPolicy
 
 _LOGITS_AT_ONCE = 1 << 26
 """Logits held at a time (float32, so 256 MB); more are recomputed piece by piece in the backward pass."""
@@ -48,10 +49,16 @@ class Scorer(nn.Module):
         """
         if not inputs.answer_ids.shape[1]:
             raise ValueError("there is no answer to score")
-        hidden = self._answer_hidden(inputs)[inputs.answer_mask]
-        scale = torch.as_tensor(temperature, dtype=torch.float32, device=hidden.device).expand(len(inputs.prompt_of))
+        device, targets = inputs.answer_ids.device, inputs.answer_ids[inputs.answer_mask]
+        scale = torch.as_tensor(temperature, dtype=torch.float32, device=device).expand(len(inputs.prompt_of))
         scale = torch.where(scale == 0, 1.0, scale)[:, None].expand_as(inputs.answer_ids)[inputs.answer_mask]
-        logprobs, entropy = self._score(hidden, inputs.answer_ids[inputs.answer_mask], scale)
+        if isinstance(self._policy, PlainPolicy):
+            answers = self._policy.answers(inputs)
+            hidden = answers.hidden
+            logprobs, entropy = self._of_logits(answers.logits, targets, scale)
+        else:
+            hidden = self._answer_hidden(inputs)[inputs.answer_mask]
+            logprobs, entropy = self._score(hidden, targets, scale)
         empty = torch.zeros(inputs.answer_ids.shape, dtype=torch.float32, device=hidden.device)
         where = inputs.answer_mask
         scored = Scores(empty.masked_scatter(where, logprobs), empty.masked_scatter(where, entropy))
@@ -121,7 +128,11 @@ class Scorer(nn.Module):
     def _score_piece(
         self, hidden: torch.Tensor, targets: torch.Tensor, scale: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        logits = self._policy.decoder.logits(hidden)
+        return self._of_logits(self._policy.decoder.logits(hidden), targets, scale)
+
+    def _of_logits(
+        self, logits: torch.Tensor, targets: torch.Tensor, scale: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         logp = log_softmax(logits, scale[:, None], self._policy.special.suppressed)
         return logp.gather(1, targets[:, None])[:, 0], -(logp.exp() * logp).sum(1)
 

@@ -114,8 +114,7 @@ class Checkpoints:
         policy = self._learner.policy
         options = {"save_embedding_layers": False} if policy.has_adapter else {}
         policy.model.save_pretrained(str(folder), **options)
-        policy.tokenizer.save_pretrained(str(folder))
-        policy.images.processor.save_pretrained(str(folder))
+        policy.save_companions(str(folder))
         (folder / "README.md").write_text(model_card(self._about, step, adapter=policy.has_adapter, metrics={}))
         facts = self._about.model_dump() | {"step": step, "cuarl_version": cuarl.__version__}
         (folder / "cuarl.json").write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n")

@@ -113,7 +113,7 @@ class Learner:
         """Start training step ``step``, before its episodes are collected: chance and caches start anew."""
         torch.manual_seed(random.Random(f"{self.config.seed}/{step}").getrandbits(63))
         # Encoded pictures may differ in the last bit with the pictures they were encoded beside.
-        self.policy.vision.cache.clear()
+        self.policy.forget_pictures()
 
     def update(self, batch: Batch, step: int) -> dict[str, float]:
         """Learn from ``batch``, the whole batch on every process; returns the metrics of the step.
@@ -168,8 +168,7 @@ class Learner:
         batch = self.config.batch
         if self.config.objective != "reward" or batch.baseline != "critic":
             return None
-        width = self.policy.decoder.model.embed_tokens.embedding_dim
-        head = ValueHead(width, batch.critic)
+        head = ValueHead(self.policy.width, batch.critic)
         head.to(self.policy.device)
         for p in head.parameters():
             p.data = broadcast(p.data)

@@ -192,13 +192,28 @@ def test_a_hub_id_that_is_not_cached_is_a_prerequisite_when_offline(monkeypatch:
     assert caught.value.hint == "hf download nobody/nothing"
 
 
-def test_a_family_that_is_not_understood_is_refused_by_name(qwen3_folder: Path, tmp_path: Path) -> None:
-    for file in qwen3_folder.iterdir():
+def _other_settings(folder: Path, made: Path, **changes: Any) -> Path:
+    """``folder`` with other values in its config.json; a dict is merged."""
+    config = json.loads((folder / "config.json").read_text())
+    for name, value in changes.items():
+        config[name] = config[name] | value if isinstance(value, dict) else value
+    for file in folder.iterdir():
         if file.name != "config.json":
-            (tmp_path / file.name).symlink_to(file)
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llava"}))
-    with pytest.raises(ConfigError, match="is a llava model"):
-        load_policy(ModelSpec(model=str(tmp_path)))
+            (made / file.name).symlink_to(file)
+    (made / "config.json").write_text(json.dumps(config))
+    return made
+
+
+def test_a_model_that_takes_no_pictures_is_refused_by_its_type(qwen3_folder: Path, tmp_path: Path) -> None:
+    folder = _other_settings(qwen3_folder, tmp_path, model_type="llama")
+    with pytest.raises(ConfigError, match="a llama model does not turn pictures and text into text"):
+        load_policy(ModelSpec(model=str(folder)))
+
+
+def test_weights_that_are_missing_are_not_made_up(qwen3_folder: Path, tmp_path: Path) -> None:
+    folder = _other_settings(qwen3_folder, tmp_path, text_config={"num_hidden_layers": 4})
+    with pytest.raises(CheckpointError, match=r"11 weights of the model are missing, .*layers\.3"):
+        load_policy(ModelSpec(model=str(folder)))
 
 
 def test_a_damaged_folder_is_a_prerequisite(qwen3_folder: Path, tmp_path: Path) -> None:
