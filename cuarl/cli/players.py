@@ -93,7 +93,7 @@ def demonstrations(config: ExperimentConfig, policy: PolicyModel) -> Player:
             format,
             policy.written,
             window=format.window.but(config.history_images, config.history_turns),
-            resize=policy.images.resized,
+            resize=policy.resize,
         )
 
     return Player("demonstration", make)

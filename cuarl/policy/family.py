@@ -68,10 +68,6 @@ class FamilyPictures:
         )
         return list(map(int, made["input_ids"][0]))
 
-    def resized(self, width: int, height: int) -> None:
-        """The size at which the model sees a picture is not known here; formats that need it refuse the model."""
-        return
-
     def tensors(self, rows: Sequence[Sequence[Screenshot]]) -> dict[str, torch.Tensor]:
         """What the model's forward pass takes for the pictures of each row; empty if there are none."""
         if not any(rows):

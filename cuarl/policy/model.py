@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, cast
@@ -85,9 +85,14 @@ class PolicyModel:
         """Encode every picture anew from now on."""
         self.vision.cache.clear()
 
+    @property
+    def resize(self) -> Callable[[int, int], tuple[int, int]] | None:
+        """Width and height in pixels that the model sees of a screen, from the screen's; None if that is not known."""
+        return self.images.resized
+
     def seen_size(self, width: int, height: int) -> tuple[int, int] | None:
-        """Width and height in pixels that the model sees of a picture; None if that is not known."""
-        return self.images.resized(width, height)
+        """The size at which the model sees a ``width`` x ``height`` picture; None if that is not known."""
+        return self.resize(width, height) if self.resize is not None else None
 
     def save_companions(self, folder: str) -> None:
         """Write tokenizer and image processor into ``folder``, beside the weights."""

@@ -59,8 +59,9 @@ class PlainPolicy(PolicyModel):
     def forget_pictures(self) -> None:
         """Nothing is kept."""
 
-    def seen_size(self, width: int, height: int) -> None:
-        """Not known."""
+    @property
+    def resize(self) -> None:
+        """Not known: each family has its own rule, and formats that need it have one, too."""
         return
 
     def save_companions(self, folder: str) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
 from accelerate import Accelerator
 from torch import nn
+
+from cuarl.errors import TrainError
 
 _BUCKET = 1 << 25
 """Values summed over the processes at a time (128 MB of float32)."""
@@ -65,15 +67,32 @@ def _buckets(parameters: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]
         yield bucket
 
 
-def dead_adapters(named: Iterable[tuple[str, nn.Parameter]], *, pictures: bool) -> list[str]:
+def check_trained_names(named: Iterable[tuple[str, nn.Parameter]]) -> list[str]:
+    """Names of what is trained of a policy with an adapter. Raises TrainError if that is not the adapter, whole and alone."""
+    trained, frozen = [], []
+    for name, p in named:
+        if p.requires_grad:
+            trained.append(name)
+        elif ".lora_" in name:
+            frozen.append(name)
+    base = [name for name in trained if ".lora_" not in name]
+    if base or frozen:
+        what = f"weights of the base would be trained along, {base[0]}" if base else f"{frozen[0]} would not be trained"
+        raise TrainError(f"{what} ({len(base or frozen)} in all)", where="a policy with an adapter")
+    return trained
+
+
+def dead_adapters(
+    named: Iterable[tuple[str, nn.Parameter]], *, pictures: bool, of_vision: Callable[[str], bool]
+) -> list[str]:
     """Names of the adapted modules none of whose adapter weights got a gradient.
 
-    A fresh adapter's A has none at first, as its B is zero, so a module lives if either has one. Modules of the vision
-    tower are looked at only if the rows had ``pictures``.
+    A fresh adapter's A has none at first, as its B is zero, so a module lives if either has one. Modules that read
+    pictures are looked at only if the rows had ``pictures``.
     """
     alive: dict[str, bool] = {}
     for name, p in named:
-        if not p.requires_grad or ".lora_" not in name or (".visual." in name and not pictures):
+        if not p.requires_grad or ".lora_" not in name or (not pictures and of_vision(name)):
             continue
         module = name.split(".lora_")[0]
         alive[module] = alive.get(module, False) or (p.grad is not None and bool(p.grad.any()))

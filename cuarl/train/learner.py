@@ -13,8 +13,11 @@ with each step. That is what makes an interrupted run equal to one that was not.
 
 from __future__ import annotations
 
+import logging
 import math
 import random
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -27,6 +30,7 @@ from pydantic import NonNegativeInt, PositiveInt
 from cuarl.errors import TrainError
 from cuarl.policy.inputs import ModelInputs, Row
 from cuarl.policy.model import PolicyModel
+from cuarl.policy.parts import Parts
 from cuarl.policy.score import Scorer
 from cuarl.train.batch import (
     Batch,
@@ -39,7 +43,7 @@ from cuarl.train.batch import (
     supervised_updates,
 )
 from cuarl.train.curriculum import Curriculum, CurriculumConfig
-from cuarl.train.gradients import dead_adapters, reproducible, sum_over_processes
+from cuarl.train.gradients import check_trained_names, dead_adapters, reproducible, sum_over_processes
 from cuarl.train.loss import Loss, LossConfig, Tokens, cross_entropy, policy_loss
 from cuarl.train.processes import join_processes
 from cuarl.train.rejection import Rejection
@@ -51,6 +55,8 @@ from cuarl.train.shaping import overlong_cost
 from cuarl.train.survey import gather_rows, post_kl
 from cuarl.train.value import ValueHead, value_loss
 from cuarl.types import Record, Screenshot
+
+logger = logging.getLogger(__name__)
 
 _MAX_NONFINITE = 3
 """Updates in a row without a finite gradient after which training stops."""
@@ -88,6 +94,12 @@ class Learner:
         self._parameters = list(policy.parameters())
         if not self._parameters:
             raise TrainError("nothing of the policy is trained", where=policy.name)
+        if policy.has_adapter:
+            names = check_trained_names(policy.base.named_parameters())
+            kinds = Counter(re.sub(r"\.\d+\.", ".*.", name) for name in names)
+            size = sum(p.numel() for p in self._parameters)
+            shown = ", ".join(f"{kind} ({count})" for kind, count in kinds.items())
+            logger.info("%d values are trained: %s", size, shown)
         for p in self._parameters:
             p.data = broadcast(p.data)
         if config.gradient_checkpointing:
@@ -368,7 +380,8 @@ class Learner:
         if self._checked or norm == 0.0 or not self.policy.has_adapter:
             return
         pictures = any(r.images for r in update.rows)
-        dead = dead_adapters(self.policy.model.named_parameters(), pictures=pictures)
+        of_vision = Parts(self.policy.base).vision
+        dead = dead_adapters(self.policy.base.named_parameters(), pictures=pictures, of_vision=of_vision)
         if dead:
             shown = ", ".join(dead[:5]) + (f" and {len(dead) - 5} more" if len(dead) > 5 else "")
             raise TrainError(

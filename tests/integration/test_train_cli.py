@@ -10,10 +10,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from peft import PeftModel
 from safetensors.torch import load_file
+from transformers import AutoModelForImageTextToText
 
 from tests.integration.rollout_place import Place, bare
-from tests.unit.policy.conftest import qwen3_folder, tokenizer  # noqa: F401
+from tests.unit.policy.conftest import qwen3_folder, qwen25_folder, tokenizer  # noqa: F401
+from tests.unit.policy.other_families import save_family
+from tests.unit.policy.test_families import save_qwen
 
 pytestmark = pytest.mark.integration
 
@@ -226,3 +230,25 @@ def test_training_goes_on_from_a_checkpoint_of_another_run(place, options):
     assert (refused.code, "lora_rank has no effect" in refused.err) == (2, True), refused.err
     result = place.cuarl(*small, "--load-checkpoint-path", start, "--name", "second")
     assert result.code == 0, result.err
+
+
+@pytest.mark.parametrize("family", ["idefics3", "qwen2_5_vl", "qwen3_vl_moe"])
+def test_a_model_of_any_family_takes_a_training_step(place, options, tmp_path, family, request):
+    model = tmp_path / "model"
+    model.mkdir()
+    if family == "qwen2_5_vl":
+        model = request.getfixturevalue("qwen25_folder")
+    elif family == "qwen3_vl_moe":
+        save_qwen(family, model, request.getfixturevalue("tokenizer"))
+    else:
+        save_family(family, model)
+    changed = {"--model-name": str(model), "--max-steps": "1", "--max-turns": "2"}
+    args = [changed.get(before, arg) for before, arg in zip(["", *options], options, strict=False)]
+    result = place.cuarl(*args, "--name", "run", "--renderer-name", "json", "--skip-baseline", "--eval-episodes", "1")
+    assert result.code == 0, result.err
+    metrics = lines(place.folder / "runs" / "run" / "metrics.jsonl")[-1]
+    assert metrics.get("optim/grad_norm", 0) > 0 and metrics["policy/logprob_diff_mean"] < 1e-4, metrics
+    base = AutoModelForImageTextToText.from_pretrained(model)
+    adapted = PeftModel.from_pretrained(base, place.folder / "runs" / "run" / "checkpoints" / "latest")
+    moved = [p.abs().max() for n, p in adapted.named_parameters() if "lora_B" in n]
+    assert moved and min(moved) > 0

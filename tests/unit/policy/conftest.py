@@ -66,7 +66,7 @@ def qwen25_folder(tmp_path_factory: pytest.TempPathFactory, tokenizer: PreTraine
     config = Qwen2_5_VLConfig(
         text_config=dict(
             vocab_size=max(ids.values()) + 5, hidden_size=64, intermediate_size=64, num_hidden_layers=2,
-            num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=2048,
+            num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=4096,
             pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id,
             rope_parameters=dict(rope_type="default", rope_theta=10_000.0, mrope_section=[2, 3, 3]),
         ),

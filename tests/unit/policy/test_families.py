@@ -42,10 +42,14 @@ def _qwen3_moe(text: dict[str, Any], special: dict[str, int]) -> Any:
 
 @pytest.fixture(params=["qwen2_vl", "qwen3_vl_moe"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, tokenizer: PreTrainedTokenizerFast) -> Path:
+    return save_qwen(request.param, tmp_path, tokenizer)
+
+
+def save_qwen(name: str, folder: Path, tokenizer: PreTrainedTokenizerFast) -> Path:
     ids = tokenizer.get_vocab()
     text = dict(
         vocab_size=max(ids.values()) + 1, hidden_size=64, intermediate_size=64, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=2048, bos_token_id=None,
+        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=4096, bos_token_id=None,
         pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id,
     )  # fmt: skip
     special = dict(
@@ -54,10 +58,10 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, tokenizer: PreTrained
     )  # fmt: skip
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model = (_qwen2 if request.param == "qwen2_vl" else _qwen3_moe)(text, special)
-    assert model.config.model_type == request.param and request.param in FAMILIES
+        model = (_qwen2 if name == "qwen2_vl" else _qwen3_moe)(text, special)
+    assert model.config.model_type == name and name in FAMILIES
     size = {"shortest_edge": 32 * 32, "longest_edge": 512 * 512}
-    return save_model(tmp_path, model, tokenizer, patch_size=14 if request.param == "qwen2_vl" else 16, size=size)
+    return save_model(folder, model, tokenizer, patch_size=14 if name == "qwen2_vl" else 16, size=size)
 
 
 def test_a_family_is_scored_and_sampled_like_its_own_forward_pass(folder: Path) -> None:

@@ -29,14 +29,14 @@ SHAPE = Shape(
 )  # fmt: skip
 
 
-def tiny_policy(*, lora=None, full=False, seed=0, vision=False, targets="all-linear"):
+def tiny_policy(*, lora=None, full=False, seed=0, vision=False, targets="all-linear", dtype=torch.float32):
     """A randomly initialised policy with a LoRA adapter of rank 4, or (``full``) trained as a whole."""
     ids = {token: i for i, token in enumerate((*SPECIAL, *(f"w{i}" for i in range(WORDS))))}
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer(models.WordLevel(ids, unk_token="w0")), eos_token="<|im_end|>",
         pad_token="<|endoftext|>", additional_special_tokens=list(SPECIAL),
     )  # fmt: skip
-    model = build_model(tokenizer, SHAPE, seed=seed).eval()
+    model = build_model(tokenizer, SHAPE, seed=seed).to(dtype).eval()
     batch_attention(model.model.visual)
     special = special_ids(model.config, model.generation_config, tokenizer)
     if full:

@@ -1,7 +1,9 @@
+import pytest
 import torch
 from torch import nn
 
-from cuarl.train.gradients import dead_adapters, reproducible
+from cuarl.errors import TrainError
+from cuarl.train.gradients import check_trained_names, dead_adapters, reproducible
 
 
 def scattered_gradient():
@@ -48,5 +50,18 @@ def test_a_module_is_dead_if_neither_of_its_matrices_has_a_gradient():
         "a.norm.weight": parameter(gradient=none),
         "m.visual.fc.lora_B.default.weight": parameter(gradient=none),
     }
-    assert dead_adapters(named.items(), pictures=False) == ["a.k_proj"]
-    assert dead_adapters(named.items(), pictures=True) == ["a.k_proj", "m.visual.fc"]
+    assert dead_adapters(named.items(), pictures=False, of_vision=of_vision) == ["a.k_proj"]
+    assert dead_adapters(named.items(), pictures=True, of_vision=of_vision) == ["a.k_proj", "m.visual.fc"]
+
+
+def test_an_adapter_is_trained_whole_and_alone():
+    fine = {"q.lora_A.default.weight": parameter(gradient=None), "q.weight": parameter(gradient=None, trained=False)}
+    assert check_trained_names(fine.items()) == ["q.lora_A.default.weight"]
+    with pytest.raises(TrainError, match=r"base would be trained along, norm\.weight \(1 in all\)"):
+        check_trained_names({**fine, "norm.weight": parameter(gradient=None)}.items())
+    with pytest.raises(TrainError, match=r"k\.lora_B\.default\.weight would not be trained"):
+        check_trained_names({**fine, "k.lora_B.default.weight": parameter(gradient=None, trained=False)}.items())
+
+
+def of_vision(name):
+    return name.startswith("m.visual.")

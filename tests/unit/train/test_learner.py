@@ -165,6 +165,27 @@ def test_every_adapter_learns_in_the_first_step(checkpointing):
     assert min(b.values()) > 0, [n for n, norm in b.items() if norm == 0]
 
 
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_a_base_in_bfloat16_trains_its_adapter_in_float32_along_the_same_gradient(checkpointing):
+    gradients = []
+    for dtype in (torch.float32, torch.bfloat16):
+        policy = tiny_policy(dtype=dtype)
+        assert policy.dtype == dtype and {p.dtype for p in policy.parameters()} == {torch.float32}
+        learner = learner_of(policy, checkpointing=checkpointing)
+        step(learner, played(tiny_policy(), REWARDS))
+        moments = learner.state()["optimizer"]["state"].values()
+        gradients.append(torch.cat([m["exp_avg"].flatten() for m in moments]))
+        assert all(p.abs().max() > 0 for n, p in weights(policy).items() if "lora_B" in n)
+    assert torch.cosine_similarity(*gradients, dim=0) > 0.99
+
+
+def test_an_adapter_beside_which_the_base_would_be_trained_is_refused():
+    policy = tiny_policy()
+    policy.base.model.language_model.norm.weight.requires_grad_(True)
+    with pytest.raises(TrainError, match=r"base would be trained along, .*norm\.weight"):
+        learner_of(policy)
+
+
 def test_adapters_without_gradient_are_named_before_the_first_step():
     policy = tiny_policy(vision=True)
     policy.vision.trained = False  # features without gradient, as a cache would give them
