@@ -19,6 +19,8 @@ class Family(ABC):
     """What ``--renderer-name`` calls it."""
     absolute: ClassVar[bool] = False
     """Whether coordinates are pixels of the picture that the model saw; else they run from 0 to 1000."""
+    last_said: ClassVar[int] = 0
+    """How far from the grid's far end the largest coordinate lies that is ever said."""
     window: Window = Window()
     """How much of the past is usually shown."""
 

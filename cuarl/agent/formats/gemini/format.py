@@ -16,7 +16,7 @@ from typing import ClassVar
 from cuarl.agent.formats.base import DeviceKind, Size
 from cuarl.agent.formats.call import CallError, as_object, short, whole_object
 from cuarl.agent.formats.family import Family
-from cuarl.agent.formats.gemini.words import read_action, write_action
+from cuarl.agent.formats.gemini.words import LAST_SAID, read_action, write_action
 from cuarl.agent.prompt import Window
 from cuarl.errors import AgentError
 from cuarl.types import Action, Finish
@@ -64,6 +64,7 @@ class GeminiComputer(Family):
     """The format for one kind of device."""
 
     family: ClassVar[str] = "gemini"
+    last_said: ClassVar[int] = LAST_SAID
     window = Window(history_images=3, history_turns=10)
 
     @property

@@ -18,6 +18,8 @@ _MOUSE: dict[str, tuple[Literal["left", "right", "middle"], Literal[1, 2, 3]]] =
     "middle_click": ("middle", 1),
 }  # fmt: skip
 _SIDE_REMARKS = ("intent", "safety_decision")
+LAST_SAID = 1
+"""Steps from the end of the scale to the largest coordinate: 999."""
 LONG_PRESS_MS = 2000
 """What ``long_press`` takes where it is not said."""
 WAIT_S = 1.0
@@ -112,7 +114,7 @@ def write_action(action: Action, kind: DeviceKind, screen: Size) -> tuple[str, d
     """The function for ``action`` and its arguments. Raises ``AgentError`` if there is none."""
 
     def point(x: int, y: int, before: str = "") -> dict[str, int]:
-        x, y = to_grid(x, y, screen, RELATIVE, last=1)
+        x, y = to_grid(x, y, screen, RELATIVE, last=LAST_SAID)
         return {f"{before}x": x, f"{before}y": y}
 
     call = _write_shared(action, point) or (_write_phone if kind == "phone" else _write_desktop)(action, point)
