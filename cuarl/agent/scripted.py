@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from cuarl.agent.base import Agent, Decision
 from cuarl.agent.formats import Format, Size, saw
+from cuarl.agent.formats.gestures import scrolled
 from cuarl.agent.model import past_answers, shrunk
 from cuarl.agent.prompt import Window, build_messages
 from cuarl.env.base import AskedOracleEnv, Env, OracleEnv
@@ -174,7 +175,7 @@ class DemonstratingAgent:
             return decision
         told = self._resize(*sent) if self._resize else None
         resized = saw(self._format, size, Size(*told) if told else None)
-        text = self._format.render(decision.action, size, resized=resized)
+        text = self._words(decision.action, size, resized)
         messages = build_messages(
             task.goal, self._screens, past_answers(history), system=self._format.told(resized), window=self._window
         )
@@ -184,3 +185,13 @@ class DemonstratingAgent:
             action=said.action, warnings=said.warnings, resized=resized, pictures={} if shown is screen else {shown.digest: shown},
             sampled=self._write(messages, text),
         )  # fmt: skip
+
+    def _words(self, action: Action, screen: Size, resized: Size) -> str:
+        """The words for ``action``; a scroll that a family has no word for is said as the finger's slide that does it."""
+        try:
+            return self._format.render(action, screen, resized=resized)
+        except AgentError:
+            if not isinstance(action, Scroll) or action.unit != "px" or action.x is None or action.y is None:
+                raise
+            slide = scrolled("phone", screen, (action.x, action.y), action.direction, action.amount)
+            return self._format.render(slide, screen, resized=resized)

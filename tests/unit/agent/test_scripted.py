@@ -22,6 +22,7 @@ from cuarl.types import (
     Scroll,
     StepResult,
     StopReason,
+    Swipe,
     TypeText,
     Wait,
 )
@@ -142,3 +143,10 @@ def test_a_demonstration_is_written_and_read_at_the_size_at_which_the_model_sees
     decision = act(agent)
     assert (decision.action, decision.resized) == (Click(x=32, y=48), (28, 56))
     assert "[14, 28]" in said[0]
+
+
+def test_a_scroll_is_demonstrated_on_a_phone_as_the_slide_of_a_finger() -> None:
+    agent = DemonstratingAgent(
+        _teacher(Scroll(x=30, y=60, direction="down", amount=20)), formats.get("qwen3-vl"), _writer([])
+    )
+    assert act(agent).action == Swipe(x=30, y=60, x2=30, y2=40)
