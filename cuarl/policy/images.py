@@ -86,12 +86,14 @@ class ImageProcessor:
         The processor repeats a still picture for every frame of a patch; here it is given once.
         """
         grids = [self.grid(s.width, s.height) for s in screenshots]
-        pixels = np.empty((sum(g.patches for g in grids), 3, self.patch**2), dtype=np.float32)
+        # memory of torch's, which is aligned: how a math library rounds may depend on the alignment
+        made = torch.empty((sum(g.patches for g in grids), 3, self.patch**2), dtype=torch.float32)
+        pixels: np.ndarray = made.numpy()
         start = 0
         for screenshot, grid in zip(screenshots, grids, strict=True):
             self._fill(pixels[start : start + grid.patches], screenshot, grid)
             start += grid.patches
-        return torch.from_numpy(pixels.reshape(len(pixels), -1))
+        return made.flatten(1)
 
     def _fill(self, pixels: np.ndarray, screenshot: Screenshot, grid: Grid) -> None:
         """Write the patches of one picture into ``pixels`` (patches, 3, patch * patch)."""

@@ -3,6 +3,10 @@
 Without flash attention transformers runs one attention call per picture (and per window) and layer. Segments of equal
 length are independent rows of one call; screenshots of a run share a size, so a few calls do instead of hundreds. The
 tower is frozen unless it is trained, so features are kept by the digest of the screenshot.
+
+On a CPU every picture is encoded by itself. How a math library rounds a row may depend on how many rows it is given (MKL
+without AVX-512 is an example), so the features of a picture would depend on what it was first encoded with: a run
+resumed with an empty cache would differ from one that was never interrupted.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ class FeatureCache:
     """Features by screenshot digest; the least recently used go first once ``limit_bytes`` is reached."""
 
     def __init__(self, limit_bytes: int) -> None:
-        self._limit = limit_bytes
+        self.limit_bytes = limit_bytes
         self._size = 0
         self._items: OrderedDict[str, torch.Tensor] = OrderedDict()
         self._lock = threading.Lock()
@@ -46,7 +50,7 @@ class FeatureCache:
             old = self._items.pop(digest, None)
             self._size += features.nbytes - (0 if old is None else old.nbytes)
             self._items[digest] = features
-            while self._size > self._limit and len(self._items) > 1:
+            while self._size > self.limit_bytes and len(self._items) > 1:
                 self._size -= self._items.popitem(last=False)[1].nbytes
 
     def clear(self) -> None:
@@ -83,7 +87,7 @@ class VisionTower:
                 missing[s.digest] = s
             else:
                 found[s.digest] = known
-        for part in _parts(list(missing.values()), self.images):
+        for part in self._parts(list(missing.values())):
             grids = [self.images.grid(s.width, s.height) for s in part]
             encoded = self.encode(self.images.patches(part), grids)
             pieces = encoded.split([g.tokens for g in grids], dim=1)
@@ -93,26 +97,30 @@ class VisionTower:
                     self.cache.put(s.digest, found[s.digest])
         return torch.cat([found[s.digest] for s in screenshots], dim=1)
 
+    def _parts(self, screenshots: list[Screenshot]) -> list[list[Screenshot]]:
+        """What is encoded together: one picture on a CPU, else as many as fit a budget of patches.
+
+        The budget keeps the memory from growing with the batch.
+        """
+        if next(self.visual.parameters()).device.type == "cpu":
+            return [[s] for s in screenshots]
+        parts: list[list[Screenshot]] = []
+        room = 0
+        for s in screenshots:
+            patches = self.images.grid(s.width, s.height).patches
+            if not parts or patches > room:
+                parts.append([])
+                room = _PATCHES_AT_ONCE
+            parts[-1].append(s)
+            room -= patches
+        return parts
+
     def encode(self, pixels: torch.Tensor, grids: Sequence[Grid]) -> torch.Tensor:
         """Features (1 + levels, N, D) of patches (sum of patches, values), with gradients if the tower has any."""
         weight = next(self.visual.parameters())
         thw = torch.tensor([[1, g.rows, g.cols] for g in grids], device=weight.device)
         out = self.visual(pixels.to(weight.device, weight.dtype), grid_thw=thw)
         return torch.stack([out.pooler_output, *(getattr(out, "deepstack_features", None) or ())])
-
-
-def _parts(screenshots: list[Screenshot], images: ImageProcessor) -> list[list[Screenshot]]:
-    """Cut into lists that stay within a budget of patches, so that memory does not grow with the batch."""
-    parts: list[list[Screenshot]] = []
-    room = 0
-    for s in screenshots:
-        patches = images.grid(s.width, s.height).patches
-        if not parts or patches > room:
-            parts.append([])
-            room = _PATCHES_AT_ONCE
-        parts[-1].append(s)
-        room -= patches
-    return parts
 
 
 def adapt_tower(visual: nn.Module) -> None:

@@ -31,6 +31,8 @@ async def _episodes(sampler: LocalSampler, order: list[int]) -> dict[int, list[S
 
 
 def test_concurrent_episodes_are_reproduced_bit_for_bit_in_any_order(qwen3: PolicyModel) -> None:
+    qwen3.vision.cache.clear()
+    qwen3.vision.features([screen(1), screen(5), screen(6), screen(7)])  # as an earlier wave would have left it
     first = anyio.run(_episodes, LocalSampler(qwen3), [0, 1, 2])
     qwen3.vision.cache.clear()
     second = anyio.run(_episodes, LocalSampler(qwen3), [2, 0, 1])
