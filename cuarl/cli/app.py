@@ -42,7 +42,7 @@ class Commands(LazyGroup):
         "train": Entry("cuarl.cli.train", "Train a policy on tasks, and measure it before and after."),
         "eval": Entry("cuarl.cli.eval", "Measure checkpoints, endpoints and baselines, and compare them."),
         "serve": Entry("cuarl.cli.serve", "Serve a policy to any agent that speaks OpenAI, and record its turns."),
-        "model": Entry("cuarl.cli.model", "The shipped base: its scores, and how to make it."),
+        "model": Entry("cuarl.cli.model", "The shipped base, and checkpoints made ready for others."),
         "db": Entry("cuarl.cli.db", "Look after the database of runs and trajectories."),
         "monitor": Entry("cuarl.cli.monitor", "Watch runs."),
         "sessions": Entry("cuarl.cli.sessions", "List and end browsers, displays and boxes that were left behind."),

@@ -1,8 +1,9 @@
-"""``cuarl model``: the shipped base, its scores, and how to make it."""
+"""``cuarl model``: the shipped base and its scores, and checkpoints made ready for others."""
 
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,9 +15,16 @@ from cuarl.errors import ConfigError, PrerequisiteError
 app = typer.Typer(no_args_is_help=True)
 
 
+class MergeInto(StrEnum):
+    """Number formats of a merged model."""
+
+    bfloat16 = "bfloat16"
+    float32 = "float32"
+
+
 @app.callback()
 def model() -> None:
-    """Build the shipped base, or list what can be trained."""
+    """Build the shipped base, list what can be trained, hand over what was trained."""
 
 
 @app.command("list", epilog="\b\nExamples:\n  cuarl model list\n  cuarl model list --json")
@@ -80,6 +88,64 @@ def build(
         where=out,
         then=f"cuarl eval base --model-name {out} --tasks settings --difficulty easy",
     )
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  cuarl model export latest --out my-adapter
+  cuarl model export my-run@16 --out my-adapter --json"""
+)
+def export(
+    target: Annotated[
+        str, typer.Argument(help="A run (RUN@STEP for another checkpoint than the last), or its folder.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to write; it must not exist yet.")],
+    db: Annotated[str | None, typer.Option(help="Database URL, for the figures of the card.")] = None,
+    runs_dir: Annotated[Path | None, typer.Option(help="Folder of the runs.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Write a checkpoint as plain PEFT and vLLM take it, with tokenizer and a card: base, training, measured success.
+
+    A checkpoint of full fine-tuning is written as a whole model.
+    """
+    from cuarl.cli.publishing import export_checkpoint, found
+
+    done = export_checkpoint(found(target, db, runs_dir), out)
+    if as_json:
+        print_json(done, line=True)
+        return
+    closing(done["what"], where=out, then=done["then"])
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  cuarl model merge latest --out my-model
+  cuarl model merge my-run@16 --out my-model --dtype float32 --device cuda"""
+)
+def merge(
+    target: Annotated[
+        str, typer.Argument(help="A run (RUN@STEP for another checkpoint than the last), or its folder.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to write; it must not exist yet.")],
+    dtype: Annotated[MergeInto, typer.Option(help="Number format of the written weights.")] = MergeInto.bfloat16,
+    device: Annotated[str, typer.Option(help="Where the sum is made and checked: auto, cpu, cuda.")] = "cpu",
+    db: Annotated[str | None, typer.Option(help="Database URL, for the figures of the card.")] = None,
+    runs_dir: Annotated[Path | None, typer.Option(help="Folder of the runs.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Fold an adapter into its base and write a whole model, after checking that it says the same as the two.
+
+    The sum is made in float32, so that takes twice the memory of the base in bfloat16.
+    """
+    from cuarl.cli.publishing import found, merge_checkpoint
+
+    done = merge_checkpoint(found(target, db, runs_dir), out, dtype.value, device)
+    if as_json:
+        print_json(done, line=True)
+        return
+    closing(done["what"], where=out, then=done["then"])
 
 
 def _goals() -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -34,13 +34,46 @@ class About(Record):
     config_digest: str = ""
 
 
-def model_card(about: About, step: int, *, adapter: bool, metrics: Mapping[str, float]) -> str:
-    """Markdown with the front matter of model hubs. Of ``metrics``, results of evaluations are shown."""
+class Figure(Record):
+    """A success rate that the store knows of this checkpoint; it is never shown without its interval and count."""
+
+    suite: str
+    rate: float
+    low: float
+    high: float
+    n: int
+    before: float | None = None
+    """The rate of the untrained policy on the same suite."""
+
+
+class Folded(Record):
+    """How an adapter was merged into its base."""
+
+    dtype: str
+    largest: float
+    """Largest difference of log-probabilities from base and adapter, in nats."""
+    tolerance: float
+
+
+def model_card(
+    about: About, step: int, *, adapter: bool, metrics: Mapping[str, float], figures: Sequence[Figure] = (),
+    rank: int | None = None, merged: Folded | None = None,
+) -> str:  # fmt: skip
+    """Markdown with the front matter of model hubs.
+
+    Of ``metrics``, results of evaluations are shown; ``figures`` are shown in their place. With the adapter's ``rank`` the
+    card says how to serve it.
+    """
     environment = Environment(
         loader=PackageLoader("cuarl.train"), undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
     )
     results = sorted((name, value) for name, value in metrics.items() if name.startswith("eval/"))
+    served = next((r for r in _SERVED_RANKS if rank is not None and r >= rank), rank)
     return environment.get_template("card.md.jinja").render(
-        about=about, step=step, adapter=adapter, version=cuarl.__version__, results=results,
-        citation=_citation(about.algorithm),
+        about=about, step=step, adapter=adapter, version=cuarl.__version__, results=results, figures=figures,
+        rank=served, merged=merged, citation=_citation(about.algorithm),
     )  # fmt: skip
+
+
+_SERVED_RANKS = (8, 16, 32, 64, 128, 256)
+"""Largest ranks that vLLM may be told to expect."""

@@ -36,7 +36,7 @@ from cuarl.train.learner import Learner
 
 _STEP = re.compile(r"step-(\d{6,})")
 _UNFINISHED = ".unfinished-"
-_IO_ERRORS = (OSError, RuntimeError, SafetensorError)
+IO_ERRORS = (OSError, RuntimeError, SafetensorError)
 """What Python, torch and safetensors raise for a disk that is full or a file that is damaged."""
 
 
@@ -68,9 +68,9 @@ class Checkpoints:
             return folder
         try:
             self._sweep()
-            _write_whole(self.root / "trainer" / step_name(step), self._write_state)
-            _write_whole(folder, lambda unfinished: self._write_model(unfinished, step))
-        except _IO_ERRORS as error:
+            write_whole(self.root / "trainer" / step_name(step), self._write_state)
+            write_whole(folder, lambda unfinished: self._write_model(unfinished, step))
+        except IO_ERRORS as error:
             raise CheckpointError(
                 f"the checkpoint of step {step} can't be written: {_reason(error)}",
                 where=str(folder), hint=f"df -h {self.root}",
@@ -103,7 +103,7 @@ class Checkpoints:
             _load_weights(self._learner.policy, folder)
             saved = torch.load(state, map_location=self._learner.policy.device, weights_only=True)
             self._learner.restore(saved, step)
-        except (*_IO_ERRORS, KeyError, ValueError) as error:
+        except (*IO_ERRORS, KeyError, ValueError) as error:
             raise CheckpointError(
                 f"the checkpoint can't be restored: {_reason(error)}",
                 where=str(folder), hint=f"ls -l {folder} {state.parent}",
@@ -155,11 +155,12 @@ def _load_weights(policy: Any, folder: Path) -> None:
         raise ValueError(f"{len(missing)} adapter weights are missing, {len(result.unexpected_keys)} are unknown")
 
 
-def _write_whole(target: Path, write: Callable[[Path], None]) -> None:
+def write_whole(target: Path, write: Callable[[Path], None]) -> None:
     """Let ``write`` fill a folder, make it durable, and give it its name; replaces an older one."""
     unfinished = target.with_name(_UNFINISHED + target.name)
+    shutil.rmtree(unfinished, ignore_errors=True)
     try:
-        unfinished.mkdir()
+        unfinished.mkdir(parents=True)
         write(unfinished)
         for path in (*unfinished.rglob("*"), unfinished):
             _sync(path)

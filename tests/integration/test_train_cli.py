@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -252,3 +253,40 @@ def test_a_model_of_any_family_takes_a_training_step(place, options, tmp_path, f
     adapted = PeftModel.from_pretrained(base, place.folder / "runs" / "run" / "checkpoints" / "latest")
     moved = [p.abs().max() for n, p in adapted.named_parameters() if "lora_B" in n]
     assert moved and min(moved) > 0
+
+
+@pytest.mark.slow
+def test_a_checkpoint_is_exported_and_merged_with_its_figures(place, options, whole, qwen3_folder):  # noqa: F811
+    runs = ["--runs-dir", str(whole.parent)]
+    result = place.cuarl("model", "export", "run@4", "--out", "mine", *runs)
+    assert result.code == 0, result.err
+    card = (place.folder / "mine" / "README.md").read_text()
+    assert f"base_model: {qwen3_folder}" in card and "# run, step 4" in card
+    assert re.search(r"\| .* \| [\d.]+ % \| [\d.]+ to [\d.]+ % \| 4 \| [\d.]+ % \|", card), "after and before, with n"
+    assert f"vllm serve {qwen3_folder} --enable-lora --max-lora-rank 16 --lora-modules run=" in card
+    base = AutoModelForImageTextToText.from_pretrained(qwen3_folder)
+    adapted = PeftModel.from_pretrained(base, place.folder / "mine").eval()
+    ids = torch.tensor([[5, 6, 7, 8, 9]])
+    with torch.no_grad():
+        expected = adapted(input_ids=ids).logits
+        assert not torch.allclose(
+            adapted.get_base_model()(input_ids=ids).logits, base_logits(qwen3_folder, ids), atol=1e-3
+        )
+    for dtype, atol in (("float32", 1e-4), ("bfloat16", 0.1)):
+        done = place.cuarl("model", "merge", "mine", "--out", dtype, "--dtype", dtype, "--json", *runs)
+        assert done.code == 0, done.err
+        assert done.lines[0]["largest"] < done.lines[0]["tolerance"] and done.lines[0]["tokens"] > 10
+        merged = AutoModelForImageTextToText.from_pretrained(place.folder / dtype, dtype="auto")
+        assert str(merged.dtype) == f"torch.{dtype}"
+        with torch.no_grad():
+            assert torch.allclose(merged.float()(input_ids=ids).logits, expected, atol=atol)
+        assert f"written in {dtype}" in (place.folder / dtype / "README.md").read_text()
+    again = place.cuarl("model", "merge", "mine", "--out", "float32", *runs)
+    assert again.code == 2 and "is there already" in again.err
+    nothing = place.cuarl("model", "merge", str(place.folder / "float32"), "--out", "more", *runs)
+    assert nothing.code == 2 and "no adapter to merge" in nothing.err
+    assert not (place.folder / "more").exists()
+
+
+def base_logits(folder, ids):
+    return AutoModelForImageTextToText.from_pretrained(folder)(input_ids=ids).logits
