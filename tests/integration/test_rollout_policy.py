@@ -75,3 +75,15 @@ def test_attempts_of_a_group_see_the_same_screen_and_say_different_things(policy
         firsts = [t.turns[0] for t in group.trajectories]
         assert len({turn.screenshot.digest for turn in firsts}) == 1
         assert len({turn.sampled.token_ids for turn in firsts}) > 1
+
+
+def test_the_size_that_the_policys_own_processor_shows_is_recorded_with_every_turn(policy):
+    policy.images.max_pixels = 64 * 96
+    found = groups(policy, max_concurrent=4)
+    turns = [turn for group in found for t in group.trajectories for turn in t.turns]
+    seen = policy.images.resized(turns[0].screenshot.width, turns[0].screenshot.height)
+    assert seen != (turns[0].screenshot.width, turns[0].screenshot.height)
+    assert {turn.resized for turn in turns} == {seen}
+    grid = policy.images.grid(turns[0].screenshot.width, turns[0].screenshot.height)
+    image = policy.special.image
+    assert all(turn.sampled.prompt_ids.count(image) == grid.tokens for turn in turns), "and it is what was shown"

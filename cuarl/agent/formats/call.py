@@ -16,8 +16,8 @@ Code = Literal[
 assert set(get_args(Code)) < set(get_args(ParseError.model_fields["code"].annotation))
 
 _SHOWN = 80
-_LONGEST_REPAIR = 20_000
-"""Characters beyond which an answer is not mended: no call is that long, and mending takes time."""
+_LONGEST_REPAIR, _DEEPEST_REPAIR = 8_000, 64
+"""Characters and brackets beyond which an answer is not mended: no call has so many, and mending takes long."""
 
 
 class CallError(Exception):
@@ -91,7 +91,7 @@ def _mended(text: str, why: Exception, warnings: list[str]) -> Any:
     import json_repair  # takes 40 ms, and only answers in evaluation are mended
 
     mended: Any = None
-    if len(text) <= _LONGEST_REPAIR:
+    if len(text) <= _LONGEST_REPAIR and text.count("{") + text.count("[") <= _DEEPEST_REPAIR:
         try:
             mended = json_repair.loads(text, skip_json_loads=True)
         except (ValueError, RecursionError):

@@ -55,6 +55,11 @@ async def test_policy_is_taken_from_what_was_sampled():
     assert (t.policy, t.policy_version, t.turns[0].sampled) == ("tiny", 3, sampled)
 
 
+async def test_the_size_at_which_the_model_saw_a_screen_is_recorded_with_its_turn():
+    t = await play(CounterEnv(), Listed(Decision(action=UP, resized=(28, 56)), Finish()))
+    assert [turn.resized for turn in t.turns] == [(28, 56), None]
+
+
 async def test_answer_is_kept_and_does_not_reach_an_environment_that_has_none():
     env = CounterEnv()
     t = await play(env, Listed(Answer(text="five"), Finish(success=False)))

@@ -11,6 +11,7 @@ from cuarl.agent import formats
 from cuarl.agent.formats import ParsedAction, Size
 from cuarl.agent.formats.family import Family
 from cuarl.errors import AgentError
+from cuarl.policy.resize import whole_tokens
 from cuarl.types import (
     ACTION,
     Action,
@@ -194,6 +195,14 @@ def test_c15_a_box_past_the_edge_is_cut_at_it_and_flagged() -> None:
     parsed = format.parse(f"<tool_call>{box}</tool_call>", Size(400, 500), strict=False)
     assert parsed.action == Click(x=102, y=389)
     assert any("clamped" in w for w in parsed.warnings)
+
+
+def test_c17_a_point_lands_on_the_screenshot_whose_device_then_halves_it() -> None:
+    screen, seen = Size(2560, 1600), Size(1260, 784)
+    assert whole_tokens(*screen, side=28, min_pixels=3136, max_pixels=1_003_520) == seen
+    call = '{"name": "computer_use", "arguments": {"action": "left_click", "coordinate": [630, 392]}}'
+    parsed = family("qwen2.5-vl", "desktop").parse(f"<tool_call>{call}</tool_call>", screen, resized=seen)
+    assert parsed.action == Click(x=1280, y=800)
 
 
 def test_gemini_never_says_a_thousand() -> None:

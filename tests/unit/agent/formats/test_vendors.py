@@ -1,6 +1,7 @@
 """OpenAI's, Anthropic's and Gemini's vocabularies, by cases that users met and by their own documents."""
 
 import json
+import time
 
 import pytest
 
@@ -208,3 +209,13 @@ def test_c06_plain_json_reads_notches_of_another_family_in_evaluation() -> None:
 def test_nothing_that_is_no_call_is_mended_into_one() -> None:
     for text in ("I would click {the icon}.", "{", "{}", "{]"):
         assert formats.get("json").parse(text, THOUSAND, strict=False).action is None
+
+
+@pytest.mark.parametrize(
+    "text", ['{"' * 9000, '{"a":' * 4000, "[{" * 9000, '{"action": "type", "text": "' + 'x"y' * 6000]
+)
+def test_an_answer_far_from_any_call_is_not_mended_for_ever(text: str) -> None:
+    began = time.monotonic()
+    for name in formats.NAMES:
+        assert formats.get(name, "desktop").parse(text, THOUSAND, strict=False).action is None
+    assert time.monotonic() - began < 2
