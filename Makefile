@@ -13,7 +13,7 @@ STAMP := $(VENV)/.installed
 CODE := cuarl tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo test test-all lint types format docs bench clean
+.PHONY: help setup browser demo seeds test test-all lint types format docs bench clean
 
 help: ## Show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ browser: setup ## Install Chromium and what drives it, where apt can be used; wi
 
 demo: setup ## Train the shipped model on the simulated phone and see it improve
 	$(BIN)/cuarl train --tasks settings --difficulty easy
+
+seeds: setup ## Run the commands of docs/seeds.md against local servers of all that they need
+	$(BIN)/python examples/seeds.py
 
 test: setup ## Run the unit and integration tests
 	$(BIN)/python -m pytest -q tests/unit tests/integration -m "not gpu and not slow" $(ARGS)
