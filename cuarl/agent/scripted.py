@@ -187,11 +187,21 @@ class DemonstratingAgent:
         )  # fmt: skip
 
     def _words(self, action: Action, screen: Size, resized: Size) -> str:
-        """The words for ``action``; a scroll that a family has no word for is said as the finger's slide that does it."""
+        """The words for ``action``, or for another that comes to the same, where the family has none."""
         try:
             return self._format.render(action, screen, resized=resized)
         except AgentError:
-            if not isinstance(action, Scroll) or action.unit != "px" or action.x is None or action.y is None:
+            other = _instead(action, screen)
+            if other is None:
                 raise
-            slide = scrolled("phone", screen, (action.x, action.y), action.direction, action.amount)
-            return self._format.render(slide, screen, resized=resized)
+            return self._format.render(other, screen, resized=resized)
+
+
+def _instead(action: Action, screen: Size) -> Action | None:
+    """What comes to the same: a finger's slide for a scroll, and finishing with the answer for answering."""
+    match action:
+        case Scroll(x=int(x), y=int(y), direction=direction, amount=amount, unit="px"):
+            return scrolled("phone", screen, (x, y), direction, amount)
+        case Answer(text=text):
+            return Finish(message=text)
+    return None

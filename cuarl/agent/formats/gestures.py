@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, cast
 
 from cuarl.agent.formats.base import DeviceKind, Size
-from cuarl.types import Button, Drag, Key, Scroll, Swipe
+from cuarl.types import Button, Drag, Key, LongPress, Scroll, Swipe
 
 Direction = Literal["up", "down", "left", "right"]
 DIRECTIONS: tuple[Direction, ...] = ("up", "down", "left", "right")
@@ -37,11 +37,16 @@ def scrolled(
     return Swipe(x=x, y=y, x2=x2, y2=y2)
 
 
-def dragged(kind: DeviceKind, path: tuple[Point, ...]) -> Drag | Swipe:
-    """A held movement: of the mouse, or of a finger from the first point to the last."""
+def dragged(kind: DeviceKind, path: tuple[Point, ...], *, holds: bool = False) -> Drag | Swipe | LongPress:
+    """A held movement: of the mouse, or of a finger from the first point to the last.
+
+    ``holds``: a finger that stays where it is holds the point, in families without another word for that.
+    """
     if kind == "desktop":
         return Drag(path=path)
     (x, y), (x2, y2) = path[0], path[-1]
+    if holds and (x, y) == (x2, y2):
+        return LongPress(x=x, y=y)
     return Swipe(x=x, y=y, x2=x2, y2=y2)
 
 

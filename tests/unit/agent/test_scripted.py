@@ -15,6 +15,7 @@ from cuarl.trajectory import Sampled, Trajectory, Turn
 from cuarl.types import (
     ACTION,
     Action,
+    Answer,
     Click,
     Finish,
     Observation,
@@ -150,3 +151,9 @@ def test_a_scroll_is_demonstrated_on_a_phone_as_the_slide_of_a_finger() -> None:
         _teacher(Scroll(x=30, y=60, direction="down", amount=20)), formats.get("qwen3-vl"), _writer([])
     )
     assert act(agent).action == Swipe(x=30, y=60, x2=30, y2=40)
+
+
+def test_an_answer_is_demonstrated_by_finishing_with_it_where_there_is_no_other_word() -> None:
+    for name, said in (("ui-tars-1.0", Finish(message="16 C")), ("qwen3-vl", Answer(text="16 C"))):
+        agent = DemonstratingAgent(_teacher(Answer(text="16 C")), formats.get(name), _writer([]))
+        assert act(agent).action == said

@@ -4,7 +4,7 @@
 
 Points are pixels of the picture that the model sees. The service shrinks a picture whose long side or number of tokens is too
 large, so it is shrunk here, before it is sent, by the same rule. A block of text ends the task. Readings of ours: on a phone
-``left_click_drag`` slides a finger and ``key`` presses back, home, recents …
+``left_click_drag`` slides a finger (or holds a point, if it ends where it began) and ``key`` presses back, home, recents …
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ACTIONS: dict[DeviceKind, tuple[tuple[str, str], ...]] = {
         ('{"action": "left_click", "coordinate": [512, 233]}', "tap a point"),
         (
             '{"action": "left_click_drag", "start_coordinate": [512, 233], "coordinate": [512, 80]}',
-            "slide a finger from one point to another",
+            "slide a finger from one point to another; to the same point, hold it",
         ),
         (
             '{"action": "scroll", "coordinate": [512, 233], "scroll_direction": "down", "scroll_amount": 3}',

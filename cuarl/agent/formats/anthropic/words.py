@@ -11,7 +11,7 @@ from cuarl.agent.formats.call import CallError, unknown, word_of
 from cuarl.agent.formats.gestures import BUTTON_KEYS, DIRECTIONS, Direction, dragged, pressed, scrolled
 from cuarl.agent.formats.points import to_grid
 from cuarl.errors import AgentError
-from cuarl.types import Action, Button, Click, Drag, Key, Move, Scroll, Swipe, TypeText, Wait
+from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Move, Scroll, Swipe, TypeText, Wait
 
 NOTCH_PX = 100
 """Pixels that a finger slides for one notch of a wheel."""
@@ -47,7 +47,7 @@ def _move(a: Arguments, word: str, kind: DeviceKind) -> Action:
 
 
 def _drag(a: Arguments, word: str, kind: DeviceKind) -> Action:
-    return dragged(kind, (a.point("start_coordinate"), a.point("coordinate")))
+    return dragged(kind, (a.point("start_coordinate"), a.point("coordinate")), holds=True)
 
 
 def _scroll(a: Arguments, word: str, kind: DeviceKind) -> Action:
@@ -126,7 +126,11 @@ def _write_shared(action: Action, point: _Point) -> dict[str, Any] | None:
 
 def _write_phone(action: Action, point: _Point) -> dict[str, Any] | None:
     match action:
-        case Swipe(x=x, y=y, x2=x2, y2=y2, duration_ms=duration) if duration == _usual(Swipe):
+        case LongPress(x=x, y=y, duration_ms=duration) if duration == _usual(LongPress):
+            return {"action": "left_click_drag", "start_coordinate": point(x, y), "coordinate": point(x, y)}
+        case Swipe(x=x, y=y, x2=x2, y2=y2, duration_ms=duration) if duration == _usual(Swipe) and point(x, y) != point(
+            x2, y2
+        ):
             return {"action": "left_click_drag", "start_coordinate": point(x, y), "coordinate": point(x2, y2)}
         case Key(keys=keys) if isinstance(pressed("phone", keys), Key):
             return _chord(keys)
@@ -156,6 +160,6 @@ def _chord(keys: tuple[str, ...]) -> dict[str, Any] | None:
     return None if any("+" in key for key in keys) else {"action": "key", "text": "+".join(keys)}
 
 
-def _usual(kind: type[Drag | Swipe]) -> int:
+def _usual(kind: type[Drag | Swipe | LongPress]) -> int:
     default: int = kind.model_fields["duration_ms"].default
     return default

@@ -3,7 +3,7 @@
     {"type": "computer_call", "action": {"type": "click", "button": "left", "x": 512, "y": 233}}
 
 Points are pixels of the screenshot. A message ends the task, and a refusal within one ends it without success. Readings of
-ours: on a phone ``drag`` slides a finger and ``keypress`` of BACK, HOME, RECENTS … presses that button.
+ours: on a phone ``drag`` slides a finger (or holds a point, if it ends where it began) and ``keypress`` of BACK, HOME, RECENTS … presses that button.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ _CALL_FIELDS = {"type", "id", "call_id", "status", "action", "pending_safety_che
 _ACTIONS: dict[DeviceKind, tuple[tuple[str, str], ...]] = {
     "phone": (
         ('{"type": "click", "button": "left", "x": 512, "y": 233}', "tap a point"),
-        ('{"type": "drag", "path": [{"x": 512, "y": 233}, {"x": 512, "y": 80}]}', "slide a finger along a path"),
+        (
+            '{"type": "drag", "path": [{"x": 512, "y": 233}, {"x": 512, "y": 80}]}',
+            "slide a finger along a path; from a point to itself, hold it",
+        ),
         ('{"type": "scroll", "x": 512, "y": 233, "scroll_x": 0, "scroll_y": 300}', "positive is down and right"),
         ('{"type": "keypress", "keys": ["BACK"]}', "press BACK, HOME, RECENTS, MENU or a key"),
         ('{"type": "type", "text": "tea"}', "type; a line break at the end presses Enter"),

@@ -11,7 +11,7 @@ from cuarl.agent.formats.call import CallError, unknown, word_of
 from cuarl.agent.formats.gestures import BUTTON_KEYS, dragged, pressed, scrolled
 from cuarl.agent.formats.points import to_grid
 from cuarl.errors import AgentError
-from cuarl.types import Action, Button, Click, Drag, Key, Move, Scroll, Swipe, TypeText, Wait
+from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Move, Scroll, Swipe, TypeText, Wait
 
 WAIT_S = 2.0
 """What ``wait`` means: the tool gives no time."""
@@ -51,7 +51,7 @@ def _move(a: Arguments, kind: DeviceKind) -> Action:
 
 
 def _drag(a: Arguments, kind: DeviceKind) -> Action:
-    return dragged(kind, a.path("path"))
+    return dragged(kind, a.path("path"), holds=True)
 
 
 def _scroll(a: Arguments, kind: DeviceKind) -> Action:
@@ -128,7 +128,11 @@ def _write_shared(action: Action, point: _Point) -> dict[str, Any] | None:
 
 def _write_phone(action: Action, point: _Point) -> dict[str, Any] | None:
     match action:
-        case Swipe(x=x, y=y, x2=x2, y2=y2, duration_ms=duration) if duration == _usual(Swipe):
+        case LongPress(x=x, y=y, duration_ms=duration) if duration == _usual(LongPress):
+            return {"type": "drag", "path": [point(x, y), point(x, y)]}
+        case Swipe(x=x, y=y, x2=x2, y2=y2, duration_ms=duration) if duration == _usual(Swipe) and point(x, y) != point(
+            x2, y2
+        ):
             return {"type": "drag", "path": [point(x, y), point(x2, y2)]}
         case Key(keys=keys) if isinstance(pressed("phone", keys), Key):
             return {"type": "keypress", "keys": list(keys)}
@@ -157,6 +161,6 @@ def _write_desktop(action: Action, point: _Point) -> dict[str, Any] | None:
     return None
 
 
-def _usual(kind: type[Drag | Swipe]) -> int:
+def _usual(kind: type[Drag | Swipe | LongPress]) -> int:
     default: int = kind.model_fields["duration_ms"].default
     return default
