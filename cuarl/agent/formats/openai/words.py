@@ -130,9 +130,7 @@ def _write_phone(action: Action, point: _Point) -> dict[str, Any] | None:
     match action:
         case LongPress(x=x, y=y, duration_ms=duration) if duration == _usual(LongPress):
             return {"type": "drag", "path": [point(x, y), point(x, y)]}
-        case Swipe(x=x, y=y, x2=x2, y2=y2, duration_ms=duration) if duration == _usual(Swipe) and point(x, y) != point(
-            x2, y2
-        ):
+        case Swipe(x=x, y=y, x2=x2, y2=y2) if action.duration_ms == _usual(Swipe) and point(x, y) != point(x2, y2):
             return {"type": "drag", "path": [point(x, y), point(x2, y2)]}
         case Key(keys=keys) if isinstance(pressed("phone", keys), Key):
             return {"type": "keypress", "keys": list(keys)}
