@@ -95,11 +95,17 @@ def _print_facts(t: Trajectory) -> None:
     version = f", version {t.policy_version}" if t.policy else ""
     facts = [
         ("episode", t.episode_id), ("task", f"{t.task_id}: {t.goal}"), ("agent", f"{t.agent} {t.policy}{version}".strip()),
-        ("ended", words), ("because", trouble), ("answer", t.answer),
+        ("screens", _screens(t)), ("ended", words), ("because", trouble), ("answer", t.answer),
         *(("reward part", f"{p.name} {p.value:+g}  {p.evidence}") for p in t.reward_parts),
         ("took", f"{t.wall_s:.2f} s"),
     ]  # fmt: skip
     print_table(("what", "value"), [fact for fact in facts if fact[1]])
+
+
+def _screens(t: Trajectory) -> str:
+    """The sizes of the screens, and those at which the model saw them where that is known."""
+    sizes = {(x.screenshot.width, x.screenshot.height): x.resized for x in t.turns}
+    return ", ".join(f"{w}x{h}" + (f", seen at {s[0]}x{s[1]}" if s else "") for (w, h), s in sizes.items())
 
 
 def _print_turns(t: Trajectory) -> None:

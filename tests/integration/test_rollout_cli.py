@@ -129,6 +129,14 @@ def sampled(place, qwen3_folder):  # noqa: F811
     return done.lines
 
 
+def test_the_size_at_which_a_policy_saw_the_screens_is_shown(place, sampled):
+    found = json.loads(place.cuarl("rollout", "show", "--json").out)["episode"]
+    turn = Trajectory.model_validate(found).turns[0]
+    width, height = turn.resized
+    shown = f"{turn.screenshot.width}x{turn.screenshot.height}, seen at {width}x{height}"
+    assert shown in place.cuarl("rollout", "show").out
+
+
 def test_recorded_logprobs_are_those_of_the_recorded_policy(place, sampled):
     done = place.cuarl("rollout", "verify", "--json")
     assert done.code == 0, done.err
