@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 import random
+import ssl
 import uuid
 from collections.abc import Collection, Mapping
+from functools import cache
 from typing import Any
 
 import httpx
@@ -28,6 +30,12 @@ LONGEST_WAIT_S = 30.0
 KEPT_OPEN_S = 2.0
 """Idle connections are closed after this long: before a server does, so that no request runs into a closed one."""
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+@cache
+def trusted() -> ssl.SSLContext:
+    """The certificates that are trusted, read once for all services: reading them takes longer than most requests."""
+    return httpx.create_ssl_context()
 
 
 class Service:
@@ -101,7 +109,7 @@ class Service:
     def _client(self) -> httpx.AsyncClient:
         if self._open is None:
             limits = httpx.Limits(max_connections=256, keepalive_expiry=KEPT_OPEN_S)
-            self._open = httpx.AsyncClient(limits=limits, follow_redirects=False)
+            self._open = httpx.AsyncClient(limits=limits, follow_redirects=False, verify=trusted())
         return self._open
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from cuarl.errors import SamplerError
+from cuarl.errors import CuarlError, SamplerError
 from cuarl.policy.sampler import Sampler, SamplingParams
 from cuarl.serve.listen import bind, listening
 from cuarl.trajectory import Trajectory, Turn
@@ -88,10 +88,12 @@ class Host:
             async with listening(self._service(), sock) as local:
                 url.set_result((address.url or local).rstrip("/"))
                 await stop.wait()
-        except BaseException as error:
+        except CuarlError as error:
             if not url.done():
                 url.set_exception(error)
-            raise
+        finally:
+            if not url.done():
+                url.cancel()
 
     def _service(self) -> Service:
         from cuarl.serve.app import Service, is_loopback

@@ -104,6 +104,14 @@ def test_the_mini_agents_samples_depend_on_the_seed_alone(place: Place, monkeypa
     assert len({text[0] for text in first}) > 1
 
 
+def test_a_model_for_other_machines_needs_a_token(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with field() as servers:
+        use(monkeypatch, servers)
+        refused = place.cuarl("rollout", *ACTORS["mini-agent"], *TASK, "--gym-listen", "0.0.0.0:0")
+        assert refused.code == 4 and "CUARL_SERVE_TOKEN" in refused.err
+        assert servers.gym.counts()["live"] == 0
+
+
 @pytest.mark.parametrize("actor", ACTORS)
 def test_faults_become_named_failures_and_nothing_is_left(
     actor: str, place: Place, monkeypatch: pytest.MonkeyPatch

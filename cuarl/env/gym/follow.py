@@ -18,6 +18,7 @@ from PIL import UnidentifiedImageError
 
 from cuarl.env.gym.runs import MiniAgent, Status, key_of
 from cuarl.env.gym.words import FINISHED, read_action
+from cuarl.env.http import trusted
 from cuarl.errors import AgentError, EnvError
 from cuarl.trajectory import Turn
 from cuarl.types import Action, Finish, ParseError, Screenshot
@@ -160,7 +161,7 @@ class FollowedRun:
         if not {parts.hostname or "", parts.netloc} & self._hosts:
             raise ValueError("pictures of that host are not fetched")
         async with (
-            httpx.AsyncClient(timeout=20, follow_redirects=False) as client, client.stream("GET", url) as reply,
+            httpx.AsyncClient(timeout=20, follow_redirects=False, verify=trusted()) as client, client.stream("GET", url) as reply,
         ):  # fmt: skip
             reply.raise_for_status()
             data = bytearray()
