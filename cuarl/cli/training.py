@@ -37,7 +37,7 @@ from cuarl.train.curriculum import CurriculumConfig
 from cuarl.train.gigpo import AnchorCredit
 from cuarl.train.learner import Learner, LearnerConfig
 from cuarl.train.loss import LossConfig
-from cuarl.train.processes import gather_batch
+from cuarl.train.processes import gather_batch, sharded
 from cuarl.train.rejection import Rejection
 from cuarl.train.replay import ReplayConfig
 from cuarl.train.schedule import OptimConfig
@@ -96,9 +96,15 @@ def load_trained(resolved: Resolved, accelerator: Accelerator) -> PolicyModel:
 def learner_config(config: ExperimentConfig) -> LearnerConfig:
     """How the learner has to learn."""
     objective = {"sft": "imitation", "rejection": "rejection"}.get(config.algorithm, "reward")
+    shards = sharded()
+    if shards and (config.model_base_url or config.max_steps_off_policy):
+        other = "model_base_url" if config.model_base_url else "max_steps_off_policy"
+        raise ConfigError(
+            f"{other} needs whole weights in every process", where="--accelerate fsdp2", hint="--accelerate ddp"
+        )
     return LearnerConfig.model_validate(
         {
-            "objective": objective, "max_steps": config.max_steps, "seed": config.seed,
+            "objective": objective, "sharded": shards, "max_steps": config.max_steps, "seed": config.seed,
             "gradient_checkpointing": config.gradient_checkpointing, "compute_post_kl": config.compute_post_kl,
             "rejection": Rejection(rule=config.rejection_rule, threshold=config.reward_threshold),
             "replay": ReplayConfig(per_task=config.replay_per_task, max_age=config.replay_max_age, seed=config.seed),

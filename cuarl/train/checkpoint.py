@@ -64,11 +64,14 @@ class Checkpoints:
         Raises CheckpointError if it can't be written; what was there before stays as it was.
         """
         folder = self.folder(step)
+        state = self._learner.state()  # every process has a part of it where there are shards
         if not self._learner.accelerator.is_main_process:
             return folder
         try:
             self._sweep()
-            write_whole(self.root / "trainer" / step_name(step), self._write_state)
+            write_whole(
+                self.root / "trainer" / step_name(step), lambda unfinished: torch.save(state, unfinished / "state.pt")
+            )
             write_whole(folder, lambda unfinished: self._write_model(unfinished, step))
         except IO_ERRORS as error:
             raise CheckpointError(
@@ -100,7 +103,7 @@ class Checkpoints:
             return 0
         folder, state = self.folder(step), self.root / "trainer" / step_name(step) / "state.pt"
         try:
-            _load_weights(self._learner.policy, folder)
+            _load_weights(self._learner, folder)
             saved = torch.load(state, map_location=self._learner.policy.device, weights_only=True)
             self._learner.restore(saved, step)
         except (*IO_ERRORS, KeyError, ValueError) as error:
@@ -112,15 +115,14 @@ class Checkpoints:
 
     def _write_model(self, folder: Path, step: int) -> None:
         policy = self._learner.policy
-        options = {"save_embedding_layers": False} if policy.has_adapter else {}
+        options: dict[str, Any] = {"save_embedding_layers": False} if policy.has_adapter else {}
+        if (weights := self._learner.whole_weights()) is not None:
+            options["state_dict"] = weights
         policy.model.save_pretrained(str(folder), **options)
         policy.save_companions(str(folder))
         (folder / "README.md").write_text(model_card(self._about, step, adapter=policy.has_adapter, metrics={}))
         facts = self._about.model_dump() | {"step": step, "cuarl_version": cuarl.__version__}
         (folder / "cuarl.json").write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n")
-
-    def _write_state(self, folder: Path) -> None:
-        torch.save(self._learner.state(), folder / "state.pt")
 
     def _sweep(self) -> None:
         """Delete what a killed process left unfinished."""
@@ -143,12 +145,17 @@ def latest_step(root: Path) -> int | None:
     return int(match[1]) if match else None
 
 
-def _load_weights(policy: Any, folder: Path) -> None:
+def _load_weights(learner: Learner, folder: Path) -> None:
+    policy: Any = learner.policy
     if not policy.has_adapter:
-        saved = type(policy.base).from_pretrained(str(folder), dtype=policy.dtype)
-        policy.base.load_state_dict(saved.state_dict())
+        saved = type(policy.base).from_pretrained(str(folder), dtype=policy.dtype).state_dict()
+        if not learner.load_weights(saved):
+            policy.base.load_state_dict(saved)
         return
     weights = load_file(folder / "adapter_model.safetensors", device=str(policy.device))
+    named = {re.sub(r"(\.lora_[AB])\.", r"\1.default.", name): value for name, value in weights.items()}
+    if learner.load_weights(named):
+        return
     result = set_peft_model_state_dict(policy.model, weights)
     missing = [k for k in result.missing_keys if ".lora_" in k]
     if missing or result.unexpected_keys:

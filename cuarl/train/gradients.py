@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import torch
 from accelerate import Accelerator
 from torch import nn
+from torch.distributed.tensor import DTensor
 
 from cuarl.errors import TrainError
 
@@ -43,7 +44,11 @@ def sum_over_processes(accelerator: Accelerator, parameters: Sequence[nn.Paramet
     """
     if accelerator.num_processes == 1:
         return
-    for bucket in _buckets(parameters):
+    sharded = [p for p in parameters if isinstance(p, DTensor)]
+    for p in sharded:
+        if p.grad is not None:
+            p.grad.mul_(accelerator.num_processes)  # the backward pass has made the mean
+    for bucket in _buckets(p for p in parameters if not isinstance(p, DTensor)):
         flat = torch.cat([_gradient(p).float().reshape(-1) for p in bucket])
         flat = accelerator.reduce(flat, reduction="sum")
         for p, summed in zip(bucket, flat.split([p.numel() for p in bucket]), strict=True):
@@ -52,6 +57,10 @@ def sum_over_processes(accelerator: Accelerator, parameters: Sequence[nn.Paramet
 
 def _gradient(parameter: nn.Parameter) -> torch.Tensor:
     return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+
+
+def _whole(gradient: torch.Tensor) -> torch.Tensor:
+    return gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
 
 
 def _buckets(parameters: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
@@ -95,5 +104,5 @@ def dead_adapters(
         if not p.requires_grad or ".lora_" not in name or (not pictures and of_vision(name)):
             continue
         module = name.split(".lora_")[0]
-        alive[module] = alive.get(module, False) or (p.grad is not None and bool(p.grad.any()))
+        alive[module] = alive.get(module, False) or (p.grad is not None and bool(_whole(p.grad).any()))
     return [module for module, lives in alive.items() if not lives]

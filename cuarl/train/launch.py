@@ -13,8 +13,9 @@ from pathlib import Path
 
 from cuarl.errors import ConfigError
 
-PRESETS = ("single", "ddp")
-"""Launcher configurations shipped as data: one process; several, each with the whole model."""
+PRESETS = ("single", "ddp", "fsdp2")
+"""Launcher configurations shipped as data: one process; several, each with the whole model; several with its layers in
+shards while they train."""
 
 
 def launch_command(arguments: Sequence[str], *, processes: int, accelerate: str = "ddp") -> list[str]:

@@ -19,8 +19,10 @@ import random
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, Protocol
 
 import torch
 from accelerate import Accelerator
@@ -52,6 +54,7 @@ from cuarl.train.report import StepReport
 from cuarl.train.rows import Seen, TokenRow, policy_rows
 from cuarl.train.schedule import OptimConfig, learning_rate
 from cuarl.train.shaping import overlong_cost
+from cuarl.train.sharding import Shards, clip_gradients, shard_moments, whole
 from cuarl.train.survey import gather_rows, post_kl
 from cuarl.train.value import ValueHead, value_loss
 from cuarl.types import Record, Screenshot
@@ -79,8 +82,18 @@ class LearnerConfig(Record):
     max_steps: PositiveInt = 64
     """Length of the run in training steps, for the learning rate's schedule."""
     seed: NonNegativeInt = 0
+    sharded: bool = False
+    """Keep the decoder's layers in shards over the processes while gradients are computed."""
     gradient_checkpointing: bool = False
     """Keep no activations of the layers and compute them again in the backward pass."""
+
+
+class Beside(Protocol):
+    """Something that runs beside training and belongs into its checkpoints."""
+
+    def state(self) -> str:
+        """All of it, as text."""
+        ...
 
 
 class Learner:
@@ -104,19 +117,25 @@ class Learner:
             p.data = broadcast(p.data)
         if config.gradient_checkpointing:
             _checkpoint_activations(policy.base)
+        self._shards = Shards(policy, self.accelerator) if config.sharded else None
+        if self._shards is not None:
+            self._parameters = self._shards.parameters
         self._head = self._value_head()
         self._head_parameters = list(self._head.parameters()) if self._head is not None else []
         optim = config.optim
         groups = [{"params": p} for p in (self._parameters, self._head_parameters) if p]
         optimizer = torch.optim.AdamW(
             groups, lr=0.0, betas=(optim.adam_beta1, optim.adam_beta2), eps=optim.adam_eps,
-            weight_decay=optim.weight_decay,
+            weight_decay=optim.weight_decay, foreach=False if config.sharded else None,
         )  # fmt: skip
         self._optimizer: Any = self.accelerator.prepare(optimizer)
         self.replay = Replay(config.replay)
         self.curriculum = Curriculum(config.curriculum) if config.curriculum else None
         self.episodes = 0
         """How many episodes were learnt from, in the whole run."""
+        self.beside: Beside | None = None
+        self.left_beside: str | None = None
+        """Its state in the checkpoint that was restored, if there was one."""
         self._checked = False
         self._nonfinite = 0
         self._warming = False
@@ -156,25 +175,44 @@ class Learner:
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint needs besides the weights."""
-        state = {"optimizer": self._optimizer.state_dict(), "checked": self._checked, "nonfinite": self._nonfinite}
+        state = {
+            "optimizer": whole(self._optimizer.state_dict()),
+            "checked": self._checked,
+            "nonfinite": self._nonfinite,
+        }
         state |= {"episodes": self.episodes, "replay": self.replay.state()}
         if self._head is not None:
             state["value_head"] = self._head.state_dict()
         if self.curriculum is not None:
             state["curriculum"] = self.curriculum.state()
+        if self.beside is not None:
+            state["beside"] = self.beside.state()
         return state
 
     def restore(self, state: Mapping[str, Any], step: int) -> None:
         """Take ``state()`` back, after training step ``step``; the weights must be those of that step already."""
         self._optimizer.load_state_dict(state["optimizer"])
+        if self._shards is not None:
+            shard_moments(self._optimizer.optimizer)
         if self._head is not None:
             self._head.load_state_dict(state["value_head"])
         if self.curriculum is not None:
             self.curriculum.restore(state["curriculum"])
         self.replay.restore(state["replay"])
         self.episodes = state["episodes"]
+        self.left_beside = state.get("beside")
         self._checked, self._nonfinite = state["checked"], state["nonfinite"]
         self.policy.updated(step)
+
+    def whole_weights(self) -> dict[str, torch.Tensor] | None:
+        """All weights by name, where layers are in shards and could not be saved otherwise."""
+        return self._shards.weights() if self._shards is not None else None
+
+    def load_weights(self, weights: Mapping[str, torch.Tensor]) -> bool:
+        """Take trained weights by name into the shards; False if there are none, so that the policy itself may take them."""
+        if self._shards is not None:
+            self._shards.load(weights)
+        return self._shards is not None
 
     def _value_head(self) -> ValueHead | None:
         batch = self.config.batch
@@ -261,19 +299,27 @@ class Learner:
         if not update.rows:
             report.skipped_flat += 1
             return
+        with self._shards.apart() if self._shards is not None else nullcontext():
+            self._make_apart(update, pictures, report)
+
+    def _make_apart(self, update: Update, pictures: Mapping[str, Screenshot], report: StepReport) -> None:
         self._optimizer.zero_grad()
-        share = share_of_rank(update.rows, self.accelerator.process_index, self.accelerator.num_processes)
-        for rows in micro_batches(share, self.config.batch.max_tokens):
+        mine, parts = self.accelerator.process_index, self._micro_batches(update)
+        for rows in parts[mine]:
             inputs = self._collate(rows, pictures)
             loss = self._loss(inputs, rows)
             self.accelerator.backward(loss.total)
             report.add(loss, rows, inputs)
+        if self._shards is not None:
+            for _ in range(max(map(len, parts)) - len(parts[mine])):
+                self._stand_by(update, pictures)
         sum_over_processes(self.accelerator, [*self._parameters, *self._head_parameters])
         if self._warming:
             for p in self._parameters:
                 p.grad = None
         limit = self.config.optim.max_grad_norm
-        norm = float(self.accelerator.clip_grad_norm_(self._parameters, limit))
+        clip = self.accelerator.clip_grad_norm_ if self._shards is None else partial(clip_gradients, self.accelerator)
+        norm = float(clip(self._parameters, limit))
         if self._head_parameters:
             # by itself, or the larger of the two gradients would scale the other down
             self.accelerator.clip_grad_norm_(self._head_parameters, limit)
@@ -282,6 +328,17 @@ class Learner:
             self._check_adapters(update, norm)
             self._optimizer.step()
         self._optimizer.zero_grad()
+
+    def _micro_batches(self, update: Update) -> list[list[list[TokenRow]]]:
+        """Of every process."""
+        world, limit = self.accelerator.num_processes, self.config.batch.max_tokens
+        return [[list(m) for m in micro_batches(share_of_rank(update.rows, r, world), limit)] for r in range(world)]
+
+    def _stand_by(self, update: Update, pictures: Mapping[str, Screenshot]) -> None:
+        """Compute a row without effect, so that the other processes' layers are gathered and their gradients summed."""
+        shortest = min(update.rows, key=lambda r: len(r.prompt_ids) + len(r.token_ids))
+        scores = self._scorer(self._collate([shortest], pictures), self._temperatures([shortest]))
+        self.accelerator.backward(0.0 * scores.logprobs.sum())
 
     def _collate(self, rows: Sequence[TokenRow], pictures: Mapping[str, Screenshot]) -> ModelInputs:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from datetime import timedelta
 from itertools import chain, zip_longest
@@ -11,11 +12,15 @@ import torch
 from accelerate import Accelerator, InitProcessGroupKwargs, PartialState
 from accelerate.utils import broadcast_object_list, gather_object
 
+from cuarl.errors import ConfigError
 from cuarl.train.batch import Batch
 from cuarl.trajectory import Group
 from cuarl.types import Screenshot
 
 T = TypeVar("T")
+
+_SHARDED = "CUARL_FSDP_VERSION"
+"""Where this process notes what the launcher asked for."""
 
 _LONGEST_WAIT = timedelta(hours=6)
 """How long a process waits for the others, for instance while the main one evaluates."""
@@ -23,9 +28,22 @@ _LONGEST_WAIT = timedelta(hours=6)
 
 def join_processes(device: str = "auto") -> Accelerator:
     """Join the processes that a launcher has started, or be the only one; ``device`` is ``auto`` or a torch device."""
+    # with shards accelerate would want to hold the model itself, which sampling does not allow (see ``sharding``)
+    if os.environ.pop("ACCELERATE_USE_FSDP", "false").lower() == "true":
+        os.environ[_SHARDED] = os.environ.get("FSDP_VERSION", "1")
     # unless told, accelerate lets processes without an accelerator each believe to be alone
     cpu = device == "cpu" or not torch.accelerator.is_available()
     return Accelerator(cpu=cpu, kwargs_handlers=[InitProcessGroupKwargs(timeout=_LONGEST_WAIT)], mixed_precision="no")
+
+
+def sharded() -> bool:
+    """Whether the launcher was asked for shards (preset fsdp2); ask after joining. Raises ConfigError for FSDP 1."""
+    version = os.environ.get(_SHARDED)
+    if version == "1":
+        raise ConfigError(
+            "layers are kept in shards by FSDP 2 alone", where="fsdp_version: 1", hint="--accelerate fsdp2"
+        )
+    return version is not None and PartialState().num_processes > 1
 
 
 def from_main(value: T | None) -> T:

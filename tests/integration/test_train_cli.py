@@ -168,6 +168,7 @@ def test_demonstrations_are_imitated_by_all_weights(place, options, qwen3_folder
     ("launcher", "extra"),
     [
         pytest.param((), ["--processes", "2"], id="by cuarl"),
+        pytest.param((), ["--processes", "2", "--accelerate", "fsdp2"], id="in shards"),
         pytest.param(
             ("accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--main_process_port", "0", "-m"),
             ["--device", "auto"], id="by hand",

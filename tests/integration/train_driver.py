@@ -5,12 +5,15 @@ import sys
 import warnings
 from pathlib import Path
 
+import torch
 from safetensors.torch import save_file
 
 from cuarl.train.batch import Batch, BatchConfig
+from cuarl.train.card import About
+from cuarl.train.checkpoint import Checkpoints
 from cuarl.train.learner import Learner, LearnerConfig
 from cuarl.train.loss import LossConfig
-from cuarl.train.processes import from_main, gather_batch, join_processes
+from cuarl.train.processes import from_main, gather_batch, join_processes, sharded
 from cuarl.train.schedule import OptimConfig
 from tests.unit.train.policies import played, tiny_policy, weights
 
@@ -37,8 +40,24 @@ def gathered(batch, rank, world):
     return whole
 
 
+def saved_and_restored(learner, folder):
+    """Weights and moments survive a checkpoint that is put together from the shards."""
+    before, moments = weights(learner.policy), learner.state()["optimizer"]["state"]
+    checkpoints = Checkpoints(folder / "checkpoints", learner, About(run="mine", base_model="org/model"))
+    checkpoints.save(3)
+    checkpoints.commit(3, {})
+    learner.accelerator.wait_for_everyone()
+    for p in learner.policy.parameters():
+        p.data.add_(1.0)
+    assert checkpoints.restore() == 3
+    assert all(torch.equal(before[name], p) for name, p in weights(learner.policy).items())
+    again = learner.state()["optimizer"]["state"]
+    assert all(torch.equal(moments[i][k], again[i][k]) for i in moments for k in ("exp_avg", "exp_avg_sq", "step"))
+
+
 def main(folder, kind="grpo"):
-    policy = tiny_policy()
+    full = kind == "full"
+    policy = tiny_policy(full=full)
     # with a critic and a penalty in the reward every process needs what all have seen of the rows
     extra = {"baseline": "critic", "kl_coef": 0.1} if kind == "ppo" else {}
     config = LearnerConfig(
@@ -47,7 +66,9 @@ def main(folder, kind="grpo"):
         # a large epsilon, or AdamW turns rounding of tiny gradients into steps of either sign
         optim=OptimConfig(learning_rate=1e-2, adam_eps=1e-3),
     )
-    learner = Learner(policy, config, join_processes())
+    accelerator = join_processes()
+    config = config.model_copy(update={"sharded": sharded()})
+    learner = Learner(policy, config, accelerator)
     assert from_main("main" if learner.accelerator.is_main_process else None) == "main"
     rank, world = learner.accelerator.process_index, learner.accelerator.num_processes
     history = []
@@ -60,6 +81,8 @@ def main(folder, kind="grpo"):
         else:
             batch = played(policy, [(1, 0, 0), (1, 1)], with_pictures=False, seed=1)
         history.append(learner.update(gathered(batch, rank, world), step))
+    if config.sharded:
+        saved_and_restored(learner, folder)
     folder.mkdir(exist_ok=True)
     save_file(weights(policy), folder / f"rank{rank}.safetensors")
     (folder / f"rank{rank}.json").write_text(json.dumps(history))
