@@ -57,7 +57,9 @@ def saved_and_restored(learner, folder):
 
 def main(folder, kind="grpo"):
     full = kind == "full"
+    accelerator = join_processes()
     policy = tiny_policy(full=full)
+    policy.model.to(accelerator.device)
     # with a critic and a penalty in the reward every process needs what all have seen of the rows
     extra = {"baseline": "critic", "kl_coef": 0.1} if kind == "ppo" else {}
     config = LearnerConfig(
@@ -66,7 +68,6 @@ def main(folder, kind="grpo"):
         # a large epsilon, or AdamW turns rounding of tiny gradients into steps of either sign
         optim=OptimConfig(learning_rate=1e-2, adam_eps=1e-3),
     )
-    accelerator = join_processes()
     config = config.model_copy(update={"sharded": sharded()})
     learner = Learner(policy, config, accelerator)
     assert from_main("main" if learner.accelerator.is_main_process else None) == "main"

@@ -1,0 +1,33 @@
+"""Two GPUs of one machine equal one on the same batches: whole models, and layers in shards."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from cuarl.train.launch import launch_command
+
+ROOT = Path(__file__).parents[2]
+DRIVER = "tests.integration.train_driver"
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs of one machine"),
+]
+
+
+@pytest.mark.parametrize("preset", ["ddp", "fsdp2"])
+@pytest.mark.parametrize("kind", ["grpo", "ppo", "full"])
+def test_two_gpus_equal_one_on_the_same_batches(tmp_path, kind, preset):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    one = [sys.executable, "-m", DRIVER, str(tmp_path / "one"), kind]
+    two = [*launch_command([], processes=2, accelerate=preset)[:-1], DRIVER, str(tmp_path / "two"), kind]
+    for command in (one, two):
+        subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=240)
+    alone, shared = (load_file(tmp_path / name / "rank0.safetensors") for name in ("one", "two"))
+    assert set(alone) == set(shared)
+    assert all(torch.allclose(alone[name], shared[name], atol=1e-4) for name in alone)
+    assert (tmp_path / "two" / "checkpoints" / "latest").exists() == (preset == "fsdp2"), "layers were in shards"
