@@ -10,7 +10,7 @@ PIP_ARGS ?=
 ARGS ?=
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-CODE := cuarl tests docs benchmarks
+CODE := cuarl tests docs benchmarks examples
 
 .DEFAULT_GOAL := help
 .PHONY: help setup browser demo seeds test test-all lint types format docs bench clean

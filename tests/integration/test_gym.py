@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="the local servers need the extra web")
 
 from cuarl.env.gbox.fake import Faults
+from cuarl.env.leases import Ledger
 from cuarl.trajectory import Trajectory
 from tests.fakes.gym_server import AGENT_KEY, BOX_KEY, GYM_KEY, Field, field
 from tests.integration.rollout_place import Place, bare
@@ -149,11 +150,10 @@ def test_sweep_ends_the_executions_of_a_killed_run(actor: str, tmp_path: Path) -
         slow = ("--env", "gym", "--gym-settle-ms", "30000", "--agent", "random")
         options = slow if actor == "cuarl" else (*ACTORS[actor], "--max-tokens", "120")
         with cuarl("rollout", *options, *TASK, "--episodes", "2", "--max-turns", "20") as run:
-            while servers.gym.counts()["live"] == 0 and run.poll() is None:
+            ledger = Ledger(tmp_path / "s")
+            while not any("execution" in lease.detail for lease in ledger.leases()) and run.poll() is None:
                 time.sleep(0.01)
             assert run.poll() is None, run.stdout and run.stdout.read()
-            while not [p for p in (tmp_path / "s").glob("*.json") if '"execution"' in p.read_text()]:
-                time.sleep(0.005)
             run.send_signal(signal.SIGKILL)
         assert servers.gym.counts()["live"] > 0
         with cuarl("sessions", "sweep") as swept:
