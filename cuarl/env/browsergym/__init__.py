@@ -1,0 +1,1 @@
+"""BrowserGym: its action strings in cuarl's actions and back."""
