@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -78,6 +77,11 @@ def train(
                 "Tinker trains elsewhere, so one process is enough", where="--processes", hint="leave it out"
             )
         _run_there(experiment, job)
+    elif processes > 1 and job.config.max_steps_off_policy:
+        raise ConfigError(
+            "max_steps_off_policy works in one process, and these are several",
+            where="--processes", hint="leave --processes or --max-steps-off-policy out",
+        )  # fmt: skip
     elif processes > 1 and "WORLD_SIZE" not in os.environ:
         raise typer.Exit(_launch(experiment, processes, accelerate))
     else:
@@ -269,13 +273,21 @@ def _train(experiment: Experiment, job: _Job, learner: Learner, places: _Places)
         skip_baseline=config.skip_baseline,
     )  # fmt: skip
     sink = _sink(experiment, places, start)
+    saver = RecordedCheckpoints(checkpoints, about, learner, run, store)
+
+    async def work() -> None:
+        if not config.max_steps_off_policy:
+            collect = _kept_in_step(experiment, job, learner, places, start)
+            await train_loop(loop, learner, collect, measuring, sink, saver, start)
+            return
+        from cuarl.cli.asynchronous import AsyncPractice
+
+        practice = AsyncPractice(config, job.tasks, run.run_id, learner, places.record, sink)
+        async with practice.running():
+            await train_loop(loop, learner, practice, measuring, sink, saver, start, practice.settled)
+
     try:
-        anyio.run(
-            partial(
-                train_loop, loop, learner, _kept_in_step(experiment, job, learner, places, start), measuring, sink,
-                RecordedCheckpoints(checkpoints, about, learner, run, store), start,
-            )
-        )  # fmt: skip
+        anyio.run(work)
     finally:
         sink.close()
     return measuring

@@ -32,6 +32,10 @@ def _endpoint(config: ExperimentConfig) -> list[str]:
         return [f"{name} has no effect without model_base_url; leave it out" for name in given]
     if not config.model_base_url.startswith(("http://", "https://")):
         return [f'model_base_url "{config.model_base_url}" is no URL such as http://localhost:8000/v1']
+    if config.max_steps_off_policy:
+        return [
+            "max_steps_off_policy needs the sampler in this process, and model_base_url names another: leave one out"
+        ]
     return []
 
 
@@ -44,7 +48,7 @@ def _tinker(config: ExperimentConfig) -> list[str]:
 
     known = _LEARNT_BY_TINKER | {
         "max_steps", "learning_rate", "num_substeps", "max_grad_norm", "weight_decay", "adam_beta1", "adam_beta2", "adam_eps",
-        *_NOT_TINKER, "max_steps_off_policy",
+        *_NOT_TINKER,
     }  # fmt: skip
     others = [n for fields in (AlgorithmFields, OptimFields) for n in fields.model_fields if n not in known]
     found += [f"{name} is not supported with trainer tinker; leave it out" for name in others if _given(config, name)]

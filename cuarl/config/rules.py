@@ -67,8 +67,10 @@ def _shown(value: object) -> str:
 
 def _contradictions(config: ExperimentConfig) -> list[str]:
     found = []
-    if config.max_steps_off_policy is not None:
-        found.append("max_steps_off_policy is reserved for asynchronous training, which this version does not have")
+    if config.max_steps_off_policy and config.dynamic_sampling_rounds:
+        found.append(
+            "dynamic_sampling_rounds collects again within a step, which max_steps_off_policy has no place for: set one to 0"
+        )
     if (config.lora_target_option == "custom") != bool(config.lora_target_modules):
         found.append("lora_target_option custom and lora_target_modules need each other")
     if config.kl_penalty_coef and not config.use_lora:

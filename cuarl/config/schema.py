@@ -343,7 +343,8 @@ class AlgorithmFields(Fields):
     reward_threshold: float = 0.0
     """An episode is imitated if its reward is greater than this."""
     max_steps_off_policy: NonNegativeInt | None = None
-    """Reserved for asynchronous training; must be unset."""
+    """Collect beside training, from groups at most so many steps older than the policy they train; unset or 0: in turn with
+    it. See docs/off-policy.md."""
     sft_runs: Words = ()
     """Runs whose stored episodes sft imitates."""
     sft_min_reward: float = 1.0

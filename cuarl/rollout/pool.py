@@ -59,7 +59,7 @@ async def collect(
             window.note(episode.trajectory)
 
     send, receive = anyio.create_memory_object_stream[Episode](_UNSAVED)
-    with _one_error():
+    with one_error():
         async with anyio.create_task_group() as saving:
             saving.start_soon(_drain, receive, save)
             async with send, anyio.create_task_group() as running:
@@ -79,7 +79,7 @@ async def _drain(receive: MemoryObjectReceiveStream[Episode], save: Save | None)
 
 
 @contextmanager
-def _one_error() -> Iterator[None]:
+def one_error() -> Iterator[None]:
     """Raise an error of ours, or the only one there is, alone rather than in the group that a task group makes of it."""
     try:
         yield

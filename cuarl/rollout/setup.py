@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from anyio import CancelScope
+
 from cuarl.agent.base import Agent
 from cuarl.env.base import Env
 from cuarl.rollout.reward import RewardFunction, simple
@@ -50,6 +52,8 @@ class Setup:
     limits: Limits = field(default_factory=Limits)
     attend: Callable[[], AbstractContextManager[object]] = nullcontext
     """Entered while an episode may still ask its policy, so that a batching sampler knows whom to wait for."""
+    holding: Callable[[CancelScope], AbstractContextManager[object]] = nullcontext
+    """Entered with the scope that bounds an episode, so that whoever makes episodes wait can put its deadline off."""
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], float] = time.time
 

@@ -27,6 +27,8 @@ from cuarl.types import Record, Sink
 Metrics = Mapping[str, float]
 Collect = Callable[[int, int], Awaitable[Batch]]
 """``collect(step, policy_version)``: the batch that training step ``step`` learns from."""
+Settled = Callable[[], Awaitable[Metrics]]
+"""``settled()``: wait until collecting that goes on beside training stands still for this step; metrics of it."""
 Evaluate = Callable[[int], Awaitable[Metrics | None]]
 """``evaluate(step)``: metrics of the policy after ``step`` training steps, or None."""
 
@@ -83,12 +85,13 @@ class Outcome:
 
 async def train(
     config: LoopConfig, learner: Trainable, collect: Collect, evaluate: Evaluate, sink: Sink, checkpoints: Saver,
-    start_step: int = 0,
+    start_step: int = 0, settled: Settled | None = None,
 ) -> Outcome:  # fmt: skip
     """Train from ``start_step`` (the step of the checkpoint that was restored; 0: from scratch) to ``max_steps``.
 
     If a step's episodes can't be collected, for whatever reason, the steps before it are saved before the error (or the
-    cancellation) goes on.
+    cancellation) goes on. Where episodes are collected beside training, ``collect`` gives a batch that was collected before,
+    and ``settled`` is awaited behind each update: only then do both stand still, to be saved and measured.
     """
     first = last = None
     if start_step == 0 and not config.skip_baseline:
@@ -110,6 +113,9 @@ async def train(
         with clock.phase("train"):
             values = await anyio.to_thread.run_sync(learner.update, batch, step)
         values = rollout_metrics(batch.collected, policy_version=step - 1) | values
+        if settled is not None:
+            with clock.phase("rollout"):
+                values |= await settled()
         if batch.discarded:
             values["group/discarded"] = float(len(batch.discarded))
         save = _due(step, config.save_every, config)
@@ -144,7 +150,7 @@ class _Clock:
     def phase(self, name: str) -> Iterator[None]:
         start = time.perf_counter()
         yield
-        self._phases[name] = time.perf_counter() - start
+        self._phases[name] = self._phases.get(name, 0.0) + time.perf_counter() - start
 
     def metrics(self, batch: Batch, values: Metrics) -> dict[str, float]:
         step_s = time.perf_counter() - self._start

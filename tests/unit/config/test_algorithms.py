@@ -64,7 +64,7 @@ def test_what_is_given_wins_over_the_algorithms_default():
 
 
 def test_every_field_of_the_panel_is_in_the_table_or_always_has_an_effect():
-    assert set(AlgorithmFields.model_fields) - set(OPTIONS) == {"algorithm", "max_steps_off_policy"}
+    assert set(AlgorithmFields.model_fields) - set(OPTIONS) == {"algorithm"}
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,8 @@ def test_all_wrong_values_are_listed_at_once():
 
 
 def test_an_impossible_combination_says_why():
-    assert "reserved" in error_of(flags={"max_steps_off_policy": 2}).what
+    found = error_of(flags={"max_steps_off_policy": 2, "dynamic_sampling_rounds": 1})
+    assert "has no place for" in found.what
 
 
 def test_unknown_presets_are_suggested():

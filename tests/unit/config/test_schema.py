@@ -90,7 +90,10 @@ def test_values_of_the_wrong_kind_are_refused(fields):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"max_steps_off_policy": 1}, "reserved"),
+        ({"max_steps_off_policy": 1, "dynamic_sampling_rounds": 2}, "set one to 0"),
+        ({"max_steps_off_policy": 1, "algorithm": "sft", "sft_runs": "a"}, "no effect with algorithm sft"),
+        ({"max_steps_off_policy": 1, "model_base_url": "http://localhost:1/v1"}, "sampler in this process"),
+        ({"max_steps_off_policy": 1, "trainer": "tinker"}, "not supported with trainer tinker"),
         ({"lora_target_option": "custom"}, "need each other"),
         ({"lora_target_modules": "q_proj"}, "need each other"),
         ({"use_lora": False, "kl_penalty_coef": 0.1}, "reference"),

@@ -1,0 +1,45 @@
+"""A second policy on the same base: one is trained while the other samples.
+
+The twin has modules of its own, so that modes, adapters switched off and folded weights of one don't reach the other. It
+shares the memory of what is frozen, and copies what is trained: for an adapter that is next to nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import nn
+
+from cuarl.policy.folded import Folded
+from cuarl.policy.model import PolicyModel
+from cuarl.policy.vision import FeatureCache
+
+
+def twin(policy: PolicyModel) -> PolicyModel:
+    """A policy that samples like ``policy`` does now, and goes on doing so whatever happens to ``policy``."""
+    memo: dict[int, object] = {}
+    for p in policy.model.parameters():
+        values = p.detach().clone() if p.requires_grad else p.data
+        # a parameter of its own even where the values are shared: folding exchanges the values of one
+        memo[id(p)] = nn.Parameter(values, requires_grad=False)
+    model = copy.deepcopy(policy.model, memo)
+    memo[id(policy.tokenizer)] = policy.tokenizer
+    if policy._folded is not None:
+        memo[id(policy._folded)] = Folded(model)
+    tower = getattr(policy, "vision", None)
+    if tower is not None:
+        memo[id(tower.cache)] = FeatureCache(tower.cache.limit_bytes)
+    return copy.deepcopy(policy, memo)
+
+
+def follow(follower: PolicyModel, policy: PolicyModel, version: int) -> None:
+    """Give the twin of ``policy`` its weights as they are: version ``version``. Neither may be at work meanwhile."""
+    theirs = follower.model.state_dict(keep_vars=True)
+    with torch.no_grad():
+        for name, p in policy.model.named_parameters():
+            if p.requires_grad:
+                theirs[name].copy_(p)
+    follower.updated(version)
+    # what was encoded beside which picture must not depend on when a run was resumed
+    follower.forget_pictures()

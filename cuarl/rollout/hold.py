@@ -1,0 +1,178 @@
+"""Holding running episodes up, and playing them again to where they were.
+
+Episodes beside a trainer wait for it now and then. The time that they are held is none of their limits' business, and
+what they had sampled is kept, so that an interrupted run can play them again to the same place.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+import anyio
+
+from cuarl.errors import EnvError, SamplerError
+from cuarl.policy.sampler import Picture, PromptTooLong, Sampler, SamplerCapabilities, SampleRequest, Sees
+from cuarl.trajectory import Sampled
+
+
+@dataclass(slots=True, eq=False)
+class Hold:
+    """What is kept of one running episode."""
+
+    answers: list[Sampled] = field(default_factory=list)
+    """What it sampled, turn by turn; of an episode that is played again, also what is still to come."""
+    asked: int = 0
+    held_s: float = 0.0
+    """Seconds that it was held up."""
+    _scope: anyio.CancelScope | None = None
+    _since: float | None = None
+    _left: float = 0.0
+
+    @contextmanager
+    def bounding(self, scope: anyio.CancelScope) -> Iterator[None]:
+        """Inside, ``scope`` has the deadline that is put off."""
+        self._scope = scope
+        try:
+            yield
+        finally:
+            self._scope = None
+
+    def suspend(self) -> None:
+        """Stop its clock."""
+        if self._since is None and self._scope is not None:
+            self._since, self._left = time.monotonic(), self._scope.deadline - anyio.current_time()
+            self._scope.deadline = math.inf
+
+    def resume(self) -> None:
+        """Let its clock go on."""
+        if self._since is None:
+            return
+        self.held_s += time.monotonic() - self._since
+        self._since = None
+        if self._scope is not None:
+            self._scope.deadline = anyio.current_time() + self._left
+
+
+CURRENT: ContextVar[Hold] = ContextVar("CURRENT")
+"""That of the episode which the present task runs."""
+
+
+def clock() -> float:
+    """Seconds on a monotonic clock that stands still while the present episode is held."""
+    return time.monotonic() - CURRENT.get().held_s
+
+
+@contextmanager
+def holding(scope: anyio.CancelScope) -> Iterator[None]:
+    """A ``Setup.holding``: the present episode's."""
+    with CURRENT.get().bounding(scope):
+        yield
+
+
+class Gate:
+    """Where samplers wait: it shuts before a wave once ``full`` says so, and opens when it is told to."""
+
+    def __init__(self) -> None:
+        self.full: Callable[[], bool] = lambda: False
+        self._shut = anyio.Event()
+        self._opened: anyio.Event | None = None
+        self.over = False
+        """Whether it has ended: whatever comes of episodes still under way is not wanted."""
+        self._asking: set[Hold] = set()
+
+    async def passing(self) -> None:
+        """Go through, or wait. Raises SamplerError if it will never open again."""
+        if self.full():
+            self.close()
+        if self._opened is not None:
+            await self._opened.wait()
+        if self.over:
+            raise SamplerError("collecting has ended")
+
+    def close(self) -> None:
+        """Let nobody through, and stop the clocks of those who ask."""
+        if self._opened is None:
+            self._opened = anyio.Event()
+            for hold in self._asking:
+                hold.suspend()
+            self._shut.set()
+
+    def open(self) -> None:
+        """Let everybody through."""
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            self._shut = anyio.Event()
+            for hold in self._asking:
+                hold.resume()
+            opened.set()
+
+    def end(self) -> None:
+        """Turn away all who wait or come."""
+        self.over = True
+        self.open()
+
+    async def shut(self) -> None:
+        """Wait until it is shut."""
+        await self._shut.wait()
+
+    @contextmanager
+    def asking(self, hold: Hold) -> Iterator[None]:
+        """Inside, an episode waits for an answer."""
+        self._asking.add(hold)
+        if self._opened is not None:
+            hold.suspend()
+        try:
+            yield
+        finally:
+            self._asking.discard(hold)
+            hold.resume()
+
+
+class RecallingSampler:
+    """Asks ``sampler``, except for what the present episode was answered before it was interrupted."""
+
+    def __init__(self, sampler: Sampler, gate: Gate) -> None:
+        self._sampler, self._gate = sampler, gate
+
+    @property
+    def capabilities(self) -> SamplerCapabilities:
+        """Those of the sampler."""
+        return self._sampler.capabilities
+
+    def sees(self, width: int, height: int) -> tuple[int, int] | None:
+        """The size at which the model sees a picture."""
+        return self._sampler.sees(width, height) if isinstance(self._sampler, Sees) else None
+
+    async def sample(self, request: SampleRequest) -> Sampled | PromptTooLong:
+        """The answer that is known, or a new one. Raises EnvError if the episode does not repeat itself."""
+        hold = CURRENT.get()
+        if hold.asked < len(hold.answers):
+            answer = hold.answers[hold.asked]
+            _check_repeated(request, answer, hold.asked)
+        else:
+            with self._gate.asking(hold):
+                fresh = await self._sampler.sample(request)
+            if isinstance(fresh, PromptTooLong):
+                return fresh
+            answer = fresh
+            hold.answers.append(answer)
+        hold.asked += 1
+        return answer
+
+    async def close(self) -> None:
+        """Close the sampler."""
+        await self._sampler.close()
+
+
+def _check_repeated(request: SampleRequest, answer: Sampled, turn: int) -> None:
+    shown = [p.screenshot.digest for m in request.messages for p in m.parts if isinstance(p, Picture)]
+    if shown != [ref.digest for ref in answer.images]:
+        raise EnvError(
+            f"the environment did not show the same again at turn {turn} of an episode that was played again "
+            "after an interruption"
+        )

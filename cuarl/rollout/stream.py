@@ -1,0 +1,273 @@
+"""Groups without end, collected beside training: bounded slots, exact repetition, a bound on how old a group may be.
+
+``groups_per_batch × (max_age + 1)`` groups are in the air: running, waiting to be trained on, or being trained on. Training
+step t ``take``s the oldest complete groups, starts as many new ones, and trains while the others run on. They run until the
+next batch is complete; then the gate shuts before the next wave, and they are held until the next ``take``, which is also
+the only moment at which the sampler's weights change. So what is sampled by which policy, and which groups are trained on
+when, is decided by counts of waves and groups and never by the clock (as long as the sampler's waves wait for every
+episode, and environments repeat themselves).
+
+Step t turns policy version t − 1 into t. The age of a group at that step is t − 1 less the version of its first turns. A
+group that would be older than ``max_age`` when it could next be taken is dropped, whether it is complete or not.
+
+What is in the air can be put down (``state``) while the gate is shut, and taken up again: complete episodes as they are,
+the others as what they have sampled, by which they are played again up to where they were held.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+
+from cuarl.rollout.episode import run_episode
+from cuarl.rollout.failures import FailureWindow, refuse_if_all_failed
+from cuarl.rollout.hold import CURRENT, Gate, Hold, clock, holding
+from cuarl.rollout.pool import Save, one_error
+from cuarl.rollout.setup import Episode, Setup
+from cuarl.rollout.spec import EpisodeSpec
+from cuarl.trajectory import Group, Sampled, Trajectory
+from cuarl.types import Screenshot
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """Which group this is: everything else about it follows."""
+
+    serial: int
+    """Position among all groups of the run."""
+    step: int
+    """The step beside whose training it was started; the groups of the first batch have step 1, too."""
+    task_id: str
+
+
+Plan = Callable[[Ticket], Sequence[EpisodeSpec]]
+"""The attempts of a group."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamConfig:
+    """How many groups, and how old."""
+
+    groups_per_batch: int
+    max_age: int
+    """In training steps; at least 1."""
+    max_concurrent: int = 64
+    """Most episodes at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a training step has to learn from."""
+
+    groups: tuple[Group, ...]
+    pictures: Mapping[str, Screenshot]
+    ages: tuple[int, ...]
+    """Of each group, in steps."""
+
+
+@dataclass(slots=True, eq=False)
+class _InTheAir:
+    """One group that has not been taken yet."""
+
+    ticket: Ticket
+    specs: Sequence[EpisodeSpec]
+    holds: Sequence[Hold]
+    done: dict[int, Trajectory] = field(default_factory=dict)
+    pictures: dict[str, Screenshot] = field(default_factory=dict)
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    dropped: bool = False
+
+    @property
+    def complete(self) -> bool:
+        return len(self.done) == len(self.specs)
+
+    def age(self, version: int) -> int:
+        """How many steps older than ``version`` the oldest turn is; 0 if there is none."""
+        sampled = [s for hold in self.holds for s in hold.answers]
+        sampled += [turn.sampled for t in self.done.values() for turn in t.turns if turn.sampled]
+        return version - min((s.policy_version for s in sampled), default=version)
+
+    def group(self) -> Group:
+        first = self.specs[0]
+        trajectories = tuple(self.done[i] for i in range(len(self.specs)))
+        return Group(group_id=first.group_id, task_id=first.task.task_id, seed=first.seed, trajectories=trajectories)
+
+    def state(self) -> dict[str, Any]:
+        running = {i: h.answers for i, h in enumerate(self.holds) if i not in self.done and h.answers}
+        return {
+            "ticket": [self.ticket.serial, self.ticket.step, self.ticket.task_id],
+            "done": {i: t.model_dump(mode="json") for i, t in self.done.items()},
+            "answers": {i: [s.model_dump(mode="json") for s in answers] for i, answers in running.items()},
+            "pictures": {digest: base64.b64encode(s.png()).decode() for digest, s in self.pictures.items()},
+        }
+
+
+class Stream:
+    """Collects groups for as long as it is ``running``.
+
+    ``setup`` must ask a sampler that goes through ``gate``, and ``attend`` be that of its waves. ``swap(version)`` gives the
+    sampler the weights of that version. ``next_tasks(serial, count)`` chooses tasks, and is called in order. ``dropped`` is
+    told of every group that got too old, with its age.
+    """
+
+    def __init__(
+        self, config: StreamConfig, gate: Gate, setup: Setup, *, plan: Plan,
+        next_tasks: Callable[[int, int], Sequence[str]], swap: Callable[[int], None],
+        attend: Callable[[], AbstractContextManager[object]] = nullcontext, failures: FailureWindow | None = None,
+        save: Save | None = None, dropped: Callable[[Ticket, int, int], None] | None = None,
+        on_cancel: Callable[[Episode], None] | None = None,
+    ) -> None:  # fmt: skip
+        self._config, self._gate, self._plan, self._next_tasks = config, gate, plan, next_tasks
+        # an episode counts as present until its verdict is there, so that a wave knows what is complete
+        self._setup = replace(setup, attend=nullcontext, clock=clock, holding=holding)
+        self._swap, self._attend, self._save, self._dropped = swap, attend, save, dropped
+        self._failures, self._on_cancel = failures or FailureWindow(), on_cancel
+        self._air: list[_InTheAir] = []
+        self._serial = 0
+        self._running = 0
+        self._ended = False
+        gate.full = self._full
+
+    @asynccontextmanager
+    async def running(self, state: str | None = None) -> AsyncIterator[None]:
+        """Inside, groups are collected: from the beginning, or from where ``state`` was taken."""
+        self._slots = anyio.CapacityLimiter(self._config.max_concurrent)
+        with one_error():
+            async with anyio.create_task_group() as tasks:
+                self._tasks: TaskGroup = tasks
+                try:
+                    if state is None:
+                        self._start(1, self._config.groups_per_batch * (self._config.max_age + 1))
+                    else:
+                        self._restore(state)
+                    yield
+                    self._ended = True
+                finally:
+                    # whoever leads a wave can't be cancelled while it waits
+                    self._gate.end()
+                    tasks.cancel_scope.cancel()
+
+    async def settled(self) -> None:
+        """Wait until the next batch is complete and everybody is held."""
+        await self._gate.shut()
+
+    async def take(self, step: int, version: int) -> Taken:
+        """The batch of training step ``step``, which trains ``version``: from now on the sampler samples from it, too."""
+        await self.settled()
+        self._swap(version)
+        taken = [g for g in self._air if g.complete][: self._config.groups_per_batch]
+        groups = tuple(g.group() for g in taken)
+        refuse_if_all_failed([t for group in groups for t in group.trajectories])
+        self._air = [g for g in self._air if g not in taken]
+        self._drop(step, version + 1)
+        self._start(step, self._config.groups_per_batch * self._config.max_age - len(self._air))
+        self._gate.open()
+        self._close_if_idle()
+        pictures = {digest: picture for g in taken for digest, picture in g.pictures.items()}
+        return Taken(groups, pictures, tuple(g.age(version) for g in taken))
+
+    @property
+    def waiting(self) -> int:
+        """Complete groups that have not been taken."""
+        return sum(g.complete for g in self._air)
+
+    @property
+    def unfinished(self) -> int:
+        """Groups whose episodes still run."""
+        return len(self._air) - self.waiting
+
+    def state(self) -> str:
+        """Everything in the air, as JSON; while the gate is shut, after ``settled``."""
+        return json.dumps({"serial": self._serial, "air": [g.state() for g in self._air]})
+
+    # --- parts -----------------------------------------------------------------------------------------------------
+
+    def _full(self) -> bool:
+        return self.waiting >= self._config.groups_per_batch
+
+    def _close_if_idle(self) -> None:
+        """Where nobody is left to ask, no wave will shut the gate."""
+        if self._running == 0 and self._full():
+            self._gate.close()
+
+    def _start(self, step: int, count: int) -> None:
+        tasks = self._next_tasks(self._serial, count)
+        for task_id in tasks:
+            ticket = Ticket(self._serial, step, task_id)
+            self._serial += 1
+            specs = self._plan(ticket)
+            self._launch(_InTheAir(ticket, specs, [Hold() for _ in specs]))
+
+    def _restore(self, state: str) -> None:
+        saved = json.loads(state)
+        self._serial = saved["serial"]
+        for each in saved["air"]:
+            ticket = Ticket(*each["ticket"])
+            specs = self._plan(ticket)
+            answers = {int(i): [Sampled.model_validate(s) for s in found] for i, found in each["answers"].items()}
+            group = _InTheAir(ticket, specs, [Hold(answers.get(i, [])) for i in range(len(specs))])
+            group.done = {int(i): Trajectory.model_validate(t) for i, t in each["done"].items()}
+            group.pictures = {d: Screenshot.decode(base64.b64decode(png)) for d, png in each["pictures"].items()}
+            self._launch(group)
+        self._close_if_idle()
+
+    def _launch(self, group: _InTheAir) -> None:
+        self._air.append(group)
+        missing = [i for i in range(len(group.specs)) if i not in group.done]
+        self._running += len(missing)
+        if missing:
+            self._tasks.start_soon(self._run, group, missing)
+
+    async def _run(self, group: _InTheAir, attempts: Sequence[int]) -> None:
+        with group.scope:
+            async with anyio.create_task_group() as running:
+                for attempt in attempts:
+                    running.start_soon(self._attempt, group, attempt)
+
+    async def _attempt(self, group: _InTheAir, attempt: int) -> None:
+        try:
+            async with self._slots:
+                CURRENT.set(group.holds[attempt])
+                with self._attend():
+                    episode = await run_episode(
+                        group.specs[attempt], self._setup, on_cancel=lambda e: self._cut(group, e)
+                    )
+                    if group.dropped or self._gate.over:
+                        return
+                    self._keep(group, attempt, episode)
+        finally:
+            self._running -= 1
+            self._close_if_idle()
+        if self._save is not None:
+            # complete, so it is saved even if everything else is cancelled at this moment
+            with anyio.CancelScope(shield=True):
+                await self._save(episode)
+        self._failures.note(episode.trajectory)
+
+    def _keep(self, group: _InTheAir, attempt: int, episode: Episode) -> None:
+        group.done[attempt] = episode.trajectory
+        group.holds[attempt].answers = []
+        trained = {ref.digest for turn in episode.trajectory.turns if turn.sampled for ref in turn.sampled.images}
+        group.pictures |= {digest: picture for digest, picture in episode.pictures.items() if digest in trained}
+
+    def _cut(self, group: _InTheAir, episode: Episode) -> None:
+        if self._on_cancel is not None and not (group.dropped or self._ended):
+            self._on_cancel(episode)
+
+    def _drop(self, step: int, next_version: int) -> None:
+        """Let go of what would be too old at the next step."""
+        for group in self._air:
+            age = group.age(next_version)
+            if age > self._config.max_age:
+                group.dropped = True
+                group.scope.cancel()
+                if self._dropped is not None:
+                    self._dropped(group.ticket, step, age)
+        self._air = [g for g in self._air if not g.dropped]
