@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 
 from cuarl.env.sim.world import PROFILES, World
 from cuarl.policy.tiny import MERGE, PATCH, skills
-from cuarl.policy.tiny.screens import add_telltales, facts_of, picture, random_world, visible
+from cuarl.policy.tiny.screens import CROSSROADS, KINDS, add_telltales, facts_of, picture, random_world, visible
 from cuarl.policy.tiny.ways import names, way
 
 ROUNDS = 14
@@ -51,7 +51,7 @@ class DialogueMaker:
         screens, rows = [], []
         for k in range(count):
             rng = random.Random(f"dialogue/{seed}/{k}")
-            world = random_world(rng, PROFILES[self.profile])
+            world = random_world(rng, PROFILES[self.profile], CROSSROADS if soft else KINDS)
             screen = screen_of(world)
             image = picture(world)
             if rng.random() < telltale:

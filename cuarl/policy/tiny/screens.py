@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -27,6 +28,11 @@ KINDS = {
 }  # fmt: skip
 """Share of each kind of screen; ``switches`` are pages of Settings with several, hard to tell apart."""
 
+CROSSROADS = {
+    "home": 0.2, "main": 0.32, "switches": 0.18, "settings": 0.2, "app": 0.04, "drawer": 0.03, "quick": 0.02, "shade": 0.01,
+}  # fmt: skip
+"""The same for the soft part of the run: more of the screens from which ways part."""
+
 
 def shuffled(rng: random.Random, node: Any) -> Any:
     """A copy of a state in which every second switch is thrown anew, at any depth; lists stay."""
@@ -40,7 +46,7 @@ def shuffled(rng: random.Random, node: Any) -> Any:
     return replace(node, **changes) if changes else node
 
 
-def random_world(rng: random.Random, profile: Profile = PROFILES["small"]) -> World:
+def random_world(rng: random.Random, profile: Profile = PROFILES["small"], kinds: Mapping[str, float] = KINDS) -> World:
     """A phone somebody uses: any look, any switches, on any page without argument, scrolled anywhere."""
     look = Look.drawn(rng.randrange(2**31), 0.0)
     state = shuffled(rng, replace(DeviceState(), launcher=replace(DeviceState().launcher, pages=())))
@@ -48,12 +54,12 @@ def random_world(rng: random.Random, profile: Profile = PROFILES["small"]) -> Wo
     world = world.put("display.dark_theme", look.dark).put("battery.level", look.battery)
     world = world.put("notifications.items", look.notifications).put("network.airplane_mode", rng.random() < 0.1)
     pages = launcher.first_layout(world.state, look.seed, launcher.rows_that_fit(profile.height))
-    world = _somewhere(rng, world.put("launcher.pages", pages))
+    world = _somewhere(rng, world.put("launcher.pages", pages), kinds)
     return _scrolled(rng, world)
 
 
-def _somewhere(rng: random.Random, world: World) -> World:
-    kind = rng.choices(list(KINDS), list(KINDS.values()))[0]
+def _somewhere(rng: random.Random, world: World, kinds: Mapping[str, float]) -> World:
+    kind = rng.choices(list(kinds), list(kinds.values()))[0]
     match kind:
         case "home":
             return world.with_ui(home_page=rng.randrange(len(world.state.launcher.pages)))

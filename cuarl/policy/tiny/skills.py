@@ -224,22 +224,26 @@ def _text(rng: random.Random, screen: Screen) -> str:
 
 
 def soft_rounds(rng: random.Random, screen: Screen, count: int, softness: Softness) -> list[Round]:
-    """Rounds whose request names a thing among words in no order, answered in varied ways; half are plain skills."""
-    out = rounds(rng, screen, count - count // 2)
+    """Rounds whose request names a thing among words in no order, answered in varied ways; a third are plain skills."""
+    out = rounds(rng, screen, count // 3)
     switches = [f for f in screen.facts if f.checked is not None]
     while len(out) < count:
         words = [rng.choice(NOISE) for _ in range(rng.randint(1, 4))]
-        if switches and rng.random() < 0.7:
-            fact, state = rng.choice(switches), rng.choice(STATES)
-            parts = [fact.label, state] if rng.random() < 0.3 else [state, fact.label]
-            words = [w for w in words if w not in STATES]
-            name, share = fact.label, softness.held if fact.checked == (state == "on") else softness.finish
+        state = rng.choice(STATES)
+        if switches and rng.random() < 0.4:
+            fact = rng.choice(switches)
+            name, share, stated = (
+                fact.label,
+                softness.held if fact.checked == (state == "on") else softness.finish,
+                True,
+            )
         else:
-            on_screen = screen.facts and rng.random() < 0.4
-            name = rng.choice(screen.facts).label if on_screen else rng.choice(screen.names)
-            if any(f.label == name for f in switches):
-                words = [w for w in words if w not in STATES]
-            parts, share = [name], softness.finish
+            on_screen = screen.facts and rng.random() < 0.25
+            name, share = rng.choice(screen.facts).label if on_screen else rng.choice(screen.names), softness.finish
+            stated = rng.random() < 0.6 and not any(f.label == name for f in switches)
+        if stated or any(f.label == name for f in switches):
+            words = [w for w in words if w not in STATES]
+        parts = ([name, state] if rng.random() < 0.3 else [state, name]) if stated else [name]
         reply = finish() if rng.random() < share else _soft_step(rng, screen, name, softness)
         if reply:
             out.append(Round(_jumble(rng, parts, words), reply, "soft"))

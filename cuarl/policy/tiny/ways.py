@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 from cuarl.env.sim.apps import PAGES
 from cuarl.env.sim.elements import Element, elements
@@ -19,24 +20,32 @@ _LONG = Profile(192, 6000)
 _BARS = frozenset({"Back", "Home", "Recents", "Navigate up", "More options"})
 
 
+class Place(NamedTuple):
+    """Where a named thing is: the page that shows it, and what it opens or changes (both as in ``leads_to``)."""
+
+    page: str
+    thing: str
+
+
 @lru_cache(maxsize=1)
-def targets() -> dict[str, str]:
+def targets() -> dict[str, Place]:
     """What one can look for, by name: settings and pages of Settings, and apps; found by walking through Settings once.
 
     A name that occurs on several pages means the one nearest to the main page.
     """
     start = apply(World(DeviceState(), profile=_LONG), Launch("settings"))
-    found: dict[str, str] = {}
+    found: dict[str, Place] = {}
     queue, seen = ["settings/main"], {"settings/main"}
     while queue:
-        for e in elements(apply(start, Open(queue.pop(0)))):
+        here = queue.pop(0)
+        for e in elements(apply(start, Open(here))):
             page = e.opens if e.opens.startswith("settings/") and e.opens in PAGES else ""
             if e.label and e.label not in _BARS and (page or e.writes):
-                found.setdefault(e.label, page or e.writes)
+                found.setdefault(e.label, Place(here, page or e.writes))
             if page and page not in seen:
                 seen.add(page)
                 queue.append(page)
-    return found | {a.name: f"app/{a.key}" for a in DeviceState().apps if a.icon}
+    return found | {a.name: Place("", f"app/{a.key}") for a in DeviceState().apps if a.icon}
 
 
 @lru_cache(maxsize=1)
@@ -48,12 +57,16 @@ def names() -> tuple[str, ...]:
 def way(world: World, name: str, facts: tuple[Fact, ...]) -> Fact | str | None:
     """First step from ``world`` towards ``name``: what is so named if it is here, an element, or a move.
 
-    Moves are ``down``, ``up``, ``next``, ``previous``, ``drawer``, ``back`` and ``home``. None if there is no way.
+    Moves are ``down``, ``up``, ``next``, ``previous``, ``drawer``, ``back`` and ``home``. None if there is no way. What
+    Settings has is looked for in Settings alone, though other apps may change it too: half-way to one place, the
+    shortest way would at times lead back to the other.
     """
     here = next((f for f in facts if f.label == name), None)
     if here:
         return here
-    match leads_to(world, targets()[name]):
+    page, thing = targets()[name]
+    there = not page or (world.ui.page == page and not world.ui.overlay and not world.ui.dialog)
+    match leads_to(world, thing if there else page):
         case Element(label="Home", role="button") | Button(name="home"):
             return "home"
         case Element() as e:

@@ -1,0 +1,56 @@
+"""What the base is taught about finding its way: every taught step brings it nearer."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from cuarl.agent import formats
+from cuarl.agent.formats.base import Size
+from cuarl.env.sim.device import step
+from cuarl.env.sim.world import World
+from cuarl.policy.tiny import skills
+from cuarl.policy.tiny.dialogues import screen_of
+from cuarl.policy.tiny.screens import random_world
+from cuarl.policy.tiny.ways import names, targets
+
+PARSER = formats.get("qwen3-vl")
+LONGEST = 10
+"""More steps than any way has: home, the drawer, Settings, some scrolls, three pages."""
+
+
+def _walk(rng: random.Random, world: World, name: str) -> list[World] | None:
+    """The moments on the taught way until ``name`` is on the screen; None where the teacher knows no further."""
+    seen = [world]
+    while len(seen) <= LONGEST:
+        screen = screen_of(seen[-1])
+        if any(f.label == name for f in screen.facts):
+            return seen
+        taught = skills.step_towards(rng, screen, name)
+        if taught is None:
+            return None
+        action = PARSER.parse(taught.call, Size(screen.width, screen.height)).action
+        assert action is not None
+        seen.append(step(seen[-1], action))
+    raise AssertionError(f"{name}: not reached in {LONGEST} steps")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_taught_steps_lead_to_what_is_looked_for(seed: int) -> None:
+    rng = random.Random(f"ways/{seed}")
+    wanted = rng.sample(names(), 40)
+    walks = [_walk(rng, random_world(rng), name) for name in wanted]
+    # a few names show only in some states, such as the networks in range
+    assert sum(w is None for w in walks) <= 3
+
+
+@pytest.mark.parametrize("name", ["Flash alerts", "Show suggestions", "24-hour format"])
+def test_what_another_app_changes_too_is_looked_for_in_settings(name: str) -> None:
+    for seed in range(8):
+        rng = random.Random(seed)
+        start = random_world(rng, kinds={"home": 1.0})
+        walk = _walk(rng, start, name)
+        assert walk is not None
+        assert {w.ui.app for w in walk if w.ui.app} == {"settings"}
+        assert walk[-1].ui.page == targets()[name].page
