@@ -59,7 +59,7 @@ def train(
         int, typer.Option(min=1, help="Processes, one a GPU; more than one go through accelerate.")
     ] = 1,
     accelerate: Annotated[
-        str, typer.Option(help="How accelerate starts them: a preset (ddp, single) or a configuration file.")
+        str, typer.Option(help="How accelerate starts them: a preset (ddp, fsdp2, single) or a configuration file.")
     ] = "ddp",
 ) -> None:
     """Train a policy on tasks with reinforcement learning, and measure it before and after.
