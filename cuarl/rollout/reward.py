@@ -38,13 +38,16 @@ def simple(trajectory: Trajectory) -> Sequence[RewardPart] | None:
 
 
 def finished(trajectory: Trajectory) -> Sequence[RewardPart] | None:
-    """1 if the task is done and the agent ended the episode saying so, else 0: being right by chance teaches nothing."""
+    """1 if the task is done and the agent ended the episode saying so, else 0: being right by chance teaches nothing.
+
+    Where the environment ends the episode, as a page that submits itself does, nothing is left to be said.
+    """
     verdict = trajectory.verdict
     if verdict is None:
         return None
-    said = verdict.claimed is True
-    evidence = _evidence(trajectory) if said else "the agent did not say that it was done"
-    return (RewardPart(name="finished", value=float(verdict.success and said), evidence=evidence),)
+    over = verdict.claimed is True or trajectory.stop is StopReason.ENV_DONE
+    evidence = _evidence(trajectory) if over else "the agent did not say that it was done"
+    return (RewardPart(name="finished", value=float(verdict.success and over), evidence=evidence),)
 
 
 def completion(trajectory: Trajectory) -> Sequence[RewardPart] | None:

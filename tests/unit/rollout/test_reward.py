@@ -55,6 +55,12 @@ def test_finished_wants_the_agent_to_say_so():
     assert value("finished", episode(True, False)) == 0.0
 
 
+def test_finished_asks_for_no_word_where_the_environment_ended_the_episode():
+    assert value("finished", episode(True, None, stop=StopReason.ENV_DONE)) == 1.0
+    assert value("finished", episode(False, None, stop=StopReason.ENV_DONE)) == 0.0
+    assert value("finished", episode(True, None, stop=StopReason.MAX_TURNS)) == 0.0
+
+
 def test_efficiency_takes_a_tenth_off_for_each_error():
     turns = [turn(0, parse_error=ParseError(code="bad_json")), turn(1, rejected="outside"), turn(2)]
     assert value("efficiency", episode(True, True, turns)) == pytest.approx(1 - 3 * 0.02 - 2 * 0.1)
