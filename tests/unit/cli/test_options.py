@@ -84,7 +84,6 @@ def test_only_the_asked_panels_have_flags(add_command, capsys):
         (["-s", "groupsize=4"], 'unknown key "groupsize" (did you mean "group_size"?)\n  at: -s groupsize'),
         (["-c", "gone.yaml"], "No such file or directory\n  at: gone.yaml"),
         (["--preset", "tinny"], 'unknown preset "tinny" (did you mean "tiny"?)'),
-        (["--max-steps-off-policy", "1"], "reserved"),
     ],
     ids=str,
 )
