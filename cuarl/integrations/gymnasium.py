@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, ClassVar, SupportsFloat
+from typing import Any, SupportsFloat
 
 import gymnasium
 import numpy as np
@@ -44,7 +44,7 @@ class CuarlEnv(gymnasium.Env[np.ndarray, Given]):
     task, instance and device.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 2}
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 2}  # noqa: RUF012 - declared so by Gymnasium
 
     def __init__(
         self, tasks: Sequence[Task], *, make_env: Callable[[Task], Env] | None = None, max_turns: int = 20,
