@@ -64,6 +64,9 @@ class CuarlEnv(gymnasium.Env[np.ndarray, Given]):
         self._portal: BlockingPortal | None = None
         self._env: Env | None = None
         self._instance: TaskInstance | None = None
+        self._turns, self._over = 0, True
+        self._answer: str | None = None
+        self._before: Mapping[str, Any] = {}
         self._shown = self._begin(tasks[0].instantiate(0), 0)
         self.observation_space = spaces.Box(0, 255, self._shown.shape, np.uint8)
         place = spaces.Box(0.0, 1.0, (2,), np.float32)
@@ -128,11 +131,6 @@ class CuarlEnv(gymnasium.Env[np.ndarray, Given]):
         shown = _pixels(self._call(self._env.reset, instance, seed))
         self._before = self._call(self._env.state)
         return shown
-
-    _turns: int
-    _over: bool
-    _answer: str | None
-    _before: Mapping[str, Any]
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         assert self._portal is not None
