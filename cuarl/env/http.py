@@ -39,26 +39,32 @@ def trusted() -> ssl.SSLContext:
 
 
 class Service:
-    """One HTTP service. ``name`` is what errors call it; ``headers`` go with every request and are never shown."""
+    """One HTTP service. ``name`` is what errors call it; ``headers`` go with every request and are never shown.
+
+    ``auth`` is for credentials that change while they are used, ``verify`` for a service with certificates of its own.
+    """
 
     def __init__(
         self, name: str, base_url: str, headers: Mapping[str, str] | None = None, *,
-        timeout_s: float = 60.0, attempts: int = 8,
+        timeout_s: float = 60.0, attempts: int = 8, auth: httpx.Auth | None = None,
+        verify: ssl.SSLContext | None = None,
     ) -> None:  # fmt: skip
         self.name, self.base_url = name, base_url.rstrip("/")
         self._headers, self._timeout_s, self._attempts = dict(headers or {}), timeout_s, attempts
+        self._auth, self._verify = auth, verify
         self._open: httpx.AsyncClient | None = None
 
     async def send(
         self, method: str, path: str, *, json: Any = None, params: Mapping[str, str] | None = None,
-        repeatable: bool = False, accept: Collection[int] = (), timeout_s: float | None = None,
+        headers: Mapping[str, str] | None = None, repeatable: bool = False, accept: Collection[int] = (),
+        timeout_s: float | None = None,
     ) -> httpx.Response:  # fmt: skip
         """The reply, of status 2xx or one in ``accept``. Raises EnvError, naming the request.
 
         ``repeatable`` says that carrying it out twice does no harm.
         """
         # the key tells a server, and our fakes, that two arrivals are one request
-        headers = {**self._headers, "Idempotency-Key": uuid.uuid4().hex}
+        sent = {**self._headers, **(headers or {}), "Idempotency-Key": uuid.uuid4().hex}
         where = masked(f"{method} {self.base_url}/{path}")
         reply: httpx.Response | None = None
         try:
@@ -70,7 +76,7 @@ class Service:
             ):
                 with attempt:
                     reply = await self._client.request(
-                        method, f"{self.base_url}/{path}", json=json, params=params, headers=headers,
+                        method, f"{self.base_url}/{path}", json=json, params=params, headers=sent,
                         timeout=timeout_s or self._timeout_s,
                     )  # fmt: skip
                     if reply.status_code == httpx.codes.TOO_MANY_REQUESTS or reply.is_server_error:
@@ -109,7 +115,9 @@ class Service:
     def _client(self) -> httpx.AsyncClient:
         if self._open is None:
             limits = httpx.Limits(max_connections=256, keepalive_expiry=KEPT_OPEN_S)
-            self._open = httpx.AsyncClient(limits=limits, follow_redirects=False, verify=trusted())
+            self._open = httpx.AsyncClient(
+                limits=limits, follow_redirects=False, verify=self._verify or trusted(), auth=self._auth
+            )
         return self._open
 
 

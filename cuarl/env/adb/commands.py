@@ -6,10 +6,11 @@ import base64
 import shlex
 from collections.abc import Mapping
 
-from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Scroll, Swipe, TypeText
+from cuarl.env.points import outside
+from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Scroll, Swipe, TypeText, Wait
 
 ACTIONS = frozenset(
-    {"click", "long_press", "swipe", "drag", "scroll", "type", "key", "button", "wait", "answer", "finish"}
+    {"click", "long_press", "swipe", "drag", "scroll", "type", "key", "button", "open_app", "wait", "answer", "finish"}
 )
 BUTTONS: Mapping[str, int] = {
     "back": 4, "home": 3, "recents": 187, "menu": 82, "power": 26, "volume_up": 24, "volume_down": 25, "enter": 66,
@@ -23,22 +24,8 @@ KEYS: Mapping[str, int] = {
 UNICODE_IME = "com.android.adbkeyboard/.AdbIME"
 """The keyboard that types what ``input text`` can't: ADBKeyBoard, which the user installs."""
 NOTCH_PX = 50
+MOST_SWIPES = 10
 _WAYS = {"up": (0, 1), "down": (0, -1), "left": (1, 0), "right": (-1, 0)}
-
-
-def points(action: Action) -> list[tuple[int, int]]:
-    """The points of the screen that an action names."""
-    match action:
-        case Drag():
-            return list(action.path)
-        case Swipe():
-            return [(action.x, action.y), (action.x2, action.y2)]
-        case Click() | LongPress():
-            return [(action.x, action.y)]
-        case Scroll(x=int(x), y=int(y)):
-            return [(x, y)]
-        case _:
-            return []
 
 
 def refusal(action: Action, size: tuple[int, int], *, unicode: bool) -> str:
@@ -53,23 +40,22 @@ def refusal(action: Action, size: tuple[int, int], *, unicode: bool) -> str:
         strange = [key for key in action.keys if key.lower() not in KEYS]
         if strange:
             return f"a phone has no key {strange[0]}"
-    outside = [point for point in points(action) if point[0] >= size[0] or point[1] >= size[1]]
-    return f"{outside[0]} lies outside of the screen, which is {size[0]}x{size[1]}" if outside else ""
+    return outside(action, size)
 
 
 def commands(action: Action, size: tuple[int, int]) -> list[str]:
-    """What to run, in order; empty for actions that the device has no part in."""
+    """What to run, in order; empty for actions that the device has no part in, and for apps, which must be found first."""
     match action:
         case Click():
             return ["; ".join([f"input tap {action.x} {action.y}"] * action.count)]
         case LongPress(x=x, y=y):
             return [f"input swipe {x} {y} {x} {y} {action.duration_ms}"]
         case Swipe():
-            return [f"input swipe {action.x} {action.y} {action.x2} {action.y2} {action.duration_ms}"]
+            return [_swipe(action)]
         case Drag():
             return _drag(action)
         case Scroll():
-            return _scroll(action, size)
+            return [_swipe(swipe) for swipe in swipes(action, size)]
         case TypeText():
             return _type(action)
         case Key(keys=keys):
@@ -77,8 +63,30 @@ def commands(action: Action, size: tuple[int, int]) -> list[str]:
             return [f"input {'keyevent' if len(keys) == 1 else 'keycombination'} {codes}"]
         case Button():
             return [f"input keyevent {BUTTONS[action.name]}"]
+        case Wait():
+            return [f"sleep {action.seconds:g}"]
         case _:
             return []
+
+
+def swipes(action: Scroll, size: tuple[int, int]) -> list[Swipe]:
+    """A scroll as slow swipes that stay on the screen, so that nothing is flung further.
+
+    Up and down they add up to the distance; sideways one is made, since pages turn one at a time.
+    """
+    x, y = (size[0] // 2, size[1] // 2) if action.x is None or action.y is None else (action.x, action.y)
+    dx, dy = _WAYS[action.direction]
+    room = {(0, 1): size[1] - 1 - y, (0, -1): y, (1, 0): size[0] - 1 - x, (-1, 0): x}[dx, dy]
+    left, made = action.amount * (NOTCH_PX if action.unit == "notch" else 1), list[Swipe]()
+    while room and left > 0 and len(made) < (1 if dx else MOST_SWIPES):
+        far = min(left, room)
+        made.append(Swipe(x=x, y=y, x2=x + dx * far, y2=y + dy * far, duration_ms=max(300, far * 2)))
+        left -= far
+    return made
+
+
+def _swipe(action: Swipe) -> str:
+    return f"input swipe {action.x} {action.y} {action.x2} {action.y2} {action.duration_ms}"
 
 
 def _plain(text: str) -> bool:
@@ -86,20 +94,27 @@ def _plain(text: str) -> bool:
 
 
 def _type(action: TypeText) -> list[str]:
+    """One command line, so that a field is not left half typed by a link that drops between two."""
     enter = ["input keyevent 66"] if action.submit else []
     if not _plain(action.text):
         encoded = base64.b64encode(action.text.encode()).decode()
-        return [
-            f"ime enable {UNICODE_IME} && ime set {UNICODE_IME}",
+        typed = [
+            f"ime enable {UNICODE_IME}", f"ime set {UNICODE_IME}",
             f"am broadcast -a ADB_INPUT_B64 --es msg {encoded}", *enter, "ime reset",
         ]  # fmt: skip
+    else:
+        typed = [*_lines(action.text), *enter]
+    return [" && ".join(typed)] if typed else []
+
+
+def _lines(text: str) -> list[str]:
     typed: list[str] = []
-    for number, line in enumerate(action.text.split("\n")):
+    for number, line in enumerate(text.split("\n")):
         typed += ["input keyevent 66"] if number else []
         # "%s" stands for a space, so that a literal one must arrive in two parts
         parts = line.replace("%s", "%\0s").split("\0")
         typed += [f"input text {shlex.quote(part.replace(' ', '%s'))}" for part in parts if part]
-    return typed + enter
+    return typed
 
 
 def _drag(action: Drag) -> list[str]:
@@ -108,18 +123,3 @@ def _drag(action: Drag) -> list[str]:
         return [f"input draganddrop {x} {y} {x2} {y2} {action.duration_ms}"]
     moves = [f"input motionevent MOVE {a} {b}" for a, b in (*between, (x2, y2))]
     return ["; ".join([f"input motionevent DOWN {x} {y}", *moves, f"input motionevent UP {x2} {y2}"])]
-
-
-def _scroll(action: Scroll, size: tuple[int, int]) -> list[str]:
-    """Slow swipes that stay on the screen and add up to the distance, so that nothing is flung further."""
-    x, y = (size[0] // 2, size[1] // 2) if action.x is None or action.y is None else (action.x, action.y)
-    dx, dy = _WAYS[action.direction]
-    room = {(0, 1): size[1] - 1 - y, (0, -1): y, (1, 0): size[0] - 1 - x, (-1, 0): x}[dx, dy]
-    if room < 1:
-        return []
-    left, made = action.amount * (NOTCH_PX if action.unit == "notch" else 1), list[str]()
-    while left > 0 and len(made) < 10:
-        far = min(left, room)
-        made.append(f"input swipe {x} {y} {x + dx * far} {y + dy * far} {max(300, far * 2)}")
-        left -= far
-    return made

@@ -10,6 +10,7 @@ import anyio
 
 from cuarl.env.browser.keys import SHORTCUTS, UnknownKey, chord
 from cuarl.env.browser.tabs import Tabs
+from cuarl.env.points import outside
 from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Move, Scroll, Swipe, TypeText, Wait
 
 ACTIONS = frozenset({"click", "long_press", "move", "drag", "scroll", "type", "key", "wait", "answer", "finish"})
@@ -34,9 +35,8 @@ def refusal(action: Action, size: tuple[int, int], allowed: frozenset[str] = ACT
         return f"a browser has no {action.kind} here"
     if isinstance(action, Button) and action.name not in BUTTONS:
         return f"a browser has no button {action.name}"
-    for x, y in _points(action):
-        if not (x < size[0] and y < size[1]):
-            return f"({x}, {y}) lies outside of the screen, which is {size[0]}x{size[1]}"
+    if reason := outside(action, size):
+        return reason
     if isinstance(action, Key):
         try:
             chord(action.keys)
@@ -129,12 +129,3 @@ def _wheel(action: Scroll, scale: float) -> tuple[float, float]:
     amount = action.amount * NOTCH_PX if action.unit == "notch" else action.amount / scale
     dx, dy = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}[action.direction]
     return dx * amount, dy * amount
-
-
-def _points(action: Action) -> list[tuple[int, int]]:
-    if isinstance(action, Drag):
-        return list(action.path)
-    if isinstance(action, Swipe):
-        return [(action.x, action.y), (action.x2, action.y2)]
-    x, y = getattr(action, "x", None), getattr(action, "y", None)
-    return [] if x is None or y is None else [(x, y)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cuarl.env.points import outside
 from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Move, Scroll, Swipe, TypeText
 
 PHONE = frozenset(
@@ -23,24 +24,13 @@ _KEYS = {"return": "enter", "ctrl": "control", "esc": "escape", "page_up": "page
 _WAYS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 
 
-def points(action: Action) -> list[tuple[int, int]]:
-    """The points of the screen that an action names."""
-    if isinstance(action, Drag):
-        return list(action.path)
-    found = [(action.x, action.y)] if isinstance(action, Click | LongPress | Move | Swipe) else []
-    if isinstance(action, Scroll) and action.x is not None and action.y is not None:
-        found.append((action.x, action.y))
-    return [*found, (action.x2, action.y2)] if isinstance(action, Swipe) else found
-
-
 def refusal(action: Action, size: tuple[int, int], box_type: str) -> str:
     """Why a box can't do it; empty if it can. ``size`` is the screenshot's, in pixels."""
     if action.kind not in KINDS[box_type]:
         return f"a box of type {box_type} has no {action.kind}"
     if isinstance(action, Click) and action.count == 3:
         return "a box has no triple click"
-    outside = [point for point in points(action) if point[0] >= size[0] or point[1] >= size[1]]
-    return f"{outside[0]} lies outside of the screen, which is {size[0]}x{size[1]}" if outside else ""
+    return outside(action, size)
 
 
 def request(action: Action, scale: tuple[float, float], size: tuple[int, int]) -> tuple[str, dict[str, Any]] | None:

@@ -21,6 +21,7 @@ from cuarl.env.linux.screen import Screen
 from cuarl.env.linux.session import Session
 from cuarl.env.linux.settings import read_settings, with_named
 from cuarl.env.linux.windows import Window
+from cuarl.env.points import outside
 from cuarl.env.settle import Patience, settle
 from cuarl.errors import EnvError
 from cuarl.tasks.task import TaskInstance
@@ -145,9 +146,8 @@ class LinuxEnv:
         """Why an action can't be carried out; nothing has been done yet."""
         if action.kind not in ACTIONS:
             return f"a desktop has no {action.kind}"
-        outside = [point for point in _points(action) if not (point[0] < self.size[0] and point[1] < self.size[1])]
-        if outside:
-            return f"{outside[0]} lies outside of the screen, which is {self.size[0]}x{self.size[1]}"
+        if reason := outside(action, self.size):
+            return reason
         try:
             match action:
                 case TypeText():
@@ -244,16 +244,6 @@ class LinuxEnv:
         if self._session is None or self._screen is None or self._shown is None:
             raise EnvError("the environment was not reset", hint="call reset(task, seed) first")
         return self._screen, self._shown
-
-
-def _points(action: Action) -> Iterator[tuple[int, int]]:
-    match action:
-        case Drag():
-            yield from action.path
-        case Click() | LongPress() | Move():
-            yield action.x, action.y
-        case Scroll() if action.x is not None or action.y is not None:
-            yield action.x or 0, action.y or 0
 
 
 def _settings_of(task: TaskInstance) -> Iterator[str]:
