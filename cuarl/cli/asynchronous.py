@@ -11,9 +11,8 @@ from cuarl.cli import environments, players
 from cuarl.cli import episodes as parts
 from cuarl.cli.environments import Backend
 from cuarl.cli.players import Player
-from cuarl.cli.training import stretch
+from cuarl.cli.training import check_alone, stretch
 from cuarl.config.schema import ExperimentConfig
-from cuarl.errors import ConfigError
 from cuarl.policy.gated import GatedSampler
 from cuarl.policy.twin import follow, twin
 from cuarl.rollout.failures import FailureWindow
@@ -36,16 +35,12 @@ class AsyncPractice:
         record: parts.Recording | None, sink: Sink, *, backend: Backend | None = None,
     ) -> None:  # fmt: skip
         """``learner`` must have been restored, if there is something to restore. Raises ConfigError for several processes."""
-        if learner.accelerator.num_processes > 1:
-            raise ConfigError(
-                "max_steps_off_policy works in one process, and these are several",
-                where="--processes", hint="leave --processes or --max-steps-off-policy out",
-            )  # fmt: skip
+        check_alone(config, learner.accelerator.num_processes)
         self._config, self._run_id, self._learner, self._sink = config, run_id, learner, sink
         self._tasks = {task.id: task for task in tasks}
         self._order = tasks
         self._backend = backend or environments.backend(config, tasks)
-        self._twin = twin(learner.policy)
+        self._twin = twin(learner.policy, config.sampler_device)
         gate = Gate()
         sampler = GatedSampler(self._twin, gate.passing)
         make = players.model_agents(

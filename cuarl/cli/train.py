@@ -66,8 +66,12 @@ def train(
 
     A run that was interrupted goes on with --resume as if nothing had happened.
     """
+    from cuarl.cli.training import check_alone
+
     check_launched(os.environ)
     job = _Job.of(experiment)
+    if job.config.trainer == "local":
+        check_alone(job.config, processes)
     if experiment.dry_run:
         _show_plan(job, as_json=experiment.json)
         note("nothing was started")
@@ -77,11 +81,6 @@ def train(
                 "Tinker trains elsewhere, so one process is enough", where="--processes", hint="leave it out"
             )
         _run_there(experiment, job)
-    elif processes > 1 and job.config.max_steps_off_policy:
-        raise ConfigError(
-            "max_steps_off_policy works in one process, and these are several",
-            where="--processes", hint="leave --processes or --max-steps-off-policy out",
-        )  # fmt: skip
     elif processes > 1 and "WORLD_SIZE" not in os.environ:
         raise typer.Exit(_launch(experiment, processes, accelerate))
     else:
@@ -103,7 +102,7 @@ class _Job:
     def of(cls, experiment: Experiment) -> _Job:
         """Select the tasks and check what depends on them. Raises ConfigError, TaskError or PrerequisiteError."""
         from cuarl.cli.training import model_spec
-        from cuarl.policy.load import resolve
+        from cuarl.policy.load import device_named, resolve
 
         config, settings = experiment.config, experiment.settings()
         if config.algorithm in RATIO and (config.top_p < 1 or config.top_k > 0):
@@ -116,6 +115,7 @@ class _Job:
         environments.backend(config, [*tasks, *measured])
         if config.trainer == "local":
             resolve(model_spec(experiment.resolved, config.device))
+            device_named(config.sampler_device or "cpu")
         _check_remote(config, settings)
         return cls(config, tasks, Measurement(config=config, tasks=measured, episodes=config.eval_episodes))
 
@@ -294,8 +294,13 @@ def _train(experiment: Experiment, job: _Job, learner: Learner, places: _Places)
 
 
 def _kept_in_step(experiment: Experiment, job: _Job, learner: Learner, places: _Places, start: int) -> Collect:
-    """What collects, with the server that the policy is sampled from, if there is one, brought up to date each step."""
+    """What collects, with the server or the second copy that is sampled from, if there is one, brought up to date."""
     config = job.config
+    if config.sampler_device is not None:
+        from cuarl.cli.separate import SecondCopy
+
+        second = SecondCopy(config, learner)
+        return second.collector(_collector(experiment, job, learner, places, second.player()))
     if config.model_base_url is None or config.algorithm == "sft":
         return _collector(experiment, job, learner, places)
     from cuarl.cli import remote

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cuarl.cli import environments
 from cuarl.cli import episodes as parts
+from cuarl.cli.environments import Backend
 from cuarl.cli.evaluating import Measurement, keep, measure
 from cuarl.cli.players import Player
 from cuarl.cli.progress import EpisodeProgress, draws
@@ -86,6 +87,17 @@ def _spec(config: ExperimentConfig, model: str, device: str, **fields: object) -
     return ModelSpec.model_validate({"model": model, "dtype": config.dtype, "device": device, **fields})
 
 
+def check_alone(config: ExperimentConfig, processes: int) -> None:
+    """Raise ConfigError if there are several processes and an option needs a single one."""
+    given = [name for name in ("max_steps_off_policy", "sampler_device") if getattr(config, name)]
+    if processes > 1 and given:
+        flag = f"--{given[0].replace('_', '-')}"
+        raise ConfigError(
+            f"{given[0]} works in one process, and these are several",
+            where="--processes", hint=f"leave --processes or {flag} out",
+        )  # fmt: skip
+
+
 def load_trained(resolved: Resolved, accelerator: Accelerator) -> PolicyModel:
     """Load the policy to train onto this process's device."""
     config = resolved.config
@@ -134,6 +146,7 @@ def _batch_config(config: ExperimentConfig) -> BatchConfig:
         kl_coef=in_reward, kl_estimator=config.kl_estimator, shaping=shaping(config), reduction=config.loss_reduction,
         constant_tokens=config.loss_constant_tokens, mask_truncated=config.mask_truncated,
         num_substeps=config.num_substeps, num_epochs=config.num_epochs, max_tokens=config.micro_batch_tokens,
+        pack=config.pack_turns,
     )  # fmt: skip
 
 
@@ -216,11 +229,11 @@ class Practice:
 
     def __init__(
         self, config: ExperimentConfig, tasks: Sequence[Task], player: Player, run_id: str, learner: Learner,
-        record: parts.Recording | None, *, json: bool,
+        record: parts.Recording | None, *, json: bool, backend: Backend | None = None,
     ) -> None:  # fmt: skip
         self._config, self._tasks, self._run_id, self._json = config, tasks, run_id, json
         self._curriculum, accelerator = learner.curriculum, learner.accelerator
-        self._backend = environments.backend(config, tasks)
+        self._backend = backend or environments.backend(config, tasks)
         self._setup = parts.setup(config, self._backend, player)
         self._rank, self._world = accelerator.process_index, accelerator.num_processes
         self._record = record

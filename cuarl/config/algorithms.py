@@ -103,6 +103,7 @@ OPTIONS: Mapping[str, Option] = {
     "replay_per_task": Option(GROUP - {"gigpo"}, "credit", ("episode",)),
     "replay_max_age": Option(GROUP - {"gigpo"}, "replay_per_task"),
     "max_steps_off_policy": Option(_PRACTISED),
+    "sampler_device": Option(_PRACTISED),
     "curriculum": Option(_PRACTISED),
     "curriculum_patience": Option(_PRACTISED, "curriculum", ("failure-filter",)),
     "curriculum_cooldown": Option(_PRACTISED, "curriculum", ("failure-filter",)),

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from cuarl.config.schema import ExperimentConfig
 
 _NOT_TINKER = (
-    "device", "dtype", "gradient_checkpointing", "micro_batch_tokens", "lora_alpha", "train_vision", "kl_penalty_coef",
-    "entropy_coef", "model_base_url", "load_checkpoint_path",
+    "device", "sampler_device", "dtype", "gradient_checkpointing", "micro_batch_tokens", "lora_alpha", "train_vision",
+    "kl_penalty_coef", "entropy_coef", "model_base_url", "load_checkpoint_path",
 )  # fmt: skip
 """What the service decides itself or has no means for."""
 _LEARNT_BY_TINKER = frozenset({
@@ -32,11 +32,11 @@ def _endpoint(config: ExperimentConfig) -> list[str]:
         return [f"{name} has no effect without model_base_url; leave it out" for name in given]
     if not config.model_base_url.startswith(("http://", "https://")):
         return [f'model_base_url "{config.model_base_url}" is no URL such as http://localhost:8000/v1']
-    if config.max_steps_off_policy:
-        return [
-            "max_steps_off_policy needs the sampler in this process, and model_base_url names another: leave one out"
-        ]
-    return []
+    return [
+        f"{name} needs the sampler in this process, and model_base_url names another: leave one out"
+        for name in ("max_steps_off_policy", "sampler_device")
+        if getattr(config, name)
+    ]
 
 
 def _tinker(config: ExperimentConfig) -> list[str]:

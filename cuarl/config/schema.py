@@ -139,6 +139,17 @@ class EnvFields(Fields):
     """How long a box's screen must be still after an action; twice as long is waited for a first change."""
     gbox_boxes: PositiveInt = 64
     """Most boxes at the same time, within max_concurrent_rollouts; set it to the account's quota."""
+    adb_settle_ms: PositiveFloat = 300.0
+    """How long the screen of a device behind adb must be still after an action; twice as long is waited for a first change."""
+    adb_reset: Literal["none", "home", "force-stop", "clear", "snapshot"] = "home"
+    """How a device behind adb comes back before an episode whose task does not say it: not at all, to its home screen, with
+    the task's apps stopped or their data deleted, or as a snapshot of the emulator has it."""
+    adb_snapshot: str | None = None
+    """Name of that snapshot."""
+    adb_rotation: Literal["portrait", "landscape", "free"] = "portrait"
+    """How the screen of a device behind adb is held during an episode; free leaves it to the device."""
+    adb_reconnect_seconds: NonNegativeFloat = 20.0
+    """How long a device that drops off adb is waited for before its episode fails."""
     gym_id: str = "umetrip"
     """Which gym of the gym server."""
     gym_actor: Literal["cuarl", "mini-agent"] = "cuarl"
@@ -208,6 +219,8 @@ class ModelFields(Fields):
     """Number format of the weights; auto is float32 on a CPU and bfloat16 on a GPU."""
     device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = "auto"
     """Where the model runs: auto, cpu, cuda, cuda:1, mps."""
+    sampler_device: Annotated[str, Field(pattern=r"^(cpu|mps|cuda(:\d+)?)$")] | None = None
+    """Where a second copy of the model samples training episodes; unset: where it is trained. See docs/off-policy.md."""
     gradient_checkpointing: bool = False
     """Trade a third more computing for much less activation memory."""
 
@@ -370,6 +383,9 @@ class OptimFields(Fields):
     """Passes over each batch."""
     micro_batch_tokens: PositiveInt = 8192
     """Most tokens, padding included, of one forward and backward pass."""
+    pack_turns: bool = True
+    """Compute turns that extend one another as one sequence: the same loss, each token computed once. Only a history of
+    earlier answers makes turns extend one another."""
     max_grad_norm: PositiveFloat = 1.0
     """Gradients are scaled down to this norm."""
     weight_decay: NonNegativeFloat = 0.0

@@ -36,7 +36,7 @@ def load_policy(spec: ModelSpec) -> PolicyModel:
     """
     _check_combination(spec)
     source, offline = resolve(spec)
-    device = _device(spec.device)
+    device = device_named(spec.device)
     common: dict[str, Any] = {"revision": spec.revision, "local_files_only": offline}
     try:
         config = _config(source, common)
@@ -198,11 +198,21 @@ def _weights(source: str, spec: ModelSpec, device: torch.device, common: dict[st
     return model.to(device).eval()
 
 
-def _device(name: str) -> torch.device:
-    if name != "auto":
-        return torch.device(name)
+def device_named(name: str) -> torch.device:
+    """The device that ``name`` stands for: ``auto`` is the first accelerator, or the CPU.
+
+    Raises ``ConfigError`` for one that this machine does not have.
+    """
     found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-    return found if found is not None else torch.device("cpu")
+    if name == "auto":
+        return found if found is not None else torch.device("cpu")
+    asked = torch.device(name)
+    count = torch.accelerator.device_count() if found is not None and found.type == asked.type else 0
+    if asked.type != "cpu" and (asked.index or 0) >= count:
+        raise ConfigError(
+            f"this machine has no device {name}: torch finds {count} of {asked.type}", hint="cuarl doctor"
+        )
+    return asked
 
 
 def _check_combination(spec: ModelSpec) -> None:

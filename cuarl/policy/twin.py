@@ -1,7 +1,8 @@
 """A second policy on the same base: one is trained while the other samples.
 
 The twin has modules of its own, so that modes, adapters switched off and folded weights of one don't reach the other. It
-shares the memory of what is frozen, and copies what is trained: for an adapter that is next to nothing.
+shares the memory of what is frozen, and copies what is trained: for an adapter that is next to nothing. On a device of its
+own it shares nothing; what is copied after an update is what is trained, from memory to memory.
 """
 
 from __future__ import annotations
@@ -16,14 +17,22 @@ from cuarl.policy.model import PolicyModel
 from cuarl.policy.vision import FeatureCache
 
 
-def twin(policy: PolicyModel) -> PolicyModel:
-    """A policy that samples like ``policy`` does now, and goes on doing so whatever happens to ``policy``."""
+def twin(policy: PolicyModel, device: str | None = None) -> PolicyModel:
+    """A policy that samples like ``policy`` does now, and goes on doing so whatever happens to ``policy``.
+
+    ``device`` is where a whole copy of the weights goes; None shares the frozen ones on the device that they are on.
+    """
     memo: dict[int, object] = {}
     for p in policy.model.parameters():
-        values = p.detach().clone() if p.requires_grad else p.data
+        if device is not None:
+            values = p.detach().to(device, copy=True)
+        else:
+            values = p.detach().clone() if p.requires_grad else p.data
         # a parameter of its own even where the values are shared: folding exchanges the values of one
         memo[id(p)] = nn.Parameter(values, requires_grad=False)
     model = copy.deepcopy(policy.model, memo)
+    if device is not None:
+        model.to(device)  # the buffers, which are few
     memo[id(policy.tokenizer)] = policy.tokenizer
     if policy._folded is not None:
         memo[id(policy._folded)] = Folded(model)
@@ -34,7 +43,7 @@ def twin(policy: PolicyModel) -> PolicyModel:
 
 
 def follow(follower: PolicyModel, policy: PolicyModel, version: int) -> None:
-    """Give the twin of ``policy`` its weights as they are: version ``version``. Neither may be at work meanwhile."""
+    """Give the twin of ``policy`` its trained weights as they are: version ``version``. Neither may be at work meanwhile."""
     theirs = follower.model.state_dict(keep_vars=True)
     with torch.no_grad():
         for name, p in policy.model.named_parameters():

@@ -73,3 +73,17 @@ def test_a_fully_trained_policy_has_a_twin_too():
     assert torch.equal(said(other), before)
     follow(other, policy, version=1)
     assert torch.equal(said(other), said(policy))
+
+
+def test_a_twin_on_a_device_of_its_own_shares_nothing():
+    policy = tiny_policy()
+    moved(policy)
+    other = twin(policy, "cpu")
+    before = said(policy)
+    assert torch.equal(said(other), before)
+    mine = {t.data_ptr() for t in (*policy.model.parameters(), *policy.model.buffers())}
+    assert not [n for n, t in (*other.model.named_parameters(), *other.model.named_buffers()) if t.data_ptr() in mine]
+    moved(policy, 0.1)
+    assert torch.equal(said(other), before)
+    follow(other, policy, version=2)
+    assert torch.equal(said(other), said(policy))
