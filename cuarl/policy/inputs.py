@@ -1,18 +1,21 @@
 """Rows of tokens and screenshots to padded tensors.
 
 A batch keeps prompts and answers apart, and each distinct prompt once: the attempts of a group start on the same screen
-with the same goal, so their prompt is encoded a single time in sampling as in training.
+with the same goal, so their prompt is encoded a single time in sampling as in training. In training, an answer that lies
+inside a later turn's prompt needs no prompt of its own (``packing``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
 import torch
 
 from cuarl.policy.images import Grid, ImageProcessor
+from cuarl.policy.packed import Packed, lay_out
+from cuarl.policy.packing import Said, hosts
 from cuarl.policy.positions import multi_axis_positions
 from cuarl.policy.special import SpecialIds
 from cuarl.types import Screenshot
@@ -43,6 +46,14 @@ class Vision(NamedTuple):
     """(N,) int64: where the image tokens are in the flattened (P, L) prompts."""
 
 
+class Size(NamedTuple):
+    """Tokens of a batch."""
+
+    real: int
+    padded: int
+    """Those that only fill up included."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelInputs:
     """A padded batch of B rows over P distinct prompts of up to L tokens, with answers of up to T tokens.
@@ -64,6 +75,8 @@ class ModelInputs:
     pictures: dict[str, torch.Tensor] | None = None
     """What the model's own forward pass takes for the pictures, where that is run (``plain``); positions and ``vision``
     are not made then."""
+    packed: Packed | None = None
+    """Where the answers are, if some of them lie inside the prompt that ``prompt_of`` names for their row."""
 
     def to(self, device: torch.device) -> ModelInputs:
         """The same batch on ``device``."""
@@ -81,34 +94,75 @@ class ModelInputs:
         """Whether any prompt is shorter than the longest."""
         return bool((~self.prompt_mask).any())
 
+    @property
+    def size(self) -> Size:
+        """What is computed of the batch where each prompt is encoded once."""
+        answers = self.behind.answer_mask
+        real = int(self.prompt_mask.sum()) + int(answers.sum())
+        return Size(real, self.prompt_mask.numel() + answers.numel())
+
+    @property
+    def behind(self) -> ModelInputs:
+        """The batch with only those rows whose answers stand behind their prompts."""
+        if self.packed is None:
+            return self
+        rows = self.packed.behind
+        mask = self.answer_mask[rows]
+        mask = mask[:, : int(mask.sum(1).max())]
+        answers = self.answer_ids[rows, : mask.shape[1]]
+        return replace(self, prompt_of=self.prompt_of[rows], answer_ids=answers, answer_mask=mask, packed=None)
+
 
 def _to(value: Any, device: torch.device) -> Any:
     if isinstance(value, Vision):
         return Vision(*(_to(v, device) for v in value))
+    if isinstance(value, Packed):
+        return Packed(*(_to(v, device) for v in value))
     if isinstance(value, dict):
         return {name: _to(v, device) for name, v in value.items()}
     return value.to(device) if isinstance(value, torch.Tensor) else value
 
 
 class Prompts(NamedTuple):
-    """The distinct prompts of some rows, and which of them each row has."""
+    """The prompts of some rows, which of them each row has, and where in it the row's answer lies.
+
+    ``starts`` has the number of prompt tokens before an answer that lies inside its prompt, and None for one behind it.
+    """
 
     rows: list[Row]
     of: list[int]
+    starts: list[int | None]
 
 
-def distinct_prompts(rows: Sequence[Row]) -> Prompts:
-    """Prompts that agree in every token and every pixel are one."""
-    found: dict[tuple[object, ...], int] = {}
-    rows_out: list[Row] = []
-    of = []
-    for row in rows:
-        key = (row.prompt_ids, *(s.digest for s in row.screenshots))
-        if key not in found:
-            found[key] = len(rows_out)
-            rows_out.append(row)
-        of.append(found[key])
-    return Prompts(rows_out, of)
+def arrange(rows: Sequence[Row], *, share: bool, pack: bool) -> Prompts:
+    """The prompts to encode for ``rows``.
+
+    With ``share``, prompts that agree in every token and every pixel are one. With ``pack``, rows whose answer lies inside
+    another row's prompt have that one.
+    """
+    host_of = hosts([Said(r.prompt_ids, _digests(r), r.answer_ids) for r in rows]) if pack else [None] * len(rows)
+    found: dict[object, int] = {}
+    kept: list[Row] = []
+    own: dict[int, int] = {}
+    for i, row in enumerate(rows):
+        if host_of[i] is None:
+            own[i] = found.setdefault((row.prompt_ids, _digests(row)) if share else i, len(kept))
+            if own[i] == len(kept):
+                kept.append(row)
+    of = [own[i if host is None else host] for i, host in enumerate(host_of)]
+    inside = [None if host is None else len(row.prompt_ids) for row, host in zip(rows, host_of, strict=True)]
+    return Prompts(kept, of, inside)
+
+
+def _digests(row: Row) -> tuple[str, ...]:
+    return tuple(s.digest for s in row.screenshots)
+
+
+def packed_answers(rows: Sequence[Row], prompts: Prompts, prompt_mask: torch.Tensor) -> Packed | None:
+    """Where the answers of ``rows`` are among (P, L) prompts; None if all stand behind theirs."""
+    if all(start is None for start in prompts.starts):
+        return None
+    return lay_out([len(row.answer_ids) for row in rows], prompts.starts, prompts.of, prompt_mask)
 
 
 def pad(sequences: Sequence[Sequence[int]], fill: int, side: Side) -> tuple[torch.Tensor, torch.Tensor]:
@@ -124,26 +178,27 @@ def pad(sequences: Sequence[Sequence[int]], fill: int, side: Side) -> tuple[torc
 
 
 def collate_tokens(
-    rows: Sequence[Row], images: ImageProcessor, special: SpecialIds, side: Side
+    rows: Sequence[Row], images: ImageProcessor, special: SpecialIds, side: Side, *, pack: bool
 ) -> tuple[ModelInputs, tuple[Screenshot, ...]]:
     """Pad and place everything but the pictures, which are returned in the order their tokens appear.
 
     ``vision.features`` and ``vision.pixels`` are left None. Raises ValueError if a row's image tokens and screenshots
     don't agree.
     """
-    prompts, of = distinct_prompts(rows)
-    ids, mask = pad([r.prompt_ids for r in prompts], special.pad, side)
-    screens = tuple(s for r in prompts for s in r.screenshots)
+    prompts = arrange(rows, share=True, pack=pack)
+    ids, mask = pad([r.prompt_ids for r in prompts.rows], special.pad, side)
+    screens = tuple(s for r in prompts.rows for s in r.screenshots)
     grids = tuple(images.grid(s.width, s.height) for s in screens)
     is_image = ids == special.image
-    check_placeholders(prompts, images, special)
+    check_placeholders(prompts.rows, images, special)
     positions, after = multi_axis_positions(is_image, mask, grids)
     answers, answer_mask = pad([r.answer_ids for r in rows], special.pad, "right")
     tokens = torch.arange(mask.shape[1])
     vision = Vision(None, None, grids, is_image.flatten().nonzero()[:, 0]) if screens else None
     inputs = ModelInputs(
         prompt_ids=ids, prompt_mask=mask, prompt_positions=positions, last=(mask * tokens).amax(1), vision=vision,
-        prompt_of=torch.tensor(of, dtype=torch.long), answer_ids=answers, answer_mask=answer_mask, answer_start=after,
+        prompt_of=torch.tensor(prompts.of, dtype=torch.long), answer_ids=answers, answer_mask=answer_mask,
+        answer_start=after, packed=packed_answers(rows, prompts, mask),
     )  # fmt: skip
     return inputs, screens
 

@@ -144,14 +144,15 @@ class PolicyModel:
         kept = list(ids[:-1] if ids and ids[-1] in self.special.eos else ids)
         return str(self.tokenizer.decode(kept, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
-    def collate(self, rows: Sequence[Row], *, padding: Side = "left") -> ModelInputs:
+    def collate(self, rows: Sequence[Row], *, padding: Side = "left", pack: bool = False) -> ModelInputs:
         """Pad, place and encode ``rows`` into a batch on this policy's device.
 
-        ``padding`` is the side of the prompts' padding; the answers' is always the right. It changes no result. A
+        ``padding`` is the side of the prompts' padding; the answers' is always the right. With ``pack``, rows that extend
+        one another become one sequence, for scoring (``packing``). Neither changes a result. A
         frozen vision tower runs here, without gradients and once per screenshot; a trained one runs in the scorer.
         Raises ValueError if a row's image tokens and screenshots don't agree.
         """
-        inputs, screens = collate_tokens(rows, self.images, self.special, padding)
+        inputs, screens = collate_tokens(rows, self.images, self.special, padding, pack=pack)
         if inputs.vision is not None:
             if self.vision.trained:
                 seen = inputs.vision._replace(pixels=self.images.patches(screens))

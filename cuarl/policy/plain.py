@@ -20,7 +20,7 @@ from transformers import GenerationConfig, LogitsProcessor, StoppingCriteria
 
 from cuarl.policy.distribution import NEVER
 from cuarl.policy.family import FamilyPictures
-from cuarl.policy.inputs import ModelInputs, Row, Side, pad
+from cuarl.policy.inputs import ModelInputs, Row, Side, arrange, packed_answers, pad
 from cuarl.policy.jobs import Job, draw_next, room
 from cuarl.policy.model import PolicyModel
 from cuarl.policy.plain_render import PlainRenderer
@@ -69,19 +69,22 @@ class PlainPolicy(PolicyModel):
         self.pictures.processor.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
 
-    def collate(self, rows: Sequence[Row], *, padding: Side = "left") -> ModelInputs:
-        """Pad ``rows`` and process their pictures, on this policy's device. Every row has its own prompt.
+    def collate(self, rows: Sequence[Row], *, padding: Side = "left", pack: bool = False) -> ModelInputs:
+        """Pad ``rows`` and process their pictures, on this policy's device.
 
-        Raises ValueError if a row's image tokens and screenshots don't agree.
+        Every row has its own prompt, but those that lie inside another's with ``pack``. Raises ValueError if a row's image
+        tokens and screenshots don't agree.
         """
-        self._check_placeholders(rows)
-        ids, mask = pad([r.prompt_ids for r in rows], self.special.pad, padding)
+        prompts = arrange(rows, share=False, pack=pack)
+        self._check_placeholders(prompts.rows)
+        ids, mask = pad([r.prompt_ids for r in prompts.rows], self.special.pad, padding)
         answers, answer_mask = pad([r.answer_ids for r in rows], self.special.pad, "right")
         nothing = torch.zeros(0, dtype=torch.long)
         return ModelInputs(
-            prompt_ids=ids, prompt_mask=mask, prompt_positions=nothing, vision=None, prompt_of=torch.arange(len(rows)),
+            prompt_ids=ids, prompt_mask=mask, prompt_positions=nothing, vision=None, prompt_of=torch.tensor(prompts.of),
             last=(mask * torch.arange(mask.shape[1])).amax(1), answer_ids=answers, answer_mask=answer_mask,
-            answer_start=nothing, pictures=self.pictures.tensors([r.screenshots for r in rows]),
+            answer_start=nothing, pictures=self.pictures.tensors([r.screenshots for r in prompts.rows]),
+            packed=packed_answers(rows, prompts, mask),
         ).to(self.device)  # fmt: skip
 
     def _check_placeholders(self, rows: Sequence[Row]) -> None:
@@ -112,14 +115,20 @@ class PlainPolicy(PolicyModel):
 
     def answers(self, inputs: ModelInputs) -> Answers:
         """Score: one pass over prompts and answers, the head on the tokens wanted alone; with gradients."""
-        ids = torch.cat([inputs.prompt_ids, inputs.answer_ids[:, :-1]], dim=1)
-        mask = torch.cat([inputs.prompt_mask, inputs.answer_mask[:, :-1]], dim=1)
+        behind = inputs.behind
+        ids = torch.cat([inputs.prompt_ids, behind.answer_ids[:, :-1]], dim=1)
+        mask = torch.cat([inputs.prompt_mask, behind.answer_mask[:, :-1]], dim=1)
         # real tokens to the front: positions are then those of an unpadded row
         order = (~mask).to(torch.int8).argsort(dim=1, stable=True)
         ids, mask = ids.gather(1, order), mask.gather(1, order)
-        first = torch.arange(len(ids), device=ids.device) * ids.shape[1] + inputs.prompt_mask.sum(1) - 1
-        steps = torch.arange(inputs.answer_ids.shape[1], device=ids.device)
-        wanted = (first[:, None] + steps)[inputs.answer_mask]
+        first = torch.arange(len(ids), device=ids.device)[:, None] * ids.shape[1]
+        steps = torch.arange(behind.answer_ids.shape[1], device=ids.device)
+        places = first + inputs.prompt_mask.sum(1, keepdim=True) - 1 + steps
+        if inputs.packed is None:
+            wanted = places[inputs.answer_mask]
+        else:
+            inside = inputs.packed.inside - inputs.prompt_mask.int().argmax(1, keepdim=True)
+            wanted = inputs.packed.gather(places, first + inside)
         found: list[torch.Tensor] = []
 
         def narrow(_: object, arguments: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:

@@ -31,6 +31,13 @@ class Scores(NamedTuple):
     """(N, D) of the N real answer tokens, row by row: the states that they were drawn from; only if asked for."""
 
 
+class _States(NamedTuple):
+    """Hidden states from which answers behind prompts (S, U, D), and those inside prompts (P, W, D), were drawn."""
+
+    answers: torch.Tensor
+    inside: torch.Tensor
+
+
 class Scorer(nn.Module):
     """Scores answers under a policy; its parameters are the policy's, so it can be wrapped for distributed training."""
 
@@ -57,7 +64,7 @@ class Scorer(nn.Module):
             hidden = answers.hidden
             logprobs, entropy = self._of_logits(answers.logits, targets, scale)
         else:
-            hidden = self._answer_hidden(inputs)[inputs.answer_mask]
+            hidden = self._answer_hidden(inputs)
             logprobs, entropy = self._score(hidden, targets, scale)
         empty = torch.zeros(inputs.answer_ids.shape, dtype=torch.float32, device=hidden.device)
         where = inputs.answer_mask
@@ -65,35 +72,42 @@ class Scorer(nn.Module):
         return scored._replace(hidden=hidden) if with_hidden else scored
 
     def _answer_hidden(self, inputs: ModelInputs) -> torch.Tensor:
-        """(B, T, D): the hidden state from which each answer token was drawn."""
-        policy = self._policy
-        hidden, deep = policy.embed_prompts(inputs)
-        shared = len(inputs.prompt_ids) < len(inputs.prompt_of) and not self._checkpointing()
-        return self._shared(inputs, hidden, deep) if shared else self._joined(inputs, hidden, deep)
+        """(N, D): the hidden state from which each real answer token was drawn, row by row."""
+        hidden, deep = self._policy.embed_prompts(inputs)
+        behind, packed = inputs.behind, inputs.packed
+        shared = len(inputs.prompt_ids) < len(behind.prompt_of) and not self._checkpointing()
+        states = (self._shared if shared else self._joined)(behind, hidden, deep, packed.inside if packed else None)
+        return states.answers[inputs.answer_mask] if packed is None else packed.gather(*states)
 
     def _checkpointing(self) -> bool:
         """Gradient checkpointing replays layers, which a cache written on the way does not survive."""
         return self.training and bool(self._policy.decoder.model.layers[0].gradient_checkpointing)
 
-    def _shared(self, inputs: ModelInputs, hidden: torch.Tensor, deep: torch.Tensor | None) -> torch.Tensor:
+    def _shared(
+        self, inputs: ModelInputs, hidden: torch.Tensor, deep: torch.Tensor | None, inside: torch.Tensor | None
+    ) -> _States:
         """Encode each distinct prompt once, then all answers behind them."""
         decoder, cache = self._policy.decoder, PromptCache()
         index = inputs.vision.index if inputs.vision else None
         mask = causal_mask(inputs.prompt_mask) if inputs.padded else None
-        last = decoder.run(
-            hidden, inputs.prompt_positions, mask, cache, image_index=index, deep=deep, wanted=inputs.last[:, None]
-        )
-        first = last.index_select(0, inputs.prompt_of)
+        last = inputs.last[:, None]
+        prompts = decoder.run(
+            hidden, inputs.prompt_positions, mask, cache, image_index=index, deep=deep,
+            wanted=last if inside is None else torch.cat([last, inside], dim=1),
+        )  # fmt: skip
+        first, within = prompts[:, :1].index_select(0, inputs.prompt_of), prompts[:, 1:]
         tokens = inputs.answer_ids.shape[1] - 1
         if tokens < 1:
-            return first
+            return _States(first, within)
         rest = decoder.run(
             decoder.embed(inputs.answer_ids[:, :-1]), inputs.answer_positions[:, :, :-1],
             continuation_mask(inputs.prompt_mask[inputs.prompt_of], tokens), Continuation(cache, inputs.prompt_of),
         )  # fmt: skip
-        return torch.cat([first, rest], dim=1)
+        return _States(torch.cat([first, rest], dim=1), within)
 
-    def _joined(self, inputs: ModelInputs, hidden: torch.Tensor, deep: torch.Tensor | None) -> torch.Tensor:
+    def _joined(
+        self, inputs: ModelInputs, hidden: torch.Tensor, deep: torch.Tensor | None, inside: torch.Tensor | None
+    ) -> _States:
         """One pass over prompts and answers together."""
         decoder, of = self._policy.decoder, inputs.prompt_of
         length, tokens = hidden.shape[1], inputs.answer_ids.shape[1]
@@ -104,12 +118,16 @@ class Scorer(nn.Module):
         # padding behind an answer is never looked at, so without any before a prompt plain causality will do
         mask = torch.cat([inputs.prompt_mask[of], inputs.answer_mask[:, :-1]], dim=1) if inputs.padded else None
         steps = torch.arange(tokens, device=hidden.device)
-        return decoder.run(
+        wanted = torch.where(steps == 0, inputs.last[of, None], length - 1 + steps)
+        states = decoder.run(
             torch.cat([hidden.index_select(0, of), decoder.embed(inputs.answer_ids[:, :-1])], dim=1),
             torch.cat([inputs.prompt_positions[:, of], inputs.answer_positions[:, :, :-1]], dim=2),
             None if mask is None else causal_mask(mask), image_index=index, deep=deep,
-            wanted=torch.where(steps == 0, inputs.last[of, None], length - 1 + steps),
+            wanted=wanted if inside is None else torch.cat([wanted, inside[of]], dim=1),
         )  # fmt: skip
+        prompts = torch.arange(len(hidden), device=hidden.device)
+        first_row = (of == prompts[:, None]).int().argmax(1)
+        return _States(states[:, :tokens], states[first_row, tokens:])
 
     def _score(
         self, hidden: torch.Tensor, targets: torch.Tensor, scale: torch.Tensor

@@ -14,10 +14,11 @@ import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import PositiveInt
 
+from cuarl.policy.packing import Said, hosts
 from cuarl.train.advantage import group_advantages
 from cuarl.train.assign import CreditConfig, Kept, assign
 from cuarl.train.rejection import Rejection, accepted
@@ -45,7 +46,9 @@ class BatchConfig(CreditConfig):
     num_epochs: PositiveInt = 1
     """Passes over the batch."""
     max_tokens: PositiveInt = 8192
-    """Upper bound on rows × longest row of one forward pass (a single longer row still passes, alone)."""
+    """Upper bound on sequences × longest sequence of one forward pass (a single longer one still passes, alone)."""
+    pack: bool = True
+    """Compute turns that extend one another as one sequence (``policy.packing``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,37 +151,52 @@ def token_weights(rows: Sequence[TokenRow], reduction: Reduction, *, constant_to
     return [1.0 / (len(tokens_E) * constant_tokens) for _ in rows]
 
 
-def share_of_rank(rows: Sequence[TokenRow], rank: int, world: int) -> list[TokenRow]:
+def share_of_rank(rows: Sequence[TokenRow], rank: int, world: int, *, pack: bool) -> list[TokenRow]:
     """Rows of the episodes that fall to one process: each episode, longest first, to the process with the least work.
 
     Whole episodes stay together, since their turns share pictures. Every process computes the same shares.
     """
     length_E: Counter[int] = Counter()
-    for row in rows:
-        length_E[row.episode] += len(row)
+    for sequence in sequences(rows, pack=pack):
+        length_E[sequence[0].episode] += len(sequence[0])
     load = [(0, r) for r in range(world)]
     owner: dict[int, int] = {}
-    for episode in sorted(length_E, key=lambda e: (-length_E[e], e)):
+    for episode in sorted({row.episode for row in rows}, key=lambda e: (-length_E[e], e)):
         tokens, lightest = heapq.heappop(load)
         owner[episode] = lightest
         heapq.heappush(load, (tokens + length_E[episode], lightest))
     return [row for row in rows if owner[row.episode] == rank]
 
 
-def micro_batches(rows: Sequence[TokenRow], max_tokens: int) -> list[list[TokenRow]]:
-    """Cut rows into forward passes of at most ``max_tokens`` padded tokens, rows of similar length together.
+def micro_batches(rows: Sequence[TokenRow], max_tokens: int, *, pack: bool) -> list[list[TokenRow]]:
+    """Cut rows into forward passes of at most ``max_tokens`` padded tokens, sequences of similar length together.
 
-    Rows with the same prompt are neighbours, for the scorer encodes a prompt that several rows of a pass share only
+    Sequences with the same prompt are neighbours, for the scorer encodes a prompt that several rows of a pass share only
     once. Longest first, so that what does not fit into memory fails at once. The result depends on the rows alone.
     """
     batches: list[list[TokenRow]] = []
-    longest = 0
-    for row in sorted(rows, key=lambda r: (-len(r.prompt_ids), r.prompt_ids, r.images, -len(r.token_ids))):
-        grown = max(longest, len(row))
-        if batches and (len(batches[-1]) + 1) * grown <= max_tokens:
-            batches[-1].append(row)
-            longest = grown
+    longest = count = 0
+    for sequence in sorted(sequences(rows, pack=pack), key=lambda s: _by_prompt(s[0])):
+        longest, count = max(longest, len(sequence[0])), count + 1
+        if batches and count * longest <= max_tokens:
+            batches[-1] += sequence
         else:
-            batches.append([row])
-            longest = len(row)
+            batches.append(list(sequence))
+            longest, count = len(sequence[0]), 1
     return batches
+
+
+def sequences(rows: Sequence[TokenRow], *, pack: bool) -> list[list[TokenRow]]:
+    """Rows that are one sequence each: the row that holds all, then those that it extends; without ``pack``, every row."""
+    if not pack:
+        return [[row] for row in rows]
+    host_of = hosts([Said(row.prompt_ids, row.images, row.token_ids) for row in rows])
+    found = {i: [row] for i, (row, host) in enumerate(zip(rows, host_of, strict=True)) if host is None}
+    for row, host in zip(rows, host_of, strict=True):
+        if host is not None:
+            found[host].append(row)
+    return list(found.values())
+
+
+def _by_prompt(row: TokenRow) -> tuple[Any, ...]:
+    return -len(row.prompt_ids), row.prompt_ids, row.images, -len(row.token_ids)

@@ -269,7 +269,7 @@ class Learner:
                 values = head(hidden)
             return [Seen(*both) for both in zip(_by_row(base, part), _by_row(values, part), strict=True)]
 
-        return gather_rows(self.accelerator, rows, self.config.batch.max_tokens, see)
+        return gather_rows(self.accelerator, rows, self.config.batch, see)
 
     def _with_proximal(self, updates: Sequence[Update], pictures: Mapping[str, Screenshot]) -> list[Update]:
         """The updates with the logprobs of the policy as it is before the first of them."""
@@ -286,7 +286,7 @@ class Learner:
                 logprobs = self._scorer(inputs, self._temperatures(part)).logprobs[inputs.answer_mask]
             return _by_row(logprobs, part)
 
-        return gather_rows(self.accelerator, rows, self.config.batch.max_tokens, score)
+        return gather_rows(self.accelerator, rows, self.config.batch, score)
 
     def _post_kl(self, updates: Sequence[Update], pictures: Mapping[str, Screenshot]) -> dict[str, float]:
         rows = list({r.place: r for u in updates for r in u.rows}.values())
@@ -331,8 +331,9 @@ class Learner:
 
     def _micro_batches(self, update: Update) -> list[list[list[TokenRow]]]:
         """Of every process."""
-        world, limit = self.accelerator.num_processes, self.config.batch.max_tokens
-        return [[list(m) for m in micro_batches(share_of_rank(update.rows, r, world), limit)] for r in range(world)]
+        world, limit, pack = self.accelerator.num_processes, self.config.batch.max_tokens, self.config.batch.pack
+        shares = [share_of_rank(update.rows, rank, world, pack=pack) for rank in range(world)]
+        return [micro_batches(share, limit, pack=pack) for share in shares]
 
     def _stand_by(self, update: Update, pictures: Mapping[str, Screenshot]) -> None:
         """Compute a row without effect, so that the other processes' layers are gathered and their gradients summed."""
@@ -343,7 +344,8 @@ class Learner:
     def _collate(self, rows: Sequence[TokenRow], pictures: Mapping[str, Screenshot]) -> ModelInputs:
         try:
             inputs = self.policy.collate(
-                [Row(r.prompt_ids, tuple(pictures[d] for d in r.images), r.token_ids) for r in rows]
+                [Row(r.prompt_ids, tuple(pictures[d] for d in r.images), r.token_ids) for r in rows],
+                pack=self.config.batch.pack,
             )
         except KeyError as missing:
             row = next(r for r in rows if missing.args[0] in r.images)

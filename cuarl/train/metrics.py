@@ -73,6 +73,7 @@ METRICS: dict[str, str] = {
     "optim/skipped_nonfinite": "updates left out because the gradient was not finite",
     "train/rows": "turns that were scored with gradient",
     "train/tokens": "tokens that were trained",
+    "train/packed_frac": "share of the scored turns that were computed inside a later turn's sequence",
     "train/padding_frac": "share of padding in the forward passes",
     "time/rollout_s": "seconds spent collecting episodes, beside training only those in which it waited for them",
     "time/train_s": "seconds spent on updates",

@@ -49,8 +49,7 @@ class StepReport:
         """Take in one micro-batch."""
         values = dict(zip(loss.sums, torch.stack(list(loss.sums.values())).tolist(), strict=True))
         values["rows"] = len(rows)
-        values["real"] = sum(map(len, rows))
-        values["padded"] = inputs.prompt_ids.shape[1] * len(rows) + inputs.answer_ids.numel()
+        values |= {"packed": len(rows) - len(inputs.behind.prompt_of)} | inputs.size._asdict()
         if not self._norms and "abs_log_ratio" in values:
             # only before the first update is the policy the one that sampled
             values["first_tokens"], values["first_diff"] = values["tokens"], values["abs_log_ratio"]
@@ -79,6 +78,7 @@ class StepReport:
             "optim/grad_norm": math.fsum(self._norms) / updates,
             "train/rows": sums["rows"],
             "train/tokens": tokens,
+            "train/packed_frac": sums["packed"] / sums["rows"],
             "train/padding_frac": 1 - sums["real"] / sums["padded"],
         }
         if sums.get("values"):

@@ -10,7 +10,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
 
-from cuarl.train.batch import micro_batches, share_of_rank
+from cuarl.train.batch import BatchConfig, micro_batches, share_of_rank
 from cuarl.train.loss import kl_k1, kl_k3
 from cuarl.train.rows import Place, TokenRow
 
@@ -18,16 +18,16 @@ T = TypeVar("T")
 
 
 def gather_rows(
-    accelerator: Accelerator, rows: Sequence[TokenRow], max_tokens: int, see: Callable[[Sequence[TokenRow]], list[T]]
-) -> list[T]:
+    accelerator: Accelerator, rows: Sequence[TokenRow], config: BatchConfig, see: Callable[[Sequence[TokenRow]], list[T]]
+) -> list[T]:  # fmt: skip
     """What ``see`` says of each row, in the order of ``rows`` and the same on every process, which share the work.
 
     ``see`` gets the rows of one forward pass; it runs without gradient. Every process must call this, whatever its share.
     """
-    share = share_of_rank(rows, accelerator.process_index, accelerator.num_processes)
+    share = share_of_rank(rows, accelerator.process_index, accelerator.num_processes, pack=config.pack)
     found: list[tuple[Place, T]] = []
     with torch.no_grad():
-        for part in micro_batches(share, max_tokens):
+        for part in micro_batches(share, config.max_tokens, pack=config.pack):
             found += zip((r.place for r in part), see(part), strict=True)
     known = dict(gather_object(found))
     return [known[r.place] for r in rows]

@@ -153,7 +153,7 @@ def test_weights_give_the_reduction_over_episodes_of_several_turns(reduction):
 @pytest.mark.parametrize("world", [1, 2, 3, 8])
 def test_ranks_share_all_rows_without_overlap_and_keep_episodes_whole(world):
     rows = rows_of([10, 3, 4, 9, 2, 2], episodes=[0, 0, 1, 2, 3, 3])
-    shares = [share_of_rank(rows, rank, world) for rank in range(world)]
+    shares = [share_of_rank(rows, rank, world, pack=False) for rank in range(world)]
     assert sorted(id(r) for share in shares for r in share) == sorted(id(r) for r in rows)
     owners = {r.episode: {i for i, share in enumerate(shares) if r in share} for r in rows}
     assert all(len(ranks) == 1 for ranks in owners.values())
@@ -164,7 +164,7 @@ def test_ranks_share_all_rows_without_overlap_and_keep_episodes_whole(world):
 def test_micro_batches_keep_every_row_within_the_budget():
     rng = random.Random(0)
     rows = rows_of([rng.randint(1, 90) for _ in range(200)])
-    batches = micro_batches(rows, 256)
+    batches = micro_batches(rows, 256, pack=False)
     assert all(len(b) * max(map(len, b)) <= 256 for b in batches)
     assert sorted(id(r) for b in batches for r in b) == sorted(id(r) for r in rows)
     padded = sum(len(b) * max(map(len, b)) for b in batches)
@@ -173,13 +173,13 @@ def test_micro_batches_keep_every_row_within_the_budget():
 
 
 def test_a_row_beyond_the_budget_goes_alone():
-    assert [[len(r) for r in b] for b in micro_batches(rows_of([10, 300, 10]), 64)] == [[300], [10, 10]]
+    assert [[len(r) for r in b] for b in micro_batches(rows_of([10, 300, 10]), 64, pack=False)] == [[300], [10, 10]]
 
 
 def test_rows_with_the_same_prompt_share_a_micro_batch():
     prompts = [(1, 2, 3), (4, 5, 6)] * 4
     rows = [TokenRow(i, "", p, (7,) * (1 + i % 3), (), None, 1.0, 1.0) for i, p in enumerate(prompts)]
-    assert [{r.prompt_ids for r in b} for b in micro_batches(rows, 24)] == [{(1, 2, 3)}, {(4, 5, 6)}]
+    assert [{r.prompt_ids for r in b} for b in micro_batches(rows, 24, pack=False)] == [{(1, 2, 3)}, {(4, 5, 6)}]
 
 
 def test_micro_batches_do_not_depend_on_the_order_of_the_rows():
@@ -188,4 +188,6 @@ def test_micro_batches_do_not_depend_on_the_order_of_the_rows():
         TokenRow(i, "", tuple(rng.choices(range(9), k=rng.randint(1, 4))), (i,), (), None, 1.0, 1.0) for i in range(30)
     ]
     shuffled = rng.sample(rows, k=len(rows))
-    assert [len(b) for b in micro_batches(rows, 16)] == [len(b) for b in micro_batches(shuffled, 16)]
+    assert [len(b) for b in micro_batches(rows, 16, pack=False)] == [
+        len(b) for b in micro_batches(shuffled, 16, pack=False)
+    ]
