@@ -27,7 +27,7 @@ from cuarl.errors import ConfigError, MissingSecret, PrerequisiteError
 
 SECRETS = (
     "DATABASE_URL", "POSTGRES_PASSWORD", "OPENAI_API_KEY", "TINKER_API_KEY", "GBOX_API_KEY", "GYM_API_KEY",
-    "GBOX_MINI_AGENT_API_KEY", "HF_TOKEN", "WANDB_API_KEY", "CUARL_SERVE_TOKEN",
+    "GBOX_MINI_AGENT_API_KEY", "HF_TOKEN", "WANDB_API_KEY", "CUARL_SERVE_TOKEN", "KUBE_TOKEN", "CUARL_SESSION_TOKEN",
 )  # fmt: skip
 """Variables that may also be given as ``NAME_FILE``."""
 
@@ -95,6 +95,21 @@ class Settings(BaseSettings):
     """Base URL of gbox-mini-agent."""
     mini_agent_api_key: SecretStr | None = Field(None, validation_alias="GBOX_MINI_AGENT_API_KEY")
     """Key that gbox-mini-agent asks for as a bearer token; unset sends none."""
+    kubeconfig: str | None = Field(None, validation_alias="KUBECONFIG")
+    """Kubeconfig of the cluster that sessions run in, or several with colons between; unset means ~/.kube/config, or the
+    account of the pod that cuarl runs in."""
+    kube_context: str | None = None
+    """Context of it; unset means the current one."""
+    kube_api_url: str | None = Field(None, validation_alias="KUBE_API_URL")
+    """Address of a Kubernetes API server, instead of a kubeconfig."""
+    kube_token: SecretStr | None = Field(None, validation_alias="KUBE_TOKEN")
+    """Bearer token for it, or instead of the kubeconfig's."""
+    kube_ca_file: Path | None = Field(None, validation_alias="KUBE_CA_FILE")
+    """Certificate to trust at that address; unset means those that this machine trusts."""
+    pods_proxy_url: str | None = None
+    """Proxy that leads to the sessions below /proxy/ID; unset means the API server's own."""
+    session_token: SecretStr | None = None
+    """Token that clients of ``cuarl sessions serve`` must send; pods are given one each."""
     hf_token: SecretStr | None = Field(None, validation_alias="HF_TOKEN")
     """Token for model hubs."""
     wandb_api_key: SecretStr | None = Field(None, validation_alias="WANDB_API_KEY")
@@ -102,7 +117,9 @@ class Settings(BaseSettings):
     log_level: str | None = None
     """Least level that is logged to stderr."""
 
-    PATHS: ClassVar[tuple[str, ...]] = ("CUARL_RUNS_DIR", "CUARL_TASKS_DIR", "CUARL_SESSIONS_DIR", "CUARL_BROWSER")
+    PATHS: ClassVar[tuple[str, ...]] = (
+        "CUARL_RUNS_DIR", "CUARL_TASKS_DIR", "CUARL_SESSIONS_DIR", "CUARL_BROWSER", "KUBE_CA_FILE",
+    )  # fmt: skip
 
     @classmethod
     def settings_customise_sources(

@@ -45,7 +45,7 @@ class Commands(LazyGroup):
         "model": Entry("cuarl.cli.model", "The shipped base, and checkpoints made ready for others."),
         "db": Entry("cuarl.cli.db", "Look after the database of runs and trajectories."),
         "monitor": Entry("cuarl.cli.monitor", "Watch runs."),
-        "sessions": Entry("cuarl.cli.sessions", "List and end browsers, displays and boxes that were left behind."),
+        "sessions": Entry("cuarl.cli.sessions", "List and end browsers, displays, boxes and pods that were left behind."),
         "config": Entry("cuarl.cli.config", "Show configurations, their fields and the shipped presets."),
     }
 

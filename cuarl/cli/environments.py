@@ -126,6 +126,30 @@ def _gym(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     return gym.backend(config, tasks)
 
 
+def _pods(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
+    import anyio
+
+    from cuarl.cli.state import load_settings
+    from cuarl.env.leases import Ledger
+    from cuarl.env.pods import make as parts
+    from cuarl.env.pods.env import PodEnv
+
+    parts.check_tasks(tasks)
+    settings, chosen = load_settings(), parts.options(config)
+    pods, ledger = parts.pods(settings, config.pods_namespace), Ledger(settings.sessions_folder)
+    ways = parts.Ways(pods, settings.pods_proxy_url, chosen.template.port)
+    starting: list[anyio.CapacityLimiter] = []  # made where the event loop is
+
+    async def start() -> None:
+        starting[:] = [anyio.CapacityLimiter(config.pods_starting)]
+
+    async def make(spec: EpisodeSpec) -> Env:
+        kind = spec.task.env
+        return PodEnv(pods, ledger, ways.connect(kind), chosen, kind, starting[0])
+
+    return Backend(make, start=start, close=ways.close, at_most=config.pods_at_once)
+
+
 def _only(env: str, config: ExperimentConfig, tasks: Sequence[Task]) -> None:
     """Raise ConfigError if one of the tasks is for another environment than ``env``."""
     stranger = next((task for task in tasks if task.env != env), None)
@@ -142,6 +166,7 @@ BACKENDS: Mapping[str, Callable[[ExperimentConfig, Sequence[Task]], Backend]] = 
     "linux": _linux,
     "browser": _browser,
     "gbox": _gbox,
+    "pods": _pods,
     "gym": _gym,
 }
 """By the name that ``--env`` takes. Each checks the tasks and the machine, and raises before anything starts."""

@@ -9,6 +9,7 @@ from typing import Annotated, NamedTuple
 import anyio
 import typer
 
+from cuarl.cli import session_server
 from cuarl.cli.output import confirm, note, print_json, print_table
 from cuarl.cli.state import load_settings
 from cuarl.env.leases import Lease, Ledger, State, sweep
@@ -36,7 +37,7 @@ class Swept(NamedTuple):
 
 @app.callback()
 def sessions() -> None:
-    """Browsers, displays, boxes and the like that runs hold, and those that a killed run left behind.
+    """Browsers, displays, boxes, pods and the like that runs hold, and those that a killed run left behind.
 
     A session is "live" while the process that made it is there, and "orphaned" once that is gone. One of another machine
     or container is "unknown": it can't be seen from here whether its owner lives.
@@ -90,6 +91,9 @@ def sweep_sessions(
         for lease in chosen
     ]
     _report(results, as_json=as_json)
+
+
+app.command("serve", epilog=session_server.EPILOG)(session_server.serve)
 
 
 async def _end(lease: Lease) -> tuple[str, str | None]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cuarl.config.schema import ExperimentConfig
 
 SIM_ONLY = ("profile", "clutter")
-ENVS_WITH_OPTIONS = ("linux", "browser", "gbox", "gym")
+ENVS_WITH_OPTIONS = ("linux", "browser", "gbox", "pods", "gym")
 """Environments whose options bear their name in front."""
 MINI_AGENT_ONLY = ("gym_agent", "gym_poll_seconds", "gym_listen", "gym_model_url", "gym_picture_hosts")
 PROMPT_ONLY = ("renderer_name", "history_images", "history_turns")
@@ -89,6 +89,8 @@ def _contradictions(config: ExperimentConfig) -> list[str]:
         found.append("overlong_buffer exceeds max_tokens")
     if config.critic_warmup_steps >= config.max_steps and config.critic_warmup_steps:
         found.append("critic_warmup_steps leaves no step to train the policy: it must be below max_steps")
+    if config.env == "pods" and config.pods_expires_seconds <= config.max_task_time_seconds:
+        found.append("pods_expires_seconds must exceed max_task_time_seconds: pods would end while they are in use")
     if config.max_turn_time_seconds > config.max_task_time_seconds:
         found.append("max_turn_time_seconds exceeds max_task_time_seconds")
     return found

@@ -99,7 +99,7 @@ class EnvFields(Fields):
 
     env: str = "sim"
     """Environment: sim is the simulated device inside the process, linux a real desktop on a display of its own, browser
-    web pages in Chromium, adb a phone or an emulator, gbox a cloud box, gym an execution of a gym server."""
+    web pages in Chromium, adb a phone or an emulator, gbox a cloud box, pods a pod of Kubernetes, gym an execution of a gym server."""
     profile: Literal["small", "phone", "tall"] = "small"
     """Screen of the simulated phone: small is 192x384, phone 360x640, tall 1080x2400 pixels."""
     clutter: Share = 0.1
@@ -180,6 +180,25 @@ class EnvFields(Fields):
     """Base URL by which gbox-mini-agent reaches that, if it is another."""
     gym_picture_hosts: Words = ()
     """Hosts that screenshots may be fetched from, where gbox-mini-agent names them by URL."""
+    pods_manifest: str | None = None
+    """File with the manifest of a session's pod; unset means the shipped one."""
+    pods_image: str = "cuarl-session"
+    """Image that the manifest names as ${image}."""
+    pods_session_type: str = "linux"
+    """What the manifest names as ${session_type} for tasks whose env is pods; others name their device: phone, desktop,
+    linux."""
+    pods_namespace: str | None = None
+    """Namespace of the pods; unset means the one of the kubeconfig's context."""
+    pods_at_once: PositiveInt = 64
+    """Most pods at the same time, within max_concurrent_rollouts; set it to what the cluster has room for."""
+    pods_starting: PositiveInt = 8
+    """Most pods that are being started at the same time."""
+    pods_start_seconds: PositiveFloat = 300.0
+    """How long a pod may take until its session answers."""
+    pods_expires_seconds: PositiveInt = 3600
+    """When Kubernetes ends a pod by itself, whatever becomes of this process."""
+    pods_settle_ms: PositiveFloat = 300.0
+    """How long a session's screen must be still after an action; twice as long is waited for a first change."""
     side_effects: Literal["fail", "report"] = "fail"
     """Whether a change that the task did not ask for fails the task, or is only reported."""
     max_turns: PositiveInt = 20

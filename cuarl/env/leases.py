@@ -181,6 +181,7 @@ SWEEPER_MODULES: dict[str, str] = {
     "browser": "cuarl.env.browser.lease",
     "gbox": "cuarl.env.gbox.lease",
     "gym": "cuarl.env.gym.lease",
+    "pod": "cuarl.env.pods.lease",
 }
 """By the kind of lease: the module that puts its sweeper into ``SWEEPERS`` when it is imported."""
 

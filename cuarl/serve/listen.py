@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -26,14 +26,19 @@ def require_web() -> None:
         raise MissingExtra("serving needs the extra web", hint='pip install "cuarl[web]"') from error
 
 
-def bind(host: str, port: int, token: str | None) -> socket.socket:
-    """A bound socket; port 0 takes a free one. Raises MissingSecret for an open address without a token."""
+def bind(
+    host: str, port: int, token: str | None, *, what: str = "the model", variable: str = "CUARL_SERVE_TOKEN"
+) -> socket.socket:
+    """A bound socket; port 0 takes a free one. Raises MissingSecret for an open address without a token.
+
+    ``what`` is served there, and ``variable`` sets the token.
+    """
     from cuarl.serve.app import is_loopback
 
     if token is None and not is_loopback(host):
         raise MissingSecret(
-            "whoever reaches this address could use the model, so a token is needed",
-            where=f"--host {host}", hint="export CUARL_SERVE_TOKEN=…, or leave --host out",
+            f"whoever reaches this address could use {what}, so a token is needed",
+            where=f"--host {host}", hint=f"export {variable}=…, or leave --host out",
         )  # fmt: skip
     made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -50,8 +55,24 @@ def bind(host: str, port: int, token: str | None) -> socket.socket:
 @asynccontextmanager
 async def listening(service: Service, sock: socket.socket) -> AsyncIterator[str]:
     """Serve on ``sock`` while inside; gives the base URL, without ``/v1``. Sessions still open then end unscored."""
+
+    async def close() -> None:
+        await service.sessions.close()
+        await service.pictures.close()
+
+    async with serving(service.app(), sock, close=close) as url, anyio.create_task_group() as tasks:
+        tasks.start_soon(_sweep, service)
+        yield url
+        tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def serving(
+    app: Any, sock: socket.socket, *, close: Callable[[], Awaitable[object]] | None = None, websockets: bool = False
+) -> AsyncIterator[str]:
+    """Have an ASGI application answer on ``sock`` while inside; gives the base URL. ``close`` is run at the end."""
     host, port = sock.getsockname()[:2]
-    server, over = _server(service), anyio.Event()
+    server, over = _server(app, websockets), anyio.Event()
 
     async def run() -> None:
         with anyio.CancelScope(shield=True):
@@ -62,7 +83,6 @@ async def listening(service: Service, sock: socket.socket) -> AsyncIterator[str]
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run)
-        tasks.start_soon(_sweep, service)
         try:
             while not server.started and not over.is_set():
                 await anyio.sleep(0.01)
@@ -71,12 +91,11 @@ async def listening(service: Service, sock: socket.socket) -> AsyncIterator[str]
             server.should_exit = True
             with anyio.CancelScope(shield=True):
                 await over.wait()
-                await service.sessions.close()
-                await service.pictures.close()
-            tasks.cancel_scope.cancel()
+                if close is not None:
+                    await close()
 
 
-def _server(service: Service) -> Any:
+def _server(app: Any, websockets: bool) -> Any:
     import uvicorn
 
     class Quiet(uvicorn.Server):
@@ -88,9 +107,10 @@ def _server(service: Service) -> Any:
 
     return Quiet(
         uvicorn.Config(
-            service.app(), log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=5, ws="none"
+            app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=5,
+            ws="websockets-sansio" if websockets else "none",
         )
-    )
+    )  # fmt: skip
 
 
 async def _sweep(service: Service) -> None:

@@ -1,0 +1,96 @@
+"""``cuarl sessions serve``: this machine's device as a session, which is what runs in a pod."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import anyio
+import typer
+
+from cuarl.cli.output import note, print_json
+from cuarl.cli.state import load_settings
+from cuarl.errors import ConfigError
+from cuarl.serve.listen import bind, require_web, serving
+
+if TYPE_CHECKING:
+    from cuarl.env.pods.hosted import HostedSession
+    from cuarl.tasks.task import TaskInstance
+
+EPILOG = """\b
+Examples:
+  cuarl sessions serve linux
+  cuarl sessions serve phone --task train_02_enable_wifi --seed 3
+  CUARL_SESSION_TOKEN=… cuarl sessions serve desktop --host 0.0.0.0"""
+
+
+def serve(
+    device: Annotated[str, typer.Argument(help="What is shown: linux, a real desktop; phone or desktop, simulated.")],
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any but this machine's own needs CUARL_SESSION_TOKEN.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
+    screen: Annotated[str, typer.Option(help="Size of a linux desktop, as WIDTHxHEIGHT.")] = "1280x800",
+    profile: Annotated[str, typer.Option(help="Screen of a simulated device: small, phone or tall.")] = "phone",
+    task: Annotated[str | None, typer.Option(help="Task to set up, by id; else the client sets one up.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of that task and of the device.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print where it listens as JSON.")] = False,
+) -> None:
+    """Serve one device as a session that speaks /act and /progress: what runs in a pod of --env pods.
+
+    Every session serves one episode. Ends with Ctrl-C or SIGTERM, and with it the device.
+    """
+    require_web()
+    from cuarl.env.pods.devices import SESSION_TYPES
+    from cuarl.env.pods.server import SessionServer
+
+    if device not in SESSION_TYPES:
+        raise ConfigError(f'there is no device "{device}"', hint=f"cuarl sessions serve {SESSION_TYPES[0]}")
+    settings = load_settings()
+    token = settings.session_token.get_secret_value() if settings.session_token else None
+    wanted = _instance(task, seed, device) if task else None
+    session = _session(device, screen, profile)
+    sock = bind(host, port, token, what="the session", variable="CUARL_SESSION_TOKEN")
+    app = SessionServer(session, device, token).app()
+    with suppress(KeyboardInterrupt):
+        anyio.run(partial(_until_stopped, app, sock, session, wanted, seed, as_json))
+
+
+async def _until_stopped(
+    app: Any, sock: Any, session: HostedSession, task: TaskInstance | None, seed: int, as_json: bool
+) -> None:
+    if task is not None:  # before it listens: a session that answers is ready
+        await session.reset(task, seed)
+    async with serving(app, sock, close=session.close) as url:
+        if as_json:
+            print_json({"event": "listening", "url": url}, line=True)
+        else:
+            note(f"a session at {url} (/act, /progress); Ctrl-C ends it")
+        await anyio.sleep_forever()
+
+
+def _session(device: str, screen: str, profile: str) -> HostedSession:
+    from cuarl.env.leases import Ledger
+    from cuarl.env.pods.devices import make
+    from cuarl.env.pods.hosted import HostedSession
+
+    try:
+        width, height = map(int, screen.split("x"))
+    except ValueError as error:
+        raise ConfigError(f"{screen} is no size of a screen", where="--screen", hint="--screen 1280x800") from error
+    make_env = partial(make, device, Ledger(load_settings().sessions_folder), screen=(width, height), profile=profile)
+    make_env()  # what this machine lacks is said now, and not to the first client
+    return HostedSession(make_env)
+
+
+def _instance(task_id: str, seed: int, device: str) -> TaskInstance:
+    from cuarl.tasks.source import load
+
+    (task,) = load([task_id], role=None).tasks
+    if task.env != device:
+        raise ConfigError(
+            f"task {task.id} is for {task.env}", where=f"sessions serve {device}",
+            hint=f"cuarl sessions serve {task.env} --task {task.id}",
+        )  # fmt: skip
+    return task.instantiate(seed)

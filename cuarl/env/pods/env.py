@@ -1,0 +1,202 @@
+"""``PodEnv``: a pod of a Kubernetes cluster behind the environment seam (docs/pods.md)."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+
+from cuarl import safe_text
+from cuarl.env.base import Capabilities
+from cuarl.env.leases import Lease, Ledger
+from cuarl.env.pods.client import Pods
+from cuarl.env.pods.devices import KINDS, DeviceKind
+from cuarl.env.pods.lease import KIND
+from cuarl.env.pods.manifest import Template, pod_name
+from cuarl.env.pods.progress import Progress
+from cuarl.env.pods.session import Session
+from cuarl.env.pods.status import trouble
+from cuarl.env.pods.words import queries, refusal
+from cuarl.env.settle import Patience, settle
+from cuarl.errors import EnvError
+from cuarl.tasks.task import TaskInstance
+from cuarl.types import Action, Observation, Screenshot, StepResult, Wait
+
+logger = logging.getLogger(__name__)
+
+Connect = Callable[[str, str], Session]
+"""From a session's id and token to its server."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodOptions:
+    """How pods are asked for and looked at."""
+
+    template: Template
+    image: str = "cuarl-session"
+    session_type: str = "linux"
+    """What a session shows, for tasks whose ``env`` is ``pods``; others name it themselves."""
+    expires_s: int = 3600
+    start_s: float = 300.0
+    settle_ms: float = 300.0
+
+
+class PodEnv:
+    """A pod for one episode of a task whose ``env`` is ``kind``: ``pods``, or ``phone``, ``desktop`` or ``linux``.
+
+    The latter need our session server in the pod, which sets the task up and tells the device's state; of a ``pods`` session
+    only ``/progress`` is known. ``starting`` bounds how many pods are being started at the same time.
+    """
+
+    def __init__(
+        self, pods: Pods, ledger: Ledger, connect: Connect, options: PodOptions, kind: str,
+        starting: anyio.CapacityLimiter,
+    ) -> None:  # fmt: skip
+        self._pods, self._ledger, self._connect, self._options = pods, ledger, connect, options
+        self._device: DeviceKind = KINDS[kind]
+        self._session_type = kind if self._device.own else options.session_type
+        self._starting = starting
+        quiet = options.settle_ms
+        self._patience = Patience(quiet_ms=quiet, react_ms=2 * quiet, cap_ms=max(2000.0, 4 * quiet))
+        self._lease: Lease | None = None
+        self._session: Session | None = None
+        self._made = self._used = self._closed = False
+        self._shown: Screenshot | None = None
+        self._progress = Progress(0, 0)
+        self._volatile: tuple[str, ...] = ("progress",)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the session can do."""
+        own = self._device.own
+        return Capabilities(self._device.actions, state=True, oracle=own, kind=self._device.vocabulary)
+
+    @property
+    def volatile(self) -> tuple[str, ...]:
+        """Globs of state paths whose change is nobody's fault, as the session tells them."""
+        return self._volatile
+
+    async def reset(self, task: TaskInstance, seed: int) -> Observation:
+        """Create the pod, wait until its session answers, and have our server set the task up."""
+        if self._used or self._closed:
+            raise EnvError("this environment was reset already; an environment serves one episode")
+        self._used = True
+        async with self._starting:
+            self._session = session = await self._start()
+        async with self._explained():
+            if self._device.own:
+                told = await session.reset(task.model_dump_json(), seed)
+                self._volatile = tuple(told.get("volatile", ()))
+            else:
+                self._progress = await session.progress()
+            self._shown = await session.screenshot()
+        return Observation(self._shown)
+
+    async def step(self, action: Action) -> StepResult:
+        """Carry out one action, and wait until the screen is still."""
+        session, before = self._ready()
+        reason = refusal(action, (before.width, before.height), self._device.actions)
+        async with self._explained():
+            reason = reason or await self._carry_out(session, action)
+            if reason:
+                return StepResult(Observation(before), info={"rejected": reason, "changed": False})
+            seen = await settle(before, session.screenshot, patience=self._patience)
+            reward = None if self._device.own else await self._reward(session)
+        self._shown = seen.screenshot
+        info = {"settle_ms": seen.settle_ms, "settled": seen.settled, "changed": seen.changed}
+        return StepResult(Observation(seen.screenshot), reward, info=info)
+
+    async def state(self) -> Mapping[str, Any]:
+        """The device's state as our server tells it; for a task whose ``env`` is ``pods`` its ``progress``."""
+        session, _ = self._ready()
+        async with self._explained():
+            return await session.state() if self._device.own else {"progress": (await session.progress()).state()}
+
+    async def ask_oracle(self) -> Action:
+        """The next action of a solution, where our server knows one."""
+        session, _ = self._ready()
+        async with self._explained():
+            return await session.oracle()
+
+    async def close(self) -> None:
+        """Delete the pod. If that fails, its lease stays, and ``cuarl sessions sweep`` can delete it later."""
+        lease, self._lease, self._closed = self._lease, None, True
+        if lease is None:
+            return
+        with anyio.CancelScope(shield=True):
+            try:
+                await self._pods.end(lease.id, lease.detail["label"], sure=self._made)
+            except EnvError as error:
+                logger.warning("pod %s could not be deleted (cuarl sessions sweep does it later): %s", lease.id, error)
+                return
+        lease.release()
+
+    async def _start(self) -> Session:
+        """A pod of our own whose session answers, within the time that starting may take. Raises EnvError."""
+        session_id, token = uuid.uuid4().hex[:8], secrets.token_urlsafe(18)
+        safe_text.remember([token])
+        options, name, label = self._options, pod_name(session_id), secrets.token_hex(12)
+        values = {
+            "session_id": session_id, "session_type": self._session_type, "image": options.image, "token": token
+        }  # fmt: skip
+        manifest = options.template.pod(values, label, options.expires_s)
+        self._lease = self._ledger.hold(KIND, name, {**self._pods.found(), "label": label})
+        how_far = ["Kubernetes has not answered yet"]
+        session = self._connect(session_id, token)
+        with anyio.move_on_after(options.start_s):
+            await self._pods.create(manifest)
+            self._made = True
+            await self._pods.wait(name, how_far.append)
+            how_far.append("it is ready, but its session does not answer")
+            await session.wait()
+            return session
+        raise EnvError(
+            f"pod {name} did not start within {options.start_s:g} s: {how_far[-1]}", hint="--pods-start-seconds 600"
+        )
+
+    async def _carry_out(self, session: Session, action: Action) -> str:
+        """Why it was refused; empty if it was carried out."""
+        for query in queries(action, own=self._device.own):
+            shot = await session.act(query)
+            if isinstance(shot, str):
+                return shot
+        if isinstance(action, Wait):
+            await anyio.sleep(action.seconds)
+        return ""
+
+    async def _reward(self, session: Session) -> float:
+        """The step's reward, by how far the task has come with it."""
+        earlier, self._progress = self._progress, await session.progress()
+        return self._progress.reward_since(earlier)
+
+    @asynccontextmanager
+    async def _explained(self) -> AsyncIterator[None]:
+        """Where the session fails because of its pod, say what became of the pod."""
+        try:
+            yield
+        except EnvError as error:
+            why = await self._why()
+            if not why:
+                raise
+            raise EnvError(f"{why}; {error.what}", where=error.where, hint=error.hint) from error
+
+    async def _why(self) -> str:
+        assert self._lease is not None
+        name = self._lease.id
+        try:
+            found = await self._pods.get(name)
+        except EnvError:  # what is known already has to do
+            return ""
+        why = "it is gone" if found is None else trouble(found)
+        return f"pod {name} is lost: {why}" if why else ""
+
+    def _ready(self) -> tuple[Session, Screenshot]:
+        if self._session is None or self._shown is None or self._closed:
+            raise EnvError("the environment was not reset, or was closed", hint="call reset(task, seed) first")
+        return self._session, self._shown

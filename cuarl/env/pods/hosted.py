@@ -1,0 +1,105 @@
+"""The session that a server shows: one device, at most one task, what was asked and answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cuarl.env.base import Env, OracleEnv
+from cuarl.errors import EnvError, RewardError
+from cuarl.tasks.check import verdict
+from cuarl.tasks.task import TaskInstance
+from cuarl.types import Action, Screenshot, Wait
+
+UNUSED = TaskInstance(task_id="session", goal="an unused device")
+LONGEST_DELAY_S = 60.0
+
+
+class Refused(Exception):
+    """A request that can't be carried out; nothing was changed."""
+
+
+class InUse(EnvError):
+    """A session serves one episode."""
+
+
+class HostedSession:
+    """A device of ``make``, which is started when it is first needed: with the task of ``reset``, or without one."""
+
+    def __init__(self, make: Callable[[], Env]) -> None:
+        self._make = make
+        self._env: Env | None = None
+        self._task: TaskInstance | None = None
+        self._before: Mapping[str, Any] = {}
+        self._shown: Screenshot | None = None
+        self.acted = 0
+        """Actions carried out."""
+
+    async def reset(self, task: TaskInstance, seed: int) -> Mapping[str, Any]:
+        """Set a task up; what a client has to know about it. Once, and before the device is used. Raises TaskError."""
+        if self._env is not None:
+            raise InUse("this session is in use already; a session serves one episode")
+        self._env = env = self._make()
+        try:
+            self._shown = (await env.reset(task, seed)).screenshot
+        except BaseException:
+            await self.close()
+            raise
+        self._task, self._before = task, await env.state()
+        return {"volatile": list(self._volatile)}
+
+    async def act(self, action: Action | None, delay_s: float) -> Screenshot:
+        """The screen, after the action if there is one and ``delay_s`` more seconds. Raises Refused."""
+        env = await self._running()
+        if action is not None:
+            await self._step(env, action)
+            self.acted += 1
+        if action is None or delay_s > 0:
+            await self._step(env, Wait(seconds=min(delay_s, LONGEST_DELAY_S) if action is not None else 0))
+        assert self._shown is not None
+        return self._shown
+
+    async def progress(self) -> dict[str, Any]:
+        """How far the task is, in both of the protocol's forms: its checks are the rows, and side effects are mistakes."""
+        held: list[int] = []
+        mistakes = 0
+        if self._task is not None and self._task.checks:
+            said = verdict(self._task, self._before, await self.state(), volatile=self._volatile)
+            held = [i for i, check in enumerate(said.checks) if check.passed]
+            mistakes = len(said.side_effects)
+        return {
+            "num_correct_submissions": len(held), "submitted_row_indices": held, "num_incorrect_submissions": mistakes
+        }  # fmt: skip
+
+    async def state(self) -> Mapping[str, Any]:
+        """The device's state."""
+        return await (await self._running()).state()
+
+    async def oracle(self) -> Action:
+        """The next action of a solution. Raises RewardError where there is no task."""
+        env = await self._running()
+        if self._task is None or not isinstance(env, OracleEnv):
+            raise RewardError("this session has no task that could be solved")
+        return env.oracle_action()
+
+    async def close(self) -> None:
+        """Release the device."""
+        if self._env is not None:
+            await self._env.close()
+
+    async def _step(self, env: Env, action: Action) -> None:
+        result = await env.step(action)
+        if "rejected" in result.info:
+            raise Refused(str(result.info["rejected"]))
+        self._shown = result.observation.screenshot
+
+    async def _running(self) -> Env:
+        if self._env is None:
+            await self.reset(UNUSED, 0)
+            self._task = None
+        assert self._env is not None
+        return self._env
+
+    @property
+    def _volatile(self) -> tuple[str, ...]:
+        return tuple(getattr(self._env, "volatile", ()))

@@ -1,0 +1,78 @@
+"""From a run's options and this machine's settings to pods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cuarl.config.schema import ExperimentConfig
+from cuarl.env.http import Service
+from cuarl.env.pods.client import Pods
+from cuarl.env.pods.cluster import Where, find
+from cuarl.env.pods.devices import KINDS
+from cuarl.env.pods.env import Connect, PodOptions
+from cuarl.env.pods.manifest import load, pod_name
+from cuarl.env.pods.session import Session
+from cuarl.errors import ConfigError
+from cuarl.settings import Settings
+from cuarl.tasks.task import Task
+
+
+def check_tasks(tasks: Sequence[Task]) -> None:
+    """Raise ConfigError for a task that no session can run."""
+    for task in tasks:
+        if task.env not in KINDS:
+            raise ConfigError(
+                f"task {task.id} is for {task.env}, and a pod runs those for {', '.join(KINDS)}",
+                where="--env pods", hint=f"cuarl tasks show {task.id}",
+            )  # fmt: skip
+        if task.env == "pods" and task.preset:
+            raise ConfigError(
+                f"task {task.id} has a preset, which only cuarl's own session server can set up",
+                where="--env pods", hint="leave the preset out, or give the task env: linux, desktop or phone",
+            )  # fmt: skip
+
+
+def options(config: ExperimentConfig) -> PodOptions:
+    """The options of pods. Raises ConfigError for a manifest that can't be used."""
+    return PodOptions(
+        load(Path(config.pods_manifest) if config.pods_manifest else None), config.pods_image,
+        config.pods_session_type, config.pods_expires_seconds, config.pods_start_seconds, config.pods_settle_ms,
+    )  # fmt: skip
+
+
+def where(settings: Settings) -> Where:
+    """What this machine says about its cluster."""
+    token = settings.kube_token.get_secret_value() if settings.kube_token else None
+    return Where(settings.kube_api_url, token, settings.kube_ca_file, settings.kubeconfig, settings.kube_context)
+
+
+def pods(settings: Settings, namespace: str | None) -> Pods:
+    """The cluster's pods. Raises PrerequisiteError where no cluster is set."""
+    return Pods(find(where(settings)), namespace)
+
+
+class Ways:
+    """How sessions are reached: through a proxy of their own if there is one, else through the API server's."""
+
+    def __init__(self, pods: Pods, proxy_url: str | None, port: int) -> None:
+        self._pods, self._port = pods, port
+        self._proxy = Service("the sessions' proxy", proxy_url, timeout_s=30.0) if proxy_url else None
+
+    def connect(self, kind: str) -> Connect:
+        """For tasks whose ``env`` is ``kind``: from a session's id and token to its server."""
+        own = KINDS[kind].own
+
+        def connect(session_id: str, token: str) -> Session:
+            if self._proxy is not None:
+                return Session(self._proxy, f"proxy/{session_id}", token, own=own)
+            path = self._pods.proxied(pod_name(session_id), self._port)
+            return Session(self._pods.service, path, token, own=own)
+
+        return connect
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._pods.close()
+        if self._proxy is not None:
+            await self._proxy.close()

@@ -1,0 +1,113 @@
+"""The calls of a session server, through whatever proxy leads to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import httpx
+from PIL import UnidentifiedImageError
+
+from cuarl import safe_text
+from cuarl.env.http import Service
+from cuarl.env.pods import progress
+from cuarl.env.pods.words import SCREENSHOT, Query
+from cuarl.errors import EnvError, TaskError
+from cuarl.types import ACTION, Action, Screenshot
+
+TOKEN = "X-Session-Token"
+"""Header of the session's own token. API servers and proxies use ``Authorization`` themselves."""
+POLL_S = 0.25
+
+
+class Session:
+    """One session below ``path`` of ``service``. Methods raise EnvError.
+
+    ``own`` says that its server is ours: that one knows a request that comes twice (by its Idempotency-Key), so that every
+    request may be sent again.
+    """
+
+    def __init__(self, service: Service, path: str, token: str, *, own: bool) -> None:
+        self._service, self._path, self._own = service, path, own
+        self._headers = {TOKEN: token}
+        safe_text.remember([token])
+
+    async def wait(self) -> None:
+        """Wait until it answers: a proxy may take a moment longer than Kubernetes to know that it is there."""
+        while True:
+            # with the slash at its end: without one, some servers answer with a redirection that leads past the proxy
+            reply = await self._service.send(
+                "GET", f"{self._path}/", headers=self._headers, repeatable=True, accept=(httpx.codes.NOT_FOUND,)
+            )
+            if reply.is_success:
+                return
+            await anyio.sleep(POLL_S)
+
+    async def screenshot(self) -> Screenshot:
+        """The screen as it is."""
+        shot = await self.act({"action_type": SCREENSHOT})
+        if isinstance(shot, str):
+            raise EnvError(f"the session refuses a screenshot: {shot}")
+        return shot
+
+    async def act(self, query: Query) -> Screenshot | str:
+        """Carry out an action; the screen after it, or the reason if it is refused as invalid: nothing was done then.
+
+        ``delay`` is 0: waiting until the screen is still is better than a fixed time.
+        """
+        repeatable = self._own or query["action_type"] == SCREENSHOT
+        params = {**query, "delay": "0"}
+        reply = await self._send("GET", "act", params=params, repeatable=repeatable, accept=(422,))
+        if reply.status_code == httpx.codes.UNPROCESSABLE_ENTITY:
+            return _detail(reply)
+        try:
+            return Screenshot.decode(reply.content)
+        except (OSError, UnidentifiedImageError) as error:
+            raise EnvError(f"the session's picture can't be read: {error}") from error
+
+    async def progress(self) -> progress.Progress:
+        """How far the task is."""
+        return progress.read(await self._json("GET", "progress"))
+
+    async def reset(self, task: str, seed: int) -> Mapping[str, Any]:
+        """Have our server set a task up (JSON of a ``TaskInstance``). Raises TaskError for one that it refuses."""
+        reply = await self._send(
+            "POST", "reset", json={"task": task, "seed": seed}, repeatable=self._own, accept=(422,)
+        )
+        if reply.status_code == httpx.codes.UNPROCESSABLE_ENTITY:
+            raise TaskError(f"the session refuses the task: {_detail(reply)}")
+        return _object(reply)
+
+    async def state(self) -> dict[str, Any]:
+        """The device's state, where the server is ours."""
+        return await self._json("GET", "state")
+
+    async def oracle(self) -> Action:
+        """The next action of a solution, where the server is ours and knows one."""
+        return ACTION.validate_python(await self._json("GET", "oracle"))
+
+    async def _json(self, method: str, path: str) -> dict[str, Any]:
+        return _object(await self._send(method, path, repeatable=True))
+
+    async def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
+        return await self._service.send(method, f"{self._path}/{path}", headers=self._headers, **options)
+
+
+def _object(reply: httpx.Response) -> dict[str, Any]:
+    try:
+        body = reply.json()
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        raise EnvError(f"the session answered with something else than a JSON object: {reply.text[:200]}")
+    return body
+
+
+def _detail(reply: httpx.Response) -> str:
+    """Why, in FastAPI's words or plain ones."""
+    try:
+        detail = reply.json().get("detail")
+    except (ValueError, AttributeError):
+        detail = None
+    return str(detail or reply.text)[:300] or f"status {reply.status_code}"

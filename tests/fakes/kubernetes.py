@@ -1,0 +1,28 @@
+"""The local Kubernetes API server on a free port, and what the environment of a command has to say to use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from cuarl.env.pods.fake import FakeKubernetes
+from tests.fakes.threads import served
+
+TOKEN = "kube-marker-52f8"
+
+
+class Running(NamedTuple):
+    """The cluster, where it is, and how commands find it."""
+
+    fake: FakeKubernetes
+    url: str
+    variables: dict[str, str]
+
+
+@contextmanager
+def cluster(**options: Any) -> Iterator[Running]:
+    """Serve while inside."""
+    fake = FakeKubernetes(TOKEN, **options)
+    with served(fake.app()) as url:
+        yield Running(fake, url, {"KUBE_API_URL": url, "KUBE_TOKEN": TOKEN})
