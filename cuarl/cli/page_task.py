@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
 from urllib.parse import urlsplit
 
-import yaml
-
-from cuarl.config.load import did_you_mean
 from cuarl.errors import ConfigError
+from cuarl.tasks.asked import made_task, read_check
 from cuarl.tasks.task import Check, Task
 
-OPERATORS: tuple[str, ...] = get_args(Check.model_fields["op"].annotation)
 SCRIPT = "js:"
 EXAMPLE = "--check 'text icontains Thank you'"
 MAX_STEPS = 30
@@ -32,34 +27,9 @@ def page_task(url: str, goal: str | None, checks: Sequence[str]) -> Task:
             read[f"check{number}"] = text.removeprefix(SCRIPT).strip()
             made.append(Check(path=f"read.check{number}", value=True))
         else:
-            made.append(_check(text))
-    name = hashlib.sha256(repr((url, goal, tuple(checks))).encode()).hexdigest()[:8]
+            made.append(read_check(text, where="--check", hint=f"{EXAMPLE}, or js: and an expression"))
     preset = {"url": _address(url), **({"read": read} if read else {})}
-    # braces would be taken for parameters of the task
-    return Task(
-        id=f"page.{name}", description="{goal}", env="browser", category="app", max_steps=MAX_STEPS,
-        preset={key: f"{{{key}}}" for key in preset}, checks=tuple(made), params={"goal": (goal,), **{k: (v,) for k, v in preset.items()}},
-    )  # fmt: skip
-
-
-def _check(text: str) -> Check:
-    """``PATH VALUE-IS-TRUE``, ``PATH OPERATOR`` or ``PATH OPERATOR VALUE``; the value is read as YAML."""
-    path, _, rest = text.strip().partition(" ")
-    operator, _, value = rest.strip().partition(" ")
-    if not path or operator not in OPERATORS:
-        near = did_you_mean(operator, OPERATORS) if operator else ""
-        raise ConfigError(
-            f'"{text}" is not a check: "{operator}" is no operator{near}',
-            where="--check", hint=f"{EXAMPLE}   # or js: and an expression; operators: {', '.join(OPERATORS)}",
-        )  # fmt: skip
-    return Check.model_validate({"path": path, "op": operator, "value": _value(value)})
-
-
-def _value(text: str) -> Any:
-    try:
-        return yaml.safe_load(text) if text.strip() else None
-    except yaml.YAMLError:
-        return text.strip()
+    return made_task("page", "browser", goal, made, preset, max_steps=MAX_STEPS)
 
 
 def _address(url: str) -> str:

@@ -15,13 +15,12 @@ import numpy as np
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from gymnasium import spaces
 
-from cuarl.env.base import Env, JudgingEnv
+from cuarl.env.base import Env
 from cuarl.env.sim.make import make_sim
 from cuarl.errors import ConfigError
-from cuarl.tasks.check import verdict
+from cuarl.rollout.driven import Driven, Outcome
 from cuarl.tasks.task import Task, TaskInstance
-from cuarl.trajectory import Verdict
-from cuarl.types import Action, Answer, Button, Click, Finish, LongPress, Observation, StepResult, Swipe, TypeText, Wait
+from cuarl.types import Action, Answer, Button, Click, Finish, LongPress, Observation, Swipe, TypeText, Wait
 
 KINDS = ("click", "long_press", "swipe", "type", "back", "home", "wait", "answer", "finish")
 """What the entry ``kind`` of an action means, by index."""
@@ -62,11 +61,7 @@ class CuarlEnv(gymnasium.Env[np.ndarray, Given]):
         self.render_mode = render_mode
         self._stack = ExitStack()
         self._portal: BlockingPortal | None = None
-        self._env: Env | None = None
-        self._instance: TaskInstance | None = None
-        self._turns, self._over = 0, True
-        self._answer: str | None = None
-        self._before: Mapping[str, Any] = {}
+        self._driven: Driven | None = None
         self._shown = self._begin(tasks[0].instantiate(0), 0)
         self.observation_space = spaces.Box(0, 255, self._shown.shape, np.uint8)
         place = spaces.Box(0.0, 1.0, (2,), np.float32)
@@ -86,31 +81,21 @@ class CuarlEnv(gymnasium.Env[np.ndarray, Given]):
         drawn = int(self.np_random.integers(2**31))
         instance = self._tasks[name].instantiate(drawn)
         self._shown = self._begin(instance, drawn)
-        return self._shown, {"task": name, "goal": instance.goal}
+        assert self._driven is not None
+        return self._shown, {"task": name, "goal": self._driven.task.goal}
 
     def step(self, action: Given) -> tuple[np.ndarray, SupportsFloat, bool, bool, dict[str, Any]]:
         """Carry out one action; see the class for its entries."""
-        if self._env is None or self._instance is None or self._over:
+        if self._driven is None or self._driven.over:
             raise gymnasium.error.ResetNeeded("the episode is over: call reset first")
-        self._turns += 1
-        done = self._read(action)
-        info: dict[str, Any] = {}
-        terminated = isinstance(done, Finish)
-        if isinstance(done, Answer):
-            self._answer = done.text
-        elif not terminated:
-            result: StepResult = self._call(self._env.step, done)
-            self._shown = _pixels(result.observation)
-            terminated = result.terminated or result.truncated
-            info.update(result.info)
-        truncated = not terminated and self._turns >= self._max_turns
+        outcome: Outcome = self._call(self._driven.act, self._read(action))
+        self._shown = _pixels(outcome.observation)
+        info = dict(outcome.info)
         reward = 0.0
-        if terminated or truncated:
-            self._over = True
-            judged = self._verdict(done.success if isinstance(done, Finish) else None)
-            reward = float(judged.success)
-            info["verdict"] = judged.model_dump(mode="json")
-        return self._shown, reward, terminated, truncated, info
+        if outcome.verdict is not None:
+            reward = float(outcome.verdict.success)
+            info["verdict"] = outcome.verdict.model_dump(mode="json")
+        return self._shown, reward, outcome.terminated, outcome.truncated, info
 
     def render(self) -> np.ndarray | None:
         """The screenshot with ``render_mode="rgb_array"``."""
@@ -126,29 +111,17 @@ class CuarlEnv(gymnasium.Env[np.ndarray, Given]):
         if self._portal is None:
             self._portal = self._stack.enter_context(start_blocking_portal())
         self._release()
-        self._env, self._instance = self._make(self._tasks[instance.task_id]), instance
-        self._turns, self._over, self._answer = 0, False, None
-        shown = _pixels(self._call(self._env.reset, instance, seed))
-        self._before = self._call(self._env.state)
-        return shown
+        self._driven = Driven(self._make(self._tasks[instance.task_id]), instance, max_turns=self._max_turns)
+        return _pixels(self._call(self._driven.begin, seed))
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         assert self._portal is not None
         return self._portal.call(function, *arguments)
 
     def _release(self) -> None:
-        env, self._env = self._env, None
-        if env is not None:
-            self._call(env.close)
-
-    def _verdict(self, claimed: bool | None) -> Verdict:
-        env, instance = self._env, self._instance
-        assert env is not None and instance is not None
-        if isinstance(env, JudgingEnv):
-            judged: Verdict = self._call(env.judge, self._answer, claimed)
-            return judged
-        after = self._call(env.state)
-        return verdict(instance, self._before, after, self._answer, claimed, getattr(env, "volatile", ()))
+        driven, self._driven = self._driven, None
+        if driven is not None:
+            self._call(driven.close)
 
     def _read(self, given: Given) -> Action:
         (x, y), (x2, y2) = self._place(given["point"]), self._place(given["to"])

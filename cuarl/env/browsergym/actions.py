@@ -1,6 +1,6 @@
 """BrowserGym's action strings (``mouse_click(12, 30)``, one call a line) as cuarl's actions, and back.
 
-Only calls by coordinates, keyboard and message are read. Calls by element id (``click('12')``) name no place on the
+Only calls by coordinates, keyboard, history and message are read. Calls by element id (``click('12')``) name no place on the
 picture, so they are refused. Names and arguments follow browsergym.core.action.functions.
 """
 
@@ -11,7 +11,22 @@ import re
 from collections.abc import Callable, Mapping
 
 from cuarl.env.browser.keys import UnknownKey, chord
-from cuarl.types import Action, Answer, Click, Drag, Finish, Key, Move, Record, Scroll, TypeText, Wait
+from cuarl.types import (
+    Action,
+    Answer,
+    Button,
+    Click,
+    Drag,
+    Finish,
+    Key,
+    LongPress,
+    Move,
+    Record,
+    Scroll,
+    Swipe,
+    TypeText,
+    Wait,
+)
 
 
 class UnmappedAction(ValueError):
@@ -39,6 +54,8 @@ _READ: Mapping[str, Callable[..., list[Action]]] = {
         Drag(path=((round(from_x), round(from_y)), (round(to_x), round(to_y))))
     ],
     "scroll": _scroll,
+    "scroll_at": lambda x, y, dx, dy: [one.model_copy(update=_at(x, y)) for one in _scroll(dx, dy)],
+    "go_back": lambda: [Button(name="back")],
     "keyboard_type": lambda text: [TypeText(text=text)],
     "keyboard_insert_text": lambda text: [TypeText(text=text)],
     "keyboard_press": lambda key: [Key(keys=tuple(re.split(r"(?<=.)\+(?=.)", key)))],
@@ -80,8 +97,15 @@ def write(action: Record) -> str:
             return f"{name}({action.x}, {action.y}, button={action.button!r})"
         case Move():
             return f"mouse_move({action.x}, {action.y})"
-        case Drag(path=((x, y), (x2, y2))):
+        case Drag(path=((x, y), (x2, y2))) | Swipe(x=x, y=y, x2=x2, y2=y2):
             return f"mouse_drag_and_drop({x}, {y}, {x2}, {y2})"
+        case LongPress():
+            at = f"{action.x}, {action.y}"
+            return f"mouse_down({at})\nnoop({action.duration_ms})\nmouse_up({at})"
+        case Button(name="back"):
+            return "go_back()"
+        case Button(name="enter"):
+            return "keyboard_press('Enter')"
         case Scroll(unit="px"):
             return _written_scroll(action)
         case TypeText():

@@ -58,8 +58,9 @@ def test_the_oracle_solves_a_task_through_it(env: CuarlEnv) -> None:
         assert info["goal"]
         reward, over, turns = 0.0, False, 0
         while not over:
-            assert isinstance(env._env, SimEnv)
-            _, reward, terminated, truncated, info = env.step(_said(env._env.oracle_action()))
+            assert env._driven is not None
+            assert isinstance(env._driven.env, SimEnv)
+            _, reward, terminated, truncated, info = env.step(_said(env._driven.env.oracle_action()))
             over, turns = terminated or truncated, turns + 1
         assert (reward, info["verdict"]["success"], turns > 2) == (1.0, True, True), task.id
         with pytest.raises(gymnasium.error.ResetNeeded):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cuarl.env.browsergym.actions import UnmappedAction, read, write
-from cuarl.types import Action, Answer, Click, Drag, Finish, Key, LongPress, Move, Scroll, TypeText, Wait
+from cuarl.types import Action, Answer, Button, Click, Drag, Finish, Key, LongPress, Move, Scroll, Swipe, TypeText, Wait
 
 PAIRS: list[tuple[str, list[Action]]] = [
     ("mouse_click(12, 30, button='right')", [Click(x=12, y=30, button="right")]),
@@ -17,6 +17,7 @@ PAIRS: list[tuple[str, list[Action]]] = [
     ("keyboard_type('it\\'s\\n\"ü\"')", [TypeText(text='it\'s\n"ü"')]),
     ("keyboard_press('Control+a')", [Key(keys=("Control", "a"))]),
     ("keyboard_press('Control++')", [Key(keys=("Control", "+"))]),
+    ("go_back()", [Button(name="back")]),
     ("noop(1500)", [Wait(seconds=1.5)]),
     ("send_msg_to_user('42')", [Answer(text="42")]),
     ("report_infeasible('no such page')", [Finish(success=False, message="no such page")]),
@@ -27,6 +28,16 @@ PAIRS: list[tuple[str, list[Action]]] = [
 def test_each_call_is_read_and_written_back_to_the_same_meaning(text: str, actions: list[Action]) -> None:
     assert read(text) == actions
     assert read("\n".join(write(action) for action in actions)) == actions
+
+
+def test_what_fingers_do_is_written_as_the_mouse_does_it() -> None:
+    assert write(Swipe(x=1, y=2, x2=3, y2=4)) == "mouse_drag_and_drop(1, 2, 3, 4)"
+    assert write(LongPress(x=1, y=2, duration_ms=700)) == "mouse_down(1, 2)\nnoop(700)\nmouse_up(1, 2)"
+    assert write(Button(name="enter")) == "keyboard_press('Enter')"
+
+
+def test_a_scroll_at_a_place_is_read() -> None:
+    assert read("scroll_at(5, 6, 0, -9)") == [Scroll(x=5, y=6, direction="up", amount=9)]
 
 
 def test_a_placed_scroll_and_a_submit_are_two_calls() -> None:
@@ -43,7 +54,7 @@ def test_what_names_no_place_or_is_no_call_of_literals_is_refused(text: str) -> 
         read(text)
 
 
-@pytest.mark.parametrize("action", [Click(x=1, y=1, count=3), LongPress(x=1, y=1), Key(keys=("Hyper",))])
+@pytest.mark.parametrize("action", [Click(x=1, y=1, count=3), Button(name="power"), Key(keys=("Hyper",))])
 def test_an_action_without_a_call_is_refused(action: Action) -> None:
     with pytest.raises(UnmappedAction):
         write(action)
