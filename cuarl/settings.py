@@ -69,6 +69,12 @@ class Settings(BaseSettings):
     """Where open browsers, displays and boxes are noted; unset means in the user's state folder ($XDG_STATE_HOME)."""
     browser: Path | None = None
     """Chromium or Chrome to run; unset means the first of chromium-headless-shell, chromium, google-chrome on the PATH."""
+    adb_host: str = Field("127.0.0.1", validation_alias="ANDROID_ADB_SERVER_HOST")
+    """Host of the adb server."""
+    adb_port: int = Field(5037, validation_alias="ANDROID_ADB_SERVER_PORT")
+    """Its port."""
+    adb_serials: str | None = Field(None, validation_alias="ANDROID_SERIAL")
+    """Devices to use, by serial number, with commas between; unset means all that are ready and in use by no other run."""
     blobs_url: str | None = None
     """Where screenshots go: a folder or an fsspec URL; unset means beside the database, or in runs_dir."""
     tasks_dir: Path | None = None

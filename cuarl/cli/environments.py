@@ -106,18 +106,22 @@ def _gbox(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
 
 
 def _adb(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
-    from cuarl.env.adb.make import Devices, check_tasks
-    from cuarl.env.adb.transport import client, serials
+    from cuarl.cli.state import load_settings
+    from cuarl.env.adb.make import Devices, check_tasks, choose, options
+    from cuarl.env.adb.transport import client
+    from cuarl.env.leases import Ledger
 
-    check_tasks(tasks)
-    adb = client()
-    found = serials(adb)
-    devices = Devices(adb, found)
+    settings, how = load_settings(), options(config)
+    check_tasks(tasks, how)
+    adb, ledger = client(settings.adb_host, settings.adb_port), Ledger(settings.sessions_folder)
+    wanted = [serial.strip() for serial in (settings.adb_serials or "").split(",") if serial.strip()]
+    found = choose(adb, wanted, ledger)
+    devices = Devices(adb, found, ledger, how, reconnect_s=config.adb_reconnect_seconds)
 
     async def make(spec: EpisodeSpec) -> Env:
-        return devices.env(spec.task)
+        return await devices.env(spec.task)
 
-    return Backend(make, at_most=len(found))
+    return Backend(make, start=devices.start, close=devices.close, at_most=len(found))
 
 
 def _gym(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:

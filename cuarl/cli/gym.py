@@ -119,7 +119,7 @@ def backend(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     settings = load_settings()
     gym, agent, ledger = _gym(config, settings), _mini_agent(settings), Ledger(settings.sessions_folder)
     devices = Devices(
-        ledger, partial(boxes, settings), _adb, space=config.gym_action_space, settle_ms=config.gym_settle_ms
+        ledger, partial(boxes, settings), partial(_adb, settings), space=config.gym_action_space, settle_ms=config.gym_settle_ms
     )
     hosts = _Hosts(_address(config, settings))
     starting: list[anyio.CapacityLimiter] = []  # made where the event loop is
@@ -179,10 +179,10 @@ def _key(secret: SecretStr | None) -> str | None:
     return secret.get_secret_value() if secret else None
 
 
-def _adb() -> Any:
+def _adb(settings: Settings) -> Any:
     from cuarl.env.adb.transport import client
 
-    return client()
+    return client(settings.adb_host, settings.adb_port)
 
 
 def _address(config: ExperimentConfig, settings: Settings) -> Address:

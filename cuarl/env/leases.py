@@ -26,6 +26,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
+from filelock import FileLock
 from pydantic import ValidationError
 
 from cuarl.env.processes import boot_id, pid_namespace, process_start
@@ -36,6 +37,8 @@ from cuarl.types import Record
 
 logger = logging.getLogger(__name__)
 
+LOCK = ".claims.lock"
+"""Held in the ledger's folder while a claim is decided."""
 State = Literal["live", "orphaned", "unknown"]
 """Whether the owner lives: ``unknown`` is one of another machine or container, which can't be seen from here."""
 
@@ -151,12 +154,30 @@ class Ledger:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             _write(path, record)
         except OSError as error:
-            raise PrerequisiteError(
-                f"can't note a session: {error.strerror}",
-                where=str(self.folder),
-                hint="export CUARL_SESSIONS_DIR=FOLDER",
-            ) from error
+            raise self._unwritable(error) from error
         return Lease(path, record)
+
+    def claim(self, kind: str, id: str, detail: Mapping[str, str] | None = None) -> Lease | None:
+        """``hold`` for a thing that only one may use at a time: None if there is a lease of that kind and id already.
+
+        Two processes never both get one. Raises PrerequisiteError as ``hold`` does.
+        """
+        with self._lock():
+            if any(lease.kind == kind and lease.id == masked(id) for lease in self.leases()):
+                return None
+            return self.hold(kind, id, detail)
+
+    def _lock(self) -> FileLock:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        return FileLock(self.folder / LOCK)
+
+    def _unwritable(self, error: OSError) -> PrerequisiteError:
+        return PrerequisiteError(
+            f"can't note a session: {error.strerror}", where=str(self.folder), hint="export CUARL_SESSIONS_DIR=FOLDER"
+        )
 
     def leases(self) -> list[Lease]:
         """All leases, oldest first. A file that can't be read is warned of and left alone."""
@@ -177,6 +198,7 @@ SWEEPERS: dict[str, Sweeper] = {}
 """By the kind of lease: ends what a lease stands for, and returns once it is gone (also if it was gone before)."""
 
 SWEEPER_MODULES: dict[str, str] = {
+    "adb": "cuarl.env.adb.lease",
     "display": "cuarl.env.linux.session",
     "browser": "cuarl.env.browser.lease",
     "gbox": "cuarl.env.gbox.lease",

@@ -2,56 +2,84 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
 from PIL import UnidentifiedImageError
 
+from cuarl.env.adb.apps import package_of
 from cuarl.env.adb.commands import ACTIONS, UNICODE_IME, commands, refusal
-from cuarl.env.adb.transport import Device
+from cuarl.env.adb.prepare import Rotation, bring_back, rotation_undo, turned
+from cuarl.env.adb.preset import Preset, Reset, preset_of
+from cuarl.env.adb.transport import Device, UnknownOutcome
 from cuarl.env.base import Capabilities
+from cuarl.env.device_program import DeviceProgram
 from cuarl.env.settle import Patience, settle
-from cuarl.env.shell_checks.reads import read_all, run_all
+from cuarl.env.shell_checks.reads import installed_packages, read_all, run_all
 from cuarl.errors import EnvError, TaskError
 from cuarl.tasks.task import TaskInstance
-from cuarl.types import ACTION, Action, Observation, Screenshot, StepResult, Wait
+from cuarl.types import Action, Answer, Observation, OpenApp, Screenshot, StepResult, Wait
 
 logger = logging.getLogger(__name__)
 
-PREPARE = (
-    "input keyevent 224", "wm dismiss-keyguard", "settings put system accelerometer_rotation 0",
-    "settings put system user_rotation 0", "input keyevent 3",
-)  # fmt: skip
-"""Awake, unlocked, upright for the whole episode, at the home screen."""
+LAUNCHER = "android.intent.category.LAUNCHER"
+BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
+
+
+@dataclass(frozen=True, slots=True)
+class AdbOptions:
+    """How devices are brought to a start, and looked at."""
+
+    settle_ms: float = 300.0
+    reset: Reset = "home"
+    """For tasks that don't say it."""
+    snapshot: str = ""
+    """The emulator's snapshot for ``reset`` by one."""
+    rotation: Rotation = "portrait"
+
+    @property
+    def patience(self) -> Patience:
+        """How long to wait for a screen."""
+        quiet = self.settle_ms
+        return Patience(
+            quiet_ms=quiet, react_ms=2 * quiet, cap_ms=max(2000.0, 6 * quiet), poll_ms=min(50.0, quiet)
+        )  # fmt: skip
 
 
 class AdbEnv:
     """One episode on ``device``.
 
-    A task whose ``env`` is ``adb`` is set up, read and torn down by shell commands. ``managed`` is for tasks of the
+    A task whose ``env`` is ``adb`` is reset, set up, read and torn down by shell commands. ``managed`` is for tasks of the
     simulated phone: the device must have the program ``cuarl-device``, as the fake server's do. Without ``prepare`` the
-    device is taken as it is shown, since somebody else has set it up.
+    device is taken as it is shown, since somebody else has set it up. ``note_undo`` is told what will end the episode on the
+    device, before anything is begun, and nothing once that is done; ``release`` is called at the end.
     """
 
     def __init__(
         self,
         device: Device,
+        options: AdbOptions | None = None,
         *,
         managed: bool = False,
         prepare: bool = True,
-        settle_ms: float = 300.0,
+        note_undo: Callable[[Sequence[str]], None] | None = None,
         release: Callable[[], None] | None = None,
     ) -> None:
-        self._device, self._managed, self._prepare, self._release = device, managed, prepare, release
-        self._patience = Patience(quiet_ms=settle_ms, react_ms=2 * settle_ms, cap_ms=max(2000.0, 6 * settle_ms))
-        self._task: TaskInstance | None = None
+        self.device, self._options = device, options or AdbOptions()
+        self._managed, self._prepare = managed, prepare
+        self._note_undo, self._release = note_undo, release
+        self._program = DeviceProgram(self._run, f"device {device.serial}")
+        self._preset = Preset()
+        self._undo: list[str] = []
         self._shown: Screenshot | None = None
         self._used = self._closed = self._unicode = False
         self._volatile: tuple[str, ...] = ()
+        self._boot = ""
+        self._down_s = 0.0
 
     @property
     def capabilities(self) -> Capabilities:
@@ -64,66 +92,134 @@ class AdbEnv:
         return self._volatile
 
     async def reset(self, task: TaskInstance, seed: int) -> Observation:
-        """Bring the device to its home screen and run the task's setup. Raises EnvError, TaskError."""
+        """Bring the device back, run the task's setup, and open its app. Raises EnvError, TaskError."""
         if self._used or self._closed:
             raise EnvError("this environment was reset already; an environment serves one episode")
         self._used = True
-        self._task = task  # known before setup, so that what a failed reset began is torn down, too
         if self._managed:
-            assigned = f"CUARL_SEED={seed} CUARL_TASK={shlex.quote(task.model_dump_json())}"
-            self._volatile = tuple((await self._program("reset", assigned + " ")).get("volatile", ()))
+            await self._program.reset(task, seed)
         else:
-            await run_all(PREPARE if self._prepare else (), self._device.shell)
-            await run_all(task.preset.get("setup", ()), self._device.shell)
-        self._unicode = UNICODE_IME in (await self._device.shell("ime list -a -s"))[1]
+            await self._set_up(task)
+        self._unicode = UNICODE_IME in (await self.device.read("ime list -a -s"))[1]
+        self._boot = await self._boot_id()
+        self._down_s = self.device.down_s
         self._shown = await self._shoot()
-        seen = await settle(self._shown, self._shoot, patience=self._patience, check_health=self._health)
+        seen = await settle(self._shown, self._shoot, patience=self._options.patience, check_health=self._health)
         self._shown = seen.screenshot
         return Observation(self._shown)
 
     async def step(self, action: Action) -> StepResult:
-        """Carry out one action, and wait until the screen is still."""
+        """Carry out one action, and wait until the screen is still.
+
+        An action that was under way when the link broke is not repeated; ``info["unknown_outcome"]`` says so, and
+        ``info["down_s"]`` for how long the device was not there.
+        """
         before = self._ready()
-        size = before.width, before.height
-        reason = refusal(action, size, unicode=self._unicode)
+        reason = refusal(action, (before.width, before.height), unicode=self._unicode)
+        info: dict[str, Any] = {}
+        if not reason:
+            try:
+                reason = await self._carry_out(action, before)
+            except UnknownOutcome:
+                info["unknown_outcome"] = True
         if reason:
             return StepResult(Observation(before), info={"rejected": reason, "changed": False})
-        await run_all(commands(action, size), self._device.shell)
-        if isinstance(action, Wait):
-            await anyio.sleep(action.seconds)
-        seen = await settle(before, self._shoot, patience=self._patience, check_health=self._health)
+        seen = await settle(before, self._shoot, patience=self._options.patience, check_health=self._health)
+        await self._still_the_same(info)
         self._shown = seen.screenshot
-        info = {"settle_ms": seen.settle_ms, "settled": seen.settled, "changed": seen.changed}
+        info |= {"settle_ms": seen.settle_ms, "settled": seen.settled, "changed": seen.changed}
         return StepResult(Observation(seen.screenshot), info=info)
 
     async def state(self) -> Mapping[str, Any]:
         """The task's readings by name; for a managed device its whole state."""
         self._ready()
         if self._managed:
-            return await self._program("state")
-        assert self._task is not None
-        return await read_all(self._task.preset.get("reads", {}), self._device.shell)
+            self._volatile = await self._program.volatile()
+            return await self._program.state()
+        return await read_all(self._preset.reads, self.device.read)
 
     async def ask_oracle(self) -> Action:
         """The next action of a solution, where the device knows one."""
         self._ready()
-        return ACTION.validate_python(await self._program("oracle"))
+        return await self._program.oracle()
 
     async def close(self) -> None:
-        """Run the task's teardown. A device that is gone is only warned about."""
-        task, self._task, self._closed = self._task, None, True
-        if task is not None and not self._managed:
-            await self._tear_down(task)
+        """Undo what the episode began on the device. A device that is gone is only warned about."""
+        undo, self._undo, self._closed = self._undo, [], True
         release, self._release = self._release, None
-        if release is not None:
-            release()
+        try:
+            if undo:
+                await self._tear_down(undo)
+        finally:
+            if release is not None:
+                release()
 
-    async def _tear_down(self, task: TaskInstance) -> None:
+    # --- the course of an episode ----------------------------------------------------------------------------------
+
+    async def _set_up(self, task: TaskInstance) -> None:
+        options, device = self._options, self.device
+        preset = self._preset = preset_of(task, options.reset, options.snapshot)
+        undo = list(preset.teardown)
+        if self._prepare and options.rotation != "free":
+            undo += await rotation_undo(device)
+        self._undo = undo  # known before anything is begun, so that a reset that fails half-way is torn down, too
+        if self._note_undo is not None:
+            self._note_undo(undo)
+        if self._prepare:
+            await bring_back(device, preset, device.host)
+            await self._turn(options.rotation)
+        await run_all(preset.setup, device.shell)
+        if preset.open:
+            reason = await self._open(preset.open)
+            if reason:
+                raise TaskError(f"task {task.task_id} opens {preset.open}: {reason}")
+
+    async def _turn(self, rotation: Rotation) -> None:
+        """Hold the screen as wanted, whichever way up the device was built."""
+        if rotation == "free":
+            return
+        await run_all(turned(0), self.device.shell)
+        shot = await self._shoot()
+        if shot.width != shot.height and (shot.width > shot.height) != (rotation == "landscape"):
+            await run_all(turned(1), self.device.shell)
+
+    async def _carry_out(self, action: Action, before: Screenshot) -> str:
+        """Do it; gives why it can't be done, if the device finds out only now."""
+        if isinstance(action, OpenApp):
+            return await self._open(action.name)
+        more_s = action.seconds if isinstance(action, Wait) else 0.0
+        for command in commands(action, (before.width, before.height)):
+            status, output = await self.device.shell(command, more_s=more_s)
+            if status:
+                raise EnvError(f"{command} ended with status {status} on the device: {output.strip()[:300]}")
+        if self._managed and isinstance(action, Answer):
+            await self._program.answer(action.text)
+        return ""
+
+    async def _open(self, name: str) -> str:
+        """Start an app by its name; gives why that can't be done."""
+        named = await self._program.apps() if self._managed else self._preset.apps
+        package = package_of(name, await installed_packages(self.device.read), named)
+        if package is None:
+            return f"no installed app is called {name!r}"
+        _, found = await self.device.read(f"cmd package resolve-activity --brief -c {LAUNCHER} {shlex.quote(package)}")
+        activity = (found.strip().splitlines() or [""])[-1]
+        if "/" not in activity:
+            return f"{package} has no screen to open"
+        await run_all([f"am start -n {shlex.quote(activity)}"], self.device.shell)
+        return ""
+
+    async def _tear_down(self, undo: Sequence[str]) -> None:
         with anyio.CancelScope(shield=True):
             try:
-                await run_all(task.preset.get("teardown", ()), self._device.shell)
+                await run_all(undo, self.device.shell)
             except EnvError as error:
-                logger.warning("task %s was not torn down on %s: %s", task.task_id, self._device.serial, error)
+                logger.warning("the episode was not torn down on %s: %s", self.device.serial, error)
+                return
+        if self._note_undo is not None:
+            self._note_undo(())
+
+    # --- looking ---------------------------------------------------------------------------------------------------
 
     def _ready(self) -> Screenshot:
         if self._shown is None or self._closed:
@@ -131,22 +227,33 @@ class AdbEnv:
         return self._shown
 
     async def _shoot(self) -> Screenshot:
-        data = await self._device.screencap()
+        data = await self.device.screencap()
         try:
             return Screenshot.decode(data)
         except (UnidentifiedImageError, OSError) as error:
-            raise EnvError(f"device {self._device.serial} gave no picture: {data[:80]!r}") from error
+            raise EnvError(f"device {self.device.serial} gave no picture: {data[:80]!r}") from error
 
     async def _health(self) -> None:
-        _, output = await self._device.shell("dumpsys power")
+        _, output = await self.device.read("dumpsys power")
         if "mWakefulness=Asleep" in output or "mWakefulness=Dozing" in output:
             raise EnvError("the device is asleep, its screen black", hint="adb shell svc power stayon true")
 
-    async def _program(self, verb: str, assigned: str = "") -> dict[str, Any]:
-        status, output = await self._device.shell(f"{assigned}cuarl-device {verb}")
-        if status == 65:  # EX_DATAERR: the task's preset
-            raise TaskError(f"the device refuses the task: {output[:300]}")
-        if status:
-            raise EnvError(f"cuarl-device {verb} ended with status {status}: {output[:300]}")
-        reply: dict[str, Any] = json.loads(output)
-        return reply
+    async def _still_the_same(self, info: dict[str, Any]) -> None:
+        """Note for how long the device was away; one that was started anew meanwhile has lost the episode."""
+        down_s = self.device.down_s - self._down_s
+        if not down_s:
+            return
+        self._down_s += down_s
+        info["down_s"] = round(down_s, 3)
+        if await self._boot_id() != self._boot:
+            raise EnvError(f"device {self.device.serial} was started anew during the episode")
+
+    async def _boot_id(self) -> str:
+        """Changes with every start of the device; empty where it does not tell."""
+        status, output = await self.device.read(BOOT_ID)
+        return "" if status else output.strip()
+
+    async def _run(self, command: str, assigned: Mapping[str, str], *, repeatable: bool) -> tuple[int, str, str]:
+        before = "".join(f"{name}={shlex.quote(value)} " for name, value in assigned.items())
+        status, output = await self.device.shell(before + command, repeatable=repeatable)
+        return status, output, output

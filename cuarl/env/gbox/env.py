@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import anyio
 
 from cuarl.env.base import Capabilities
+from cuarl.env.device_program import DeviceProgram
 from cuarl.env.gbox.actions import KINDS, refusal, request
 from cuarl.env.gbox.client import BoxType, GBox
 from cuarl.env.gbox.lease import KIND
 from cuarl.env.leases import Lease, Ledger
 from cuarl.env.settle import Patience, settle
-from cuarl.errors import EnvError, TaskError
+from cuarl.env.shell_checks.reads import read_all, run_all
+from cuarl.errors import EnvError
 from cuarl.tasks.task import TaskInstance
-from cuarl.types import ACTION, Action, Observation, Screenshot, StepResult, Wait
+from cuarl.types import Action, Answer, Observation, Screenshot, StepResult, Wait
 
 logger = logging.getLogger(__name__)
 
-PROGRAM = "cuarl-device"
-"""The program in a box that sets tasks up and tells the device's state, where a task needs that."""
 BOX_TYPES: Mapping[str, BoxType] = {"phone": "android", "desktop": "linux"}
 
 
@@ -58,12 +57,15 @@ class GBoxEnv:
         self._shown: Screenshot | None = None
         self._scale = (1.0, 1.0)
         self._volatile: tuple[str, ...] = ()
+        self._program = DeviceProgram(self._run, "the box")
+        self._reads: Mapping[str, str] = {}
+        self._teardown: tuple[str, ...] = ()
 
     @property
     def capabilities(self) -> Capabilities:
         """What the box can do."""
         kind = "phone" if self._box_type == "android" else "desktop"
-        return Capabilities(KINDS[self._box_type], state=self._managed, oracle=self._managed, kind=kind)
+        return Capabilities(KINDS[self._box_type], state=True, oracle=self._managed, kind=kind)
 
     @property
     def volatile(self) -> tuple[str, ...]:
@@ -83,9 +85,11 @@ class GBoxEnv:
         await self._boxes.wait(self._box, self._options.start_s)
         size = await self._boxes.display(self._box)
         if self._managed:
-            task_json = task.model_dump_json()
-            reply = await self._device("reset", {"CUARL_TASK": task_json, "CUARL_SEED": str(seed)})
-            self._volatile = tuple(reply.get("volatile", ()))
+            await self._program.reset(task, seed)
+        else:
+            self._reads = dict(task.preset.get("reads", {}))
+            self._teardown = tuple(task.preset.get("teardown", ()))
+            await run_all(task.preset.get("setup", ()), self._shell)
         shot = await self._boxes.screenshot(self._box)
         self._scale = size[0] / shot.width, size[1] / shot.height
         self._shown = shot
@@ -101,27 +105,37 @@ class GBoxEnv:
             reason = await self._boxes.act(self._box, *wire)
         if reason:
             return StepResult(Observation(before), info={"rejected": reason, "changed": False})
-        if wire is None:
-            await anyio.sleep(action.seconds if isinstance(action, Wait) else 0)
+        if isinstance(action, Wait):
+            await self._wait(action.seconds)
+        if self._managed and isinstance(action, Answer):
+            await self._program.answer(action.text)
         seen = await settle(before, self._shoot, patience=self._patience)
         self._shown = seen.screenshot
         info = {"settle_ms": seen.settle_ms, "settled": seen.settled, "changed": seen.changed}
         return StepResult(Observation(seen.screenshot), info=info)
 
     async def state(self) -> Mapping[str, Any]:
-        """The device's state as ``cuarl-device`` tells it; {} for a task whose ``env`` is ``gbox``."""
+        """The device's state as ``cuarl-device`` tells it; the task's readings by name where its ``env`` is ``gbox``."""
         self._ready()
-        return await self._device("state", repeatable=True) if self._managed else {}
+        if not self._managed:
+            return await read_all(self._reads, self._read)
+        self._volatile = await self._program.volatile()
+        return await self._program.state()
 
     async def ask_oracle(self) -> Action:
         """The next action of a solution, where ``cuarl-device`` knows one."""
         self._ready()
-        return ACTION.validate_python(await self._device("oracle", repeatable=True))
+        return await self._program.oracle()
 
     async def close(self) -> None:
-        """Terminate the box. If that fails, its lease stays, and ``cuarl sessions sweep`` can end it later."""
+        """Terminate the box. If that fails, its lease stays, and ``cuarl sessions sweep`` can end it later.
+
+        A box that somebody else has lent is not ended; the task's teardown is run in it.
+        """
         lease, self._lease, self._closed = self._lease, None, True
+        teardown, self._teardown = self._teardown, ()
         if lease is None:
+            await self._tear_down(teardown)
             return
         with anyio.CancelScope(shield=True):
             try:
@@ -131,6 +145,20 @@ class GBoxEnv:
                 return
         lease.release()
 
+    async def _tear_down(self, commands: Sequence[str]) -> None:
+        with anyio.CancelScope(shield=True):
+            try:
+                await run_all(commands, self._shell)
+            except EnvError as error:
+                logger.warning("the episode was not torn down in box %s: %s", self._box, error)
+
+    async def _wait(self, seconds: float) -> None:
+        """In a managed box by its own clock, which may be a simulated one."""
+        if self._managed:
+            await run_all([f"sleep {seconds:g}"], self._shell)
+        else:
+            await anyio.sleep(seconds)
+
     def _ready(self) -> Screenshot:
         if self._shown is None or self._closed:
             raise EnvError("the environment was not reset, or was closed", hint="call reset(task, seed) first")
@@ -139,19 +167,12 @@ class GBoxEnv:
     async def _shoot(self) -> Screenshot:
         return await self._boxes.screenshot(self._box)
 
-    async def _device(
-        self, verb: str, envs: Mapping[str, str] | None = None, *, repeatable: bool = False
-    ) -> dict[str, Any]:
-        command = f"{PROGRAM} {verb}"
-        status, output, errors = await self._boxes.command(self._box, command, envs, repeatable=repeatable)
-        if status == 65:  # EX_DATAERR: the task's preset
-            raise TaskError(f"the box refuses the task: {errors[:300]}")
-        if status:
-            raise EnvError(f"{command} ended with status {status} in box {self._box}: {errors[:300]}")
-        try:
-            reply = json.loads(output)
-        except ValueError:
-            reply = None
-        if not isinstance(reply, dict):
-            raise EnvError(f"{command} in box {self._box} printed no JSON object: {output[:200]}")
-        return reply
+    async def _shell(self, command: str, *, repeatable: bool = False) -> tuple[int, str]:
+        status, output, errors = await self._run(command, {}, repeatable=repeatable)
+        return status, output or errors
+
+    async def _read(self, command: str) -> tuple[int, str]:
+        return await self._shell(command, repeatable=True)
+
+    async def _run(self, command: str, assigned: Mapping[str, str], *, repeatable: bool) -> tuple[int, str, str]:
+        return await self._boxes.command(self._box, command, assigned, repeatable=repeatable)

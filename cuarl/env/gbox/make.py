@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.gbox.client import GBox
 from cuarl.env.gbox.env import BOX_TYPES, BoxOptions
+from cuarl.env.shell_checks.reads import check_task
 from cuarl.errors import ConfigError, MissingSecret
 from cuarl.settings import Settings
 from cuarl.tasks.task import Task
@@ -23,11 +24,8 @@ def check_tasks(tasks: Sequence[Task]) -> None:
                 f"task {task.id} is for {task.env}, and a box runs those for {', '.join(TASKS_FOR)}",
                 where="--env gbox", hint=f"cuarl tasks show {task.id}",
             )  # fmt: skip
-        if task.env == "gbox" and task.preset:
-            raise ConfigError(
-                f"task {task.id} has a preset, which only boxes with cuarl-device can set up",
-                where="--env gbox", hint="leave the preset out, or give the task env: phone or env: desktop",
-            )  # fmt: skip
+        if task.env == "gbox":
+            check_task(task.instantiate(0))
 
 
 def options(config: ExperimentConfig) -> BoxOptions:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
+from cuarl.env.device_program import UNKNOWN_COMMAND, simulate
 from cuarl.env.gbox.actions import BUTTONS
 from cuarl.env.gbox.client import BoxType
 from cuarl.env.sim.base import SimulatedEnv
 from cuarl.env.sim.make import make_sim
-from cuarl.errors import CuarlError
 from cuarl.tasks.task import TaskInstance
-from cuarl.types import ACTION, Action, Screenshot
+from cuarl.types import ACTION, Action, Screenshot, Wait
 
 DEVICES: Mapping[str, str] = {"android": "phone", "linux": "desktop"}
 EMPTY = TaskInstance(task_id="box", goal="an unused box", checks=())
 _XDOTOOL = {"enter": "Return", "control": "ctrl", "escape": "Escape", "pageUp": "Page_Up", "pageDown": "Page_Down"}
 _FROM_WIRE = {wire: name for name, wire in BUTTONS.items()}
-DATA_ERROR = 65
-UNKNOWN_COMMAND = 127
 
 
 class Invalid(Exception):
@@ -38,6 +35,7 @@ class SimulatedBox:
             runs_at,
         )
         self.terminated = False
+        self.settings: dict[tuple[str, str], str] = {}
         self.acted: list[str] = []
         """Idempotency keys of the actions carried out, in order."""
         self._device: SimulatedEnv[Any] | None = None
@@ -75,20 +73,19 @@ class SimulatedBox:
         self.acted.append(key)
 
     async def command(self, command: str, envs: Mapping[str, str]) -> dict[str, Any]:
-        """Run a command: ``cuarl-device reset | state | oracle``, ``echo`` and ``true`` are all that there is."""
+        """Run a command: ``cuarl-device``, ``sleep``, ``echo``, ``true``, and ``settings`` with values of its own."""
         device = await self.device()
         match command.split():
-            case ["cuarl-device", "reset"]:
-                try:
-                    task = TaskInstance.model_validate_json(envs["CUARL_TASK"])
-                    await self.set_up(task, int(envs["CUARL_SEED"]))
-                except (CuarlError, KeyError, ValueError) as error:
-                    return _ended(DATA_ERROR, "", str(error))
-                return _ended(0, json.dumps({"volatile": list((await self.device()).volatile)}))
-            case ["cuarl-device", "state"]:
-                return _ended(0, json.dumps(await device.state()))
-            case ["cuarl-device", "oracle"]:
-                return _ended(0, device.oracle_action().model_dump_json())
+            case ["cuarl-device", verb]:
+                return _ended(*await simulate(device, self.set_up, verb, envs, {}))
+            case ["sleep", seconds]:
+                self._shot = (await device.step(Wait(seconds=float(seconds)))).observation.screenshot
+                return _ended(0)
+            case ["settings", "put", space, key, value]:
+                self.settings[space, key] = value
+                return _ended(0)
+            case ["settings", "get", space, key]:
+                return _ended(0, self.settings.get((space, key), "null") + "\n")
             case ["echo", *words]:
                 return _ended(0, " ".join(words) + "\n")
             case ["true"]:

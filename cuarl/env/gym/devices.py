@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from cuarl.env.adb.commands import ACTIONS as ADB_ACTIONS
-from cuarl.env.adb.env import AdbEnv
+from cuarl.env.adb.env import AdbEnv, AdbOptions
 from cuarl.env.adb.transport import Device
 from cuarl.env.base import Capabilities, Env
 from cuarl.env.gbox.actions import KINDS
@@ -43,7 +43,7 @@ class Devices:
         """The device of an execution, used as it is. Raises EnvError if the gym does not tell it."""
         if started.serial:
             self._adb = self._adb or self._make_adb()
-            return AdbEnv(Device(self._adb, started.serial), prepare=False, settle_ms=self._settle_ms)
+            return AdbEnv(Device(self._adb, started.serial), AdbOptions(self._settle_ms), prepare=False)
         if not started.box:
             raise EnvError(
                 f"the gym server does not tell the device of execution {started.id}, so cuarl can't act in it",

@@ -116,6 +116,10 @@ class SimulatedEnv(ABC, Generic[W]):
         info |= {"settle_ms": seen.settle_ms, "settled": seen.settled, "changed": seen.changed}
         return replace(observation, screenshot=seen.screenshot)
 
+    def look(self) -> Screenshot:
+        """The screen as it is."""
+        return self._frame(self._running()).screenshot
+
     def oracle_action(self) -> Action:
         """The next action of a solution; ``Finish(success=False)``, saying where it is stuck, if there seems to be none."""
         world = self._running()

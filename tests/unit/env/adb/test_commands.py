@@ -1,0 +1,62 @@
+"""Actions as commands, and apps by their names: pure."""
+
+import pytest
+
+from cuarl.env.adb.apps import package_of
+from cuarl.env.adb.commands import commands, refusal
+from cuarl.types import Click, Drag, Key, Scroll, TypeText, Wait
+
+SIZE = (100, 200)
+
+
+@pytest.mark.parametrize(
+    ("action", "lines"),
+    [
+        (Click(x=1, y=2, count=2), ["input tap 1 2; input tap 1 2"]),
+        (TypeText(text="a b%s", submit=True), ["input text a%sb% && input text s && input keyevent 66"]),
+        (TypeText(text="two\nlines"), ["input text two && input keyevent 66 && input text lines"]),
+        (TypeText(text="$HOME 'q'"), ["""input text '$HOME%s'"'"'q'"'"''"""]),
+        (TypeText(text=""), []),
+        (Key(keys=("ctrl", "c")), ["input keycombination 113 31"]),
+        (Wait(seconds=1.5), ["sleep 1.5"]),
+        (Drag(path=((1, 2), (3, 4)), duration_ms=70), ["input draganddrop 1 2 3 4 70"]),
+    ],
+    ids=str,
+)
+def test_an_action_is_what_androids_shell_calls_it(action, lines):
+    assert commands(action, SIZE) == lines
+
+
+def test_text_beyond_ascii_goes_through_the_other_keyboard_or_is_refused_before_anything_is_typed():
+    (line,) = commands(TypeText(text="ñ"), SIZE)
+    assert "ADB_INPUT_B64 --es msg w7E=" in line
+    assert "ADBKeyBoard" in refusal(TypeText(text="ñ"), SIZE, unicode=False)
+    assert refusal(TypeText(text="ñ"), SIZE, unicode=True) == ""
+
+
+def test_scrolls_stay_on_the_screen_and_add_up():
+    lines = commands(Scroll(x=50, y=150, direction="down", amount=400), SIZE)
+    spans = [tuple(map(int, line.split()[2:6])) for line in lines]
+    assert all((x, x2, y) == (50, 50, 150) and 0 <= y2 < 200 for x, y, x2, y2 in spans)
+    assert sum(y - y2 for _, y, _, y2 in spans) == 400
+    (turned,) = commands(Scroll(x=50, y=150, direction="right", amount=400), SIZE)
+    assert turned.split()[2:6] == ["50", "150", "0", "150"]
+
+
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [
+        ("Settings", "com.android.settings"), ("mail", "com.google.android.gm"), ("org.example.notes", "org.example.notes"),
+        ("Notes", "org.example.notes"), ("Shop", "com.android.vending"), ("Lost", None), ("twin", None), ("Doom", None),
+    ],
+)  # fmt: skip
+def test_an_app_is_found_by_what_people_call_it(name, package):
+    installed = [
+        "com.android.settings",
+        "com.google.android.gm",
+        "org.example.notes",
+        "com.android.vending",
+        "a.twin",
+        "b.twin",
+    ]
+    assert package_of(name, installed, {"Shop": "com.android.vending", "Lost": "org.gone"}) == package
