@@ -178,10 +178,10 @@ def configuration(name: str, tokenizer: Any) -> Any:
     )  # fmt: skip
 
 
-def random_policy(name: str, device: torch.device, rank: int) -> PolicyModel:
+def random_policy(name: str, device: torch.device, rank: int, dtype: torch.dtype | None = None) -> PolicyModel:
     """A policy of that size with random weights and a fresh adapter, put together as ``load_policy`` does."""
     tokenizer = AutoTokenizer.from_pretrained(str(tiny.path()))
-    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    dtype = dtype or (torch.bfloat16 if device.type == "cuda" else torch.float32)
     torch.manual_seed(0)
     with device:
         model = AutoModelForImageTextToText.from_config(
@@ -242,11 +242,14 @@ class AnyAnswer:
         return ParsedAction(action=Click(x=at % screen.width, y=at // screen.width % screen.height))
 
 
-def play(policy: PolicyModel, format: Format, size: Size, answer_tokens: int) -> Batch:
-    """One group of attempts through the sampler and the runner that ``cuarl train`` uses."""
+def play(
+    policy: PolicyModel, format: Format, size: Size, answer_tokens: int, *, attempts: int = ATTEMPTS, turns: int = TURNS,
+    shown: int = PICTURES,
+) -> Batch:  # fmt: skip
+    """One group of attempts through the sampler and the runner that ``cuarl train`` uses; ``shown`` pictures at a time."""
     sampler, numbers, pictures = LocalSampler(policy), iter(range(10**6)), {}
-    window = format.window.but(PICTURES, PICTURES)
-    task = Task(id="slides", description="Turn on Wi-Fi", max_steps=TURNS, checks=(Check(path="number", value=1),))
+    window = format.window.but(shown, shown)
+    task = Task(id="slides", description="Turn on Wi-Fi", max_steps=turns, checks=(Check(path="number", value=1),))
 
     async def make_env(spec: EpisodeSpec) -> Env:
         return Slides(next(numbers), size)
@@ -261,15 +264,15 @@ def play(policy: PolicyModel, format: Format, size: Size, answer_tokens: int) ->
 
     async def work() -> Batch:
         setup = Setup(
-            make_env=make_env, make_agent=make_agent, attend=sampler.attend, limits=Limits(max_turns=TURNS, turn_s=600)
+            make_env=make_env, make_agent=make_agent, attend=sampler.attend, limits=Limits(max_turns=turns, turn_s=600)
         )
-        specs = plan([task], group_size=ATTEMPTS, run_seed=0, prefix="b")
-        return Batch(tuple(await collect(specs, setup, max_concurrent=ATTEMPTS, save=save)), pictures)
+        specs = plan([task], group_size=attempts, run_seed=0, prefix="b")
+        return Batch(tuple(await collect(specs, setup, max_concurrent=attempts, save=save)), pictures)
 
     batch = anyio.run(work)
     failed = [t.failure for g in batch.groups for t in g.trajectories if t.failure]
     if failed:
-        raise SystemExit(f"{len(failed)} of {ATTEMPTS} episodes failed: {failed[0]}")
+        raise SystemExit(f"{len(failed)} of {attempts} episodes failed: {failed[0]}")
     return batch
 
 

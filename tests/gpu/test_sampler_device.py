@@ -1,0 +1,39 @@
+"""A second copy on another GPU samples what the trained one does, and follows it without a file."""
+
+import pytest
+import torch
+
+from cuarl.policy.generate import Job, generate
+from cuarl.policy.load import load_policy
+from cuarl.policy.sampler import SamplingParams
+from cuarl.policy.spec import LoraSpec, ModelSpec
+from cuarl.policy.twin import follow, twin
+from tests.unit.policy.conftest import qwen3_folder, tokenizer  # noqa: F401
+from tests.unit.policy.pictures import prompt, screen
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs of one machine"),
+]
+
+
+def answers(policy):
+    jobs = [Job(prompt(policy, "go" + "!" * (i % 3), screen(i % 2)), SamplingParams(max_tokens=6), i) for i in range(8)]
+    return [(s.token_ids, s.policy_version) for s in generate(policy, jobs)]
+
+
+def test_a_copy_on_another_gpu_follows(qwen3_folder):  # noqa: F811
+    spec = ModelSpec(model=str(qwen3_folder), lora=LoraSpec(rank=4), train="adapter", device="cuda:0", dtype="float32")
+    policy = load_policy(spec)
+    other = twin(policy, "cuda:1")
+    assert {p.device.index for p in other.model.parameters()} == {1}
+    assert {b.device.index for b in other.model.buffers()} == {1}
+    before = answers(policy)
+    assert answers(other) == before
+    with torch.no_grad():
+        for p in policy.parameters():
+            p.add_(0.05)
+    policy.updated(1)
+    assert answers(other) == before
+    follow(other, policy, version=1)
+    assert answers(other) == answers(policy) != before
