@@ -34,7 +34,7 @@ def prepare(task: TaskInstance, look: Look, profile: Profile) -> World:
         world = world.put("launcher.pages", pages)
     for path, value in start.items():
         world = _start(world, path, value, task)
-    return _with_popup(world)
+    return with_popup(world)
 
 
 def _preset(state: DeviceState, path: str, value: Any, task: TaskInstance) -> DeviceState:
@@ -65,7 +65,8 @@ def _start(world: World, path: str, value: Any, task: TaskInstance) -> World:
     )
 
 
-def _with_popup(world: World) -> World:
+def with_popup(world: World) -> World:
+    """The world with the pop-up of its look in the way, if it has one."""
     if world.look.popup < 0:
         return world
     title, text, button = POPUPS[world.look.popup]

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from cuarl.env.sim.world import PROFILES, World
 from cuarl.policy.tiny import MERGE, PATCH, skills
 from cuarl.policy.tiny.screens import CROSSROADS, KINDS, add_telltales, facts_of, picture, random_world, visible
-from cuarl.policy.tiny.ways import names, way
+from cuarl.policy.tiny.ways import ahead, names, way
 
 ROUNDS = 14
 """Rounds about one screenshot: dense supervision is what makes looking worth learning."""
@@ -69,9 +69,8 @@ class DialogueMaker:
 def screen_of(world: World) -> skills.Screen:
     """What can be asked about a moment."""
     facts = facts_of(visible(world))
-    return skills.Screen(
-        world.profile.width_px, world.profile.height_px, facts, lambda name: way(world, name, facts), names()
-    )
+    size = world.profile.width_px, world.profile.height_px
+    return skills.Screen(*size, facts, lambda name: way(world, name, facts), names(), ahead(world.ui.page))
 
 
 class Tokens:

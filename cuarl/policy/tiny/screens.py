@@ -18,10 +18,12 @@ from cuarl.env.sim.kit.effects import Launch, Open, Overlay
 from cuarl.env.sim.kit.render import render
 from cuarl.env.sim.look import Look
 from cuarl.env.sim.reduce import apply
+from cuarl.env.sim.start import with_popup
 from cuarl.env.sim.state import DeviceState
 from cuarl.env.sim.view import view
 from cuarl.env.sim.world import PROFILES, Profile, World
 from cuarl.policy.tiny.skills import Fact
+from cuarl.policy.tiny.ways import ahead
 
 KINDS = {
     "home": 0.14, "main": 0.16, "switches": 0.3, "settings": 0.22, "app": 0.09, "drawer": 0.04, "quick": 0.03, "shade": 0.02,
@@ -29,9 +31,10 @@ KINDS = {
 """Share of each kind of screen; ``switches`` are pages of Settings with several, hard to tell apart."""
 
 CROSSROADS = {
-    "home": 0.2, "main": 0.32, "switches": 0.18, "settings": 0.2, "app": 0.04, "drawer": 0.03, "quick": 0.02, "shade": 0.01,
+    "home": 0.16, "main": 0.22, "junctions": 0.22, "switches": 0.16, "settings": 0.1, "app": 0.03, "drawer": 0.03,
+    "quick": 0.02, "shade": 0.01, "popup": 0.05,
 }  # fmt: skip
-"""The same for the soft part of the run: more of the screens from which ways part."""
+"""The same for the soft part of the run: more of the screens from which ways part, and some with a pop-up in the way."""
 
 
 def shuffled(rng: random.Random, node: Any) -> Any:
@@ -48,25 +51,26 @@ def shuffled(rng: random.Random, node: Any) -> Any:
 
 def random_world(rng: random.Random, profile: Profile = PROFILES["small"], kinds: Mapping[str, float] = KINDS) -> World:
     """A phone somebody uses: any look, any switches, on any page without argument, scrolled anywhere."""
-    look = Look.drawn(rng.randrange(2**31), 0.0)
+    kind = rng.choices(list(kinds), list(kinds.values()))[0]
+    look = Look.drawn(rng.randrange(2**31), float(kind == "popup"))
     state = shuffled(rng, replace(DeviceState(), launcher=replace(DeviceState().launcher, pages=())))
     world = World(state, look=look, profile=profile)
     world = world.put("display.dark_theme", look.dark).put("battery.level", look.battery)
     world = world.put("notifications.items", look.notifications).put("network.airplane_mode", rng.random() < 0.1)
     pages = launcher.first_layout(world.state, look.seed, launcher.rows_that_fit(profile.height))
-    world = _somewhere(rng, world.put("launcher.pages", pages), kinds)
-    return _scrolled(rng, world)
+    return _scrolled(rng, _somewhere(rng, world.put("launcher.pages", pages), kind))
 
 
-def _somewhere(rng: random.Random, world: World, kinds: Mapping[str, float]) -> World:
-    kind = rng.choices(list(kinds), list(kinds.values()))[0]
+def _somewhere(rng: random.Random, world: World, kind: str) -> World:
     match kind:
         case "home":
             return world.with_ui(home_page=rng.randrange(len(world.state.launcher.pages)))
+        case "popup":
+            return with_popup(world)
         case "main":
             return apply(world, Launch("settings"))
-        case "settings" | "switches":
-            pages = _plain_pages(True) if kind == "settings" else _pages_of_switches()
+        case "settings" | "switches" | "junctions":
+            pages = _pages_of(kind)
             return apply(apply(world, Launch("settings")), Open(rng.choice(pages)))
         case "app":
             page = rng.choice(_plain_pages(False) or ("weather/main",))
@@ -80,14 +84,16 @@ def _plain_pages(settings: bool) -> tuple[str, ...]:
     return tuple(p for name in sorted(PAGES) if name.startswith("settings/") == settings for p in _variants(name))
 
 
-@lru_cache(maxsize=1)
-def _pages_of_switches() -> tuple[str, ...]:
-    """Pages of Settings with at least three switches."""
+@lru_cache(maxsize=3)
+def _pages_of(kind: str) -> tuple[str, ...]:
+    """Pages of Settings: all, those with at least three switches, or those below the main one that lead further on."""
+    pages = _plain_pages(True)
+    if kind == "junctions":
+        return tuple(p for p in pages if p != "settings/main" and ahead(p))
+    if kind == "settings":
+        return pages
     start = apply(World(profile=Profile(192, 6000)), Launch("settings"))
-    return tuple(
-        page for page in _plain_pages(True)
-        if sum(f.checked is not None for f in facts_of(elements(apply(start, Open(page))))) >= 3
-    )  # fmt: skip
+    return tuple(p for p in pages if sum(f.checked is not None for f in facts_of(elements(apply(start, Open(p))))) >= 3)
 
 
 def _variants(name: str) -> list[str]:

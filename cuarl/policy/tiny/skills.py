@@ -64,6 +64,12 @@ class Screen:
     """First step towards a named thing that may not be here: an element, a move (see ``step_towards``), or None."""
     names: Sequence[str]
     """Everything that one can look for."""
+    ahead: Sequence[str] = ()
+    """What of it is further on from here: which of the rows leads there is the hardest to know."""
+
+    def sought(self, rng: random.Random) -> str:
+        """Something to look for; half the time something further on, if there is."""
+        return rng.choice(self.ahead if self.ahead and rng.random() < 0.5 else self.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +170,7 @@ def rounds(rng: random.Random, screen: Screen, count: int) -> list[Round]:
             fact = pool[len(out) % len(pool)]
             out.append(Round(rng.choice(POINT).format(x=fact.label), click(rng, fact.box, screen), "point", fact.box))
         elif kind < 0.76 and screen.names:
-            name = rng.choice(screen.names)
+            name = screen.sought(rng)
             step = step_towards(rng, screen, name)
             if step:
                 out.append(Round(rng.choice(WAY).format(x=name), step.call, "way", step.box))
@@ -239,7 +245,7 @@ def soft_rounds(rng: random.Random, screen: Screen, count: int, softness: Softne
             )
         else:
             on_screen = screen.facts and rng.random() < 0.25
-            name, share = rng.choice(screen.facts).label if on_screen else rng.choice(screen.names), softness.finish
+            name, share = rng.choice(screen.facts).label if on_screen else screen.sought(rng), softness.finish
             stated = rng.random() < 0.6 and not any(f.label == name for f in switches)
         if stated or any(f.label == name for f in switches):
             words = [w for w in words if w not in STATES]

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from cuarl.env.sim.apps import PAGES
 from cuarl.env.sim.elements import Element, elements
 from cuarl.env.sim.kit.effects import Launch, Open
+from cuarl.env.sim.kit.widgets import Control
 from cuarl.env.sim.reduce import apply
-from cuarl.env.sim.route import leads_to
+from cuarl.env.sim.route import leads_to, scroll_until
 from cuarl.env.sim.state import DeviceState
 from cuarl.env.sim.world import Profile, World
 from cuarl.policy.tiny.skills import Fact
@@ -54,19 +55,33 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(targets()))
 
 
+@lru_cache(maxsize=256)
+def ahead(page: str) -> tuple[str, ...]:
+    """Names of what lies on the pages of Settings that ``page`` leads to, at any depth, sorted."""
+    below: set[str] = set()
+    queue = [page]
+    while queue:
+        here = queue.pop()
+        opened = {p.thing for p in targets().values() if p.page == here and p.thing in PAGES} - below - {page}
+        below |= opened
+        queue += sorted(opened)
+    return tuple(sorted(name for name, place in targets().items() if place.page in below))
+
+
 def way(world: World, name: str, facts: tuple[Fact, ...]) -> Fact | str | None:
     """First step from ``world`` towards ``name``: what is so named if it is here, an element, or a move.
 
     Moves are ``down``, ``up``, ``next``, ``previous``, ``drawer``, ``back`` and ``home``. None if there is no way. What
     Settings has is looked for in Settings alone, though other apps may change it too: half-way to one place, the
-    shortest way would at times lead back to the other.
+    shortest way would at times lead back to the other. Of choices that set the same thing, the named one is scrolled to.
     """
     here = next((f for f in facts if f.label == name), None)
     if here:
         return here
     page, thing = targets()[name]
     there = not page or (world.ui.page == page and not world.ui.overlay and not world.ui.dialog)
-    match leads_to(world, thing if there else page):
+    named = scroll_until(world, lambda s: isinstance(s.widget, Control) and s.widget.label == name) if there else None
+    match named or leads_to(world, thing if there else page):
         case Element(label="Home", role="button") | Button(name="home"):
             return "home"
         case Element() as e:

@@ -9,11 +9,12 @@ import pytest
 from cuarl.agent import formats
 from cuarl.agent.formats.base import Size
 from cuarl.env.sim.device import step
+from cuarl.env.sim.look import POPUPS
 from cuarl.env.sim.world import World
 from cuarl.policy.tiny import skills
 from cuarl.policy.tiny.dialogues import screen_of
 from cuarl.policy.tiny.screens import random_world
-from cuarl.policy.tiny.ways import names, targets
+from cuarl.policy.tiny.ways import ahead, names, targets
 
 PARSER = formats.get("qwen3-vl")
 LONGEST = 10
@@ -54,3 +55,25 @@ def test_what_another_app_changes_too_is_looked_for_in_settings(name: str) -> No
         assert walk is not None
         assert {w.ui.app for w in walk if w.ui.app} == {"settings"}
         assert walk[-1].ui.page == targets()[name].page
+
+
+def test_what_is_ahead_lies_below() -> None:
+    """Of the names ahead on a page, each has a way that goes forward: an element of the page, or scrolling to it."""
+    assert "Show passwords" in ahead("settings/security")
+    assert "Wi-Fi" not in ahead("settings/security")
+    assert ahead("settings/hotspot") == ()
+    rng = random.Random(0)
+    for _ in range(12):
+        screen = screen_of(random_world(rng, kinds={"junctions": 1.0}))
+        for name in screen.ahead:
+            found = screen.way(name)
+            forward = isinstance(found, skills.Fact) and found.label not in ("Navigate up", "Back")
+            assert forward or found in ("up", "down")
+
+
+def test_a_popup_is_answered_first() -> None:
+    rng = random.Random(1)
+    screen = screen_of(random_world(rng, kinds={"popup": 1.0}))
+    found = screen.way("Show passwords")
+    assert isinstance(found, skills.Fact)
+    assert found.label in {button for _, _, button in POPUPS}
