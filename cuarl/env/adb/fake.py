@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 
 from cuarl.env.adb.fake_phone import FakePhone
@@ -18,26 +18,26 @@ from cuarl.env.adb.fake_phone import FakePhone
 VERSION = 41
 
 
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
 @asynccontextmanager
 async def serve(*phones: FakePhone, port: int = 0) -> AsyncIterator[int]:
     """Serve ``phones`` on loopback; yields the port."""
     by_serial = {phone.serial: phone for phone in phones}
 
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
-            await _talk(reader, writer, by_serial)
-        writer.close()
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await _talk(reader, writer, by_serial)
 
-    server = await asyncio.start_server(connected, "127.0.0.1", port)
-    async with server:
-        yield server.sockets[0].getsockname()[1]
+    async with _listening(talk, port) as bound:
+        yield bound
 
 
 @asynccontextmanager
 async def console(phone: FakePhone, token: str) -> AsyncIterator[int]:
     """The console of an emulator, which asks for ``token`` first; yields the port."""
 
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         known = False
         writer.write(b"Android Console: Authentication required\nOK\n")
         while line := (await reader.readline()).decode().strip():
@@ -49,11 +49,37 @@ async def console(phone: FakePhone, token: str) -> AsyncIterator[int]:
                     writer.write(b"OK\n" if await phone.load(name) else f"KO: no snapshot {name}\n".encode())
                 case _:
                     break
-        writer.close()
 
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    async with server:
-        yield server.sockets[0].getsockname()[1]
+    async with _listening(talk, 0) as bound:
+        yield bound
+
+
+@asynccontextmanager
+async def _listening(talk: Handler, port: int) -> AsyncIterator[int]:
+    """A server on loopback that leaves no connection behind; yields its port."""
+    talking: set[asyncio.Task[None]] = set()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        talking.add(task)
+        try:
+            with suppress(ConnectionError, asyncio.IncompleteReadError):
+                await talk(reader, writer)
+        finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+            talking.discard(task)
+
+    server = await asyncio.start_server(connected, "127.0.0.1", port)
+    try:
+        async with server:
+            yield server.sockets[0].getsockname()[1]
+    finally:
+        for task in talking:
+            task.cancel()
+        await asyncio.gather(*talking, return_exceptions=True)
 
 
 async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, phones: Mapping[str, FakePhone]) -> None:

@@ -1,0 +1,173 @@
+"""Phones through adb as users have them: the suite's verdicts, the example's tasks, whole commands, a run that is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+pytest.importorskip("adbutils", reason="pip install 'cuarl[android]'")
+
+from benchmarks.adb import AGENTS, compare, phone_tasks
+from cuarl.env.adb.env import AdbEnv, AdbOptions
+from cuarl.env.adb.fake import serve
+from cuarl.env.adb.fake_phone import FakePhone
+from cuarl.env.adb.transport import Device, client
+from cuarl.env.base import Env
+from cuarl.env.leases import Ledger
+from cuarl.rollout.spec import plan
+from cuarl.tasks.check import verdict
+from cuarl.tasks.files import load_file
+from cuarl.tasks.task import Task
+from cuarl.types import Finish
+
+pytestmark = pytest.mark.integration
+EXAMPLE = Path(__file__).parents[2] / "examples/android.yaml"
+
+
+@pytest.mark.parametrize("agent", sorted(AGENTS))
+def test_tasks_of_the_phone_end_with_the_same_verdict_through_adb(agent):
+    tasks = phone_tasks()
+    some = [task for n, task in enumerate(tasks) if n % 15 == 0 or "airplane" in task.id]
+    pairs, _, _ = anyio.run(compare, plan(some, group_size=1, run_seed=3, prefix="a"), agent)
+    assert [pair.inside.task_id for pair in pairs if not pair.same_verdict] == []
+    if agent == "oracle":
+        assert all(pair.outside.reward == 1 for pair in pairs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", sorted(AGENTS))
+def test_every_task_of_the_phone_ends_with_the_same_verdict_through_adb(agent):
+    pairs, _, _ = anyio.run(compare, plan(phone_tasks(), group_size=1, run_seed=0, prefix="a"), agent)
+    assert [pair.inside.task_id for pair in pairs if not pair.same_verdict] == []
+
+
+WAYS = {
+    "android_brightness_max": {"checks": [{"path": "display.brightness", "op": "ge", "value": 255}]},
+    "android_bluetooth_on": {"checks": [{"path": "network.bluetooth.enabled", "value": True}]},
+    "android_open_app": {"checks": [{"path": "ui.current_app", "value": "{app.package}"}]},
+    "android_timeout_in_settings": {"checks": [{"path": "display.timeout_ms", "value": 300000}]},
+    "android_new_contact": {
+        "plan": [
+            {"open": "contacts/new"}, {"type": "{name}", "into": "Name"}, {"type": "{number}", "into": "Phone"},
+            {"tap": "Save contact"},
+        ]
+    },
+}  # fmt: skip
+"""What the simulated phone's own oracle is asked for, so that it finds the way of each task of the example."""
+
+
+@pytest.mark.parametrize("task", [one.task for one in load_file(EXAMPLE)], ids=lambda task: task.id)
+def test_tasks_declared_in_a_file_are_solved_by_touches_and_not_by_doing_nothing(task):
+    async def main():
+        instance = task.instantiate(1)
+        phone = FakePhone("one", clutter=0.0)
+        async with serve(phone) as port:
+            env: Env = AdbEnv(Device(client("127.0.0.1", port), "one"), AdbOptions(settle_ms=1))
+            way = Task(id="way", description="", **WAYS[task.id]).bind(instance.params)
+            await phone.set_up(way, 1)
+            await env.reset(instance, 1)
+            before = await env.state()
+            assert not verdict(instance, before, before, None, False).success
+            sim = await phone.sim()
+            for _ in range(instance.max_steps):
+                action = sim.oracle_action()
+                if isinstance(action, Finish):
+                    break
+                await env.step(action)
+            found = verdict(instance, before, await env.state(), None, True)
+            assert (found.success, found.side_effects) == (True, ()), found
+            await env.close()
+
+    asyncio.run(main())
+
+
+# --- whole commands --------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def served(*phones):
+    """Phones served from a thread of their own; gives the port."""
+    loop, ready, port = asyncio.new_event_loop(), threading.Event(), []
+
+    async def main():
+        async with serve(*phones) as bound:
+            port.append(bound)
+            ready.set()
+            await stop.wait()
+
+    stop = asyncio.Event()
+    thread = threading.Thread(target=loop.run_until_complete, args=(main(),))
+    thread.start()
+    ready.wait()
+    try:
+        yield port[0]
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        loop.close()
+
+
+def cuarl(folder, port, *words):
+    environment = os.environ | {
+        "ANDROID_ADB_SERVER_PORT": str(port), "CUARL_SESSIONS_DIR": str(folder / "s"), "ANDROID_ADB_SERVER_HOST": "127.0.0.1",
+    }  # fmt: skip
+    return subprocess.Popen(
+        [sys.executable, "-m", "cuarl", *words], env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True,
+    )  # fmt: skip
+
+
+def test_rollouts_use_all_devices_and_give_them_back(tmp_path):
+    with served(FakePhone("one", clutter=0.0), FakePhone("two", clutter=0.0)) as port:
+        with cuarl(
+            tmp_path, port, "rollout", "--env", "adb", "--agent", "oracle", "--tasks", "settings_eval", "--limit", "4",
+            "--adb-settle-ms", "1", "--json",
+        ) as run:  # fmt: skip
+            said = run.communicate()[0]
+        assert run.returncode == 0, said
+    done = next(json.loads(line) for line in said.splitlines() if '"event":"done"' in line.replace(" ", ""))
+    assert done["summary"]["success_rate"] == 1.0, done
+    assert Ledger(tmp_path / "s").leases() == []
+
+
+def test_after_kill_9_a_sweep_undoes_what_was_begun_and_the_device_is_free(tmp_path):
+    task = {
+        "id": "t", "description": "d", "env": "adb",
+        "preset": {
+            "setup": ["settings put system screen_brightness 40"], "reads": {"b": "settings system screen_brightness"},
+            "teardown": ["settings put system screen_brightness 9"],
+        },
+        "checks": [{"path": "b", "value": 255}],
+    }  # fmt: skip
+    (tmp_path / "tasks.json").write_text(json.dumps([task]))
+    words = ("rollout", "--env", "adb", "--agent", "random", "--tasks", "tasks.json")
+    phone = FakePhone("one", clutter=0.0)
+    with served(phone) as port:
+        with cuarl(tmp_path, port, *words, "--adb-settle-ms", "30000") as run:
+            while not any("brightness 40" in line for line in phone.ran) and run.poll() is None:
+                time.sleep(0.05)
+            assert run.poll() is None, run.stdout.read()
+            with cuarl(tmp_path, port, *words) as second:
+                said = second.communicate()[0]
+            assert second.returncode == 4, said
+            assert "in use by other runs" in said
+            run.send_signal(signal.SIGKILL)
+        with cuarl(tmp_path, port, "sessions", "sweep") as swept:
+            said = swept.communicate()[0]
+        assert swept.returncode == 0, said
+        assert Ledger(tmp_path / "s").leases() == []
+        assert any("brightness 9" in line for line in phone.ran)
+        with cuarl(tmp_path, port, *words, "--adb-settle-ms", "1", "--max-turns", "1") as after:
+            said = after.communicate()[0]
+        assert after.returncode == 0, said

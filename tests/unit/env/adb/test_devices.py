@@ -1,0 +1,188 @@
+"""Which run and which episode gets which device."""
+
+import asyncio
+import json
+
+import anyio
+import pytest
+
+pytest.importorskip("adbutils", reason="pip install 'cuarl[android]'")
+
+from cuarl.env.adb import console
+from cuarl.env.adb.env import AdbEnv, AdbOptions
+from cuarl.env.adb.fake import console as fake_console
+from cuarl.env.adb.fake import serve
+from cuarl.env.adb.fake_phone import FakePhone
+from cuarl.env.adb.lease import claim
+from cuarl.env.adb.make import Devices, choose
+from cuarl.env.adb.transport import Device, client
+from cuarl.env.leases import Ledger, sweep
+from cuarl.errors import EnvError, PrerequisiteError
+from cuarl.types import OpenApp
+from tests.unit.env.adb.phones import TASK, shell_task
+
+QUICK = AdbOptions(settle_ms=1)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger(tmp_path / "sessions")
+
+
+def with_phones(count, work):
+    async def main():
+        phones = [FakePhone(f"p{n}", clutter=0.0) for n in range(count)]
+        async with serve(*phones) as port:
+            await work(client("127.0.0.1", port), phones)
+
+    asyncio.run(main())
+
+
+def orphan(lease):
+    """As a process that is gone has left it."""
+    owner = lease.record.owner.model_copy(update={"started": "1"})
+    lease.path.write_text(lease.record.model_copy(update={"owner": owner}).model_dump_json())
+
+
+async def in_thread(function, *args):
+    return await anyio.to_thread.run_sync(function, *args)
+
+
+def test_two_runs_never_share_a_device(ledger):
+    async def work(adb, phones):
+        first = Devices(adb, await in_thread(choose, adb, ["p0"], ledger), ledger, QUICK, reconnect_s=1)
+        await first.start()
+        assert [lease.id for lease in ledger.leases()] == [f"p0@127.0.0.1:{adb.port}"]
+        assert await in_thread(choose, adb, [], ledger) == ["p1"]
+        with pytest.raises(PrerequisiteError, match="p0 is in use by another run"):
+            await in_thread(choose, adb, ["p0"], ledger)
+        late = Devices(adb, ["p0"], ledger, QUICK, reconnect_s=1)
+        with pytest.raises(PrerequisiteError, match="another run has taken"):
+            await late.start()
+        await first.close()
+        assert await in_thread(choose, adb, [], ledger) == ["p0", "p1"]
+
+    with_phones(2, work)
+
+
+def test_a_device_that_is_not_there_is_named(ledger):
+    async def work(adb, phones):
+        with pytest.raises(PrerequisiteError, match="no device p7 that is ready"):
+            await in_thread(choose, adb, ["p0", "p7"], ledger)
+        phones[0].gone = True
+        with pytest.raises(PrerequisiteError, match="no device that is ready"):
+            await in_thread(choose, adb, [], ledger)
+
+    with_phones(1, work)
+
+
+def test_an_episode_waits_for_a_device_and_one_that_is_lost_is_passed_over(ledger):
+    async def work(adb, phones):
+        devices = Devices(adb, ["p0", "p1"], ledger, QUICK, reconnect_s=1)
+        await devices.start()
+        one, two = await devices.env(TASK), await devices.env(TASK)
+        assert {one.device.serial, two.device.serial} == {"p0", "p1"}
+        with anyio.move_on_after(0.2) as scope:
+            await devices.env(TASK)
+        assert scope.cancelled_caught
+
+        async def give_back():
+            await anyio.sleep(0.1)
+            await one.close()
+            await one.close()
+
+        phones[0].gone = True
+        async with anyio.create_task_group() as group:
+            group.start_soon(give_back)
+            group.start_soon(two.close)
+            third = await devices.env(TASK)
+        assert third.device.serial == "p1"
+        await third.close()
+        phones[1].gone = True
+        with pytest.raises(EnvError, match="no device of this run is ready"):
+            await devices.env(TASK)
+        await devices.close()
+
+    with_phones(2, work)
+
+
+@pytest.mark.parametrize("by", ["sweep", "the next run"])
+def test_what_a_killed_run_began_is_undone_and_the_device_is_free(ledger, by):
+    preset = {
+        "setup": ["settings put system screen_brightness 40"], "teardown": ["settings put system screen_brightness 9"],
+    }  # fmt: skip
+
+    async def work(adb, phones):
+        devices = Devices(adb, ["p0"], ledger, QUICK, reconnect_s=1)
+        await devices.start()
+        await (await devices.env(shell_task(**preset))).reset(shell_task(**preset), 1)
+        (lease,) = ledger.leases()
+        assert json.loads(lease.detail["undo"])[0] == preset["teardown"][0]
+        assert await claim(ledger, adb, "p0") is None
+        orphan(lease)
+        assert await in_thread(choose, adb, ["p0"], ledger) == ["p0"]
+        if by == "sweep":
+            await sweep(lease)
+            assert ledger.leases() == []
+        else:
+            (await claim(ledger, adb, "p0")).release()
+        assert (await phones[0].sim()).world.state.display.brightness == 9
+
+    with_phones(1, work)
+
+
+def test_a_device_with_something_to_undo_that_does_not_answer_stays_on_record(ledger):
+    async def work(adb, phones):
+        lease = ledger.hold(
+            "adb", f"p0@127.0.0.1:{adb.port}",
+            {"host": "127.0.0.1", "port": str(adb.port), "serial": "p0", "undo": '["rm -f /sdcard/a"]'},
+        )  # fmt: skip
+        orphan(lease)
+        phones[0].gone = True
+        with pytest.raises(EnvError, match="does not answer"):
+            await sweep(lease)
+        assert await claim(ledger, adb, "p0") is None
+        assert len(ledger.leases()) == 1
+
+    with_phones(1, work)
+
+
+def test_a_claim_is_given_once(ledger):
+    first = ledger.claim("adb", "x")
+    assert ledger.claim("adb", "x") is None
+    first.release()
+    again = ledger.claim("adb", "x")
+    assert again is not None
+    assert ledger.claim("display", "x") is not None
+
+
+def test_an_emulator_goes_back_to_its_snapshot(tmp_path, monkeypatch):
+    (tmp_path / console.TOKEN_FILE).write_text("secret-word\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    async def main():
+        phone = FakePhone("unnamed", clutter=0.0)
+        async with fake_console(phone, "secret-word") as port:
+            phone.serial = f"emulator-{port}"
+            async with serve(phone) as server:
+                sim = await phone.sim()
+                await sim.step(OpenApp(name="Chrome"))
+                phone.snapshots["clean"] = sim.world
+                await sim.step(OpenApp(name="Maps"))
+                sim.world = sim.world.put("display.brightness", 3)
+
+                def env(name):
+                    options = AdbOptions(settle_ms=1, reset="snapshot", snapshot=name)
+                    return AdbEnv(Device(client("127.0.0.1", server), phone.serial), options)
+
+                await env("clean").reset(shell_task(), 1)
+                assert sim.world.get("display.brightness") == phone.snapshots["clean"].get("display.brightness")
+                with pytest.raises(EnvError, match="refuses: no snapshot lost"):
+                    await env("lost").reset(shell_task(), 1)
+
+    asyncio.run(main())
+
+
+def test_a_phone_has_no_snapshots():
+    with pytest.raises(EnvError, match="no emulator"):
+        anyio.run(console.load_snapshot, "127.0.0.1", "R58M1234", "clean")
