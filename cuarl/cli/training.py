@@ -121,6 +121,7 @@ def learner_config(config: ExperimentConfig) -> LearnerConfig:
             "rejection": Rejection(rule=config.rejection_rule, threshold=config.reward_threshold),
             "replay": ReplayConfig(per_task=config.replay_per_task, max_age=config.replay_max_age, seed=config.seed),
             "curriculum": _curriculum(config), "batch": _batch_config(config), "loss": _loss_config(config),
+            "reference": config.kl_reference,
             "optim": OptimConfig(
                 learning_rate=config.learning_rate, lr_schedule=config.lr_schedule, warmup_steps=config.warmup_steps,
                 max_grad_norm=config.max_grad_norm, weight_decay=config.weight_decay, adam_beta1=config.adam_beta1,

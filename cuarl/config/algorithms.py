@@ -95,6 +95,7 @@ OPTIONS: Mapping[str, Option] = {
     "decoupled": Option(RATIO),
     "importance_cap": Option(RATIO, "decoupled", (True,)),
     "kl_penalty_coef": Option(RATIO),
+    "kl_reference": Option(RATIO, "kl_penalty_coef"),
     "kl_in": Option(RATIO, "kl_penalty_coef"),
     "kl_estimator": Option(RATIO, "kl_penalty_coef"),
     "compute_post_kl": Option(RATIO),

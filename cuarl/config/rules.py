@@ -73,8 +73,10 @@ def _contradictions(config: ExperimentConfig) -> list[str]:
         )
     if (config.lora_target_option == "custom") != bool(config.lora_target_modules):
         found.append("lora_target_option custom and lora_target_modules need each other")
-    if config.kl_penalty_coef and not config.use_lora:
-        found.append("kl_penalty_coef needs use_lora true: the base without its adapter is the reference")
+    if config.kl_penalty_coef and not config.use_lora and config.kl_reference == "base":
+        found.append(
+            "kl_penalty_coef needs use_lora true, where the base without its adapter is the reference, or kl_reference start"
+        )
     if config.algorithm == "sft" and not config.sft_runs:
         found.append("algorithm sft needs sft_runs: the runs whose episodes it imitates")
     if config.algorithm in GROUP and config.group_size < 2:

@@ -335,7 +335,10 @@ class AlgorithmFields(Fields):
     importance_cap: PositiveFloat | None = None
     """Upper bound of that weight (truncated importance sampling)."""
     kl_penalty_coef: NonNegativeFloat = 0.0
-    """Weight of the KL divergence from the base model."""
+    """Weight of the KL divergence from the reference."""
+    kl_reference: Literal["base", "start"] = "base"
+    """The reference: the base with the adapter off, or the policy as it is when the run starts, which differs where training
+    goes on from a checkpoint."""
     kl_in: Literal["loss", "reward"] = "loss"
     """Where the divergence counts: as a term of the loss, or against the reward of each token."""
     kl_estimator: Literal["k1", "k2", "k3"] = "k3"

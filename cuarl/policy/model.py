@@ -110,7 +110,10 @@ class PolicyModel:
         Raises ``ConfigError`` for a policy without an adapter: there is nothing to compare with.
         """
         if not self.has_adapter:
-            raise ConfigError("a fully fine-tuned policy keeps no reference", hint="--kl-penalty-coef 0, or --use-lora")
+            raise ConfigError(
+                "a fully fine-tuned policy does not keep its base",
+                hint="--kl-reference start, or --kl-penalty-coef 0, or --use-lora",
+            )
         with self.model.disable_adapter():
             yield
 

@@ -39,12 +39,16 @@ class _States(NamedTuple):
 
 
 class Scorer(nn.Module):
-    """Scores answers under a policy; its parameters are the policy's, so it can be wrapped for distributed training."""
+    """Scores answers under a policy; its parameters are the policy's, so it can be wrapped for distributed training.
 
-    def __init__(self, policy: PolicyModel) -> None:
+    ``one_pass`` runs the layers exactly once for any batch, so that processes which hold shards of each other's layers meet
+    in every layer; else prompts that several rows share are run first, and answers behind them.
+    """
+
+    def __init__(self, policy: PolicyModel, *, one_pass: bool = False) -> None:
         super().__init__()
         self.model = policy.model
-        self._policy = policy
+        self._policy, self._one_pass = policy, one_pass
 
     def forward(
         self, inputs: ModelInputs, temperature: float | torch.Tensor = 1.0, *, with_hidden: bool = False
@@ -75,7 +79,7 @@ class Scorer(nn.Module):
         """(N, D): the hidden state from which each real answer token was drawn, row by row."""
         hidden, deep = self._policy.embed_prompts(inputs)
         behind, packed = inputs.behind, inputs.packed
-        shared = len(inputs.prompt_ids) < len(behind.prompt_of) and not self._checkpointing()
+        shared = len(inputs.prompt_ids) < len(behind.prompt_of) and not (self._one_pass or self._checkpointing())
         states = (self._shared if shared else self._joined)(behind, hidden, deep, packed.inside if packed else None)
         return states.answers[inputs.answer_mask] if packed is None else packed.gather(*states)
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import PositiveInt
 
@@ -26,6 +26,8 @@ from cuarl.train.rows import TokenRow, policy_rows, supervised_rows
 from cuarl.train.shaping import Shaping, shaped
 from cuarl.trajectory import Group
 from cuarl.types import Screenshot
+
+T = TypeVar("T")
 
 Reduction = Literal["token", "turn", "sequence", "constant"]
 
@@ -129,6 +131,19 @@ def _update(rows: list[TokenRow], config: BatchConfig, *, keep_flat: bool) -> Up
         tokens=sum(len(row.token_ids) for row in rows),
         episodes=len({row.episode for row in rows}),
     )
+
+
+def distinct_rows(updates: Sequence[Update]) -> list[TokenRow]:
+    """The rows of all updates, each once."""
+    return list({row.place: row for update in updates for row in update.rows}.values())
+
+
+def noted(
+    updates: Sequence[Update], rows: Sequence[TokenRow], values: Sequence[T], note: Callable[[TokenRow, T], TokenRow]
+) -> list[Update]:
+    """The updates with ``values``, one for each of the distinct ``rows``, noted in their rows."""
+    known = {row.place: value for row, value in zip(rows, values, strict=True)}
+    return [replace(u, rows=tuple(note(row, known[row.place]) for row in u.rows)) for u in updates]
 
 
 def token_weights(rows: Sequence[TokenRow], reduction: Reduction, *, constant_tokens: int = 1) -> list[float]:

@@ -2,8 +2,8 @@
 
 One training step makes ``num_substeps`` updates, ``num_epochs`` times. For each update: rows (``batch``), this process's
 share of them, micro-batches, forward and backward of each, gradients summed over the processes, clipped as a whole, one
-AdamW step. What advantages or ratios need of the policy before the first update (the base's logprobs, the critic's
-values, the proximal policy) is seen in a pass of its own (``survey``).
+AdamW step. What the updates need to know before the first of them (logprobs of the reference and of the proximal policy,
+the critic's values) is seen in a pass of its own (``survey``).
 Weights of tokens are fixed for the whole update before its first backward pass, so the gradient is the same however the
 rows are split over micro-batches and processes.
 
@@ -38,7 +38,9 @@ from cuarl.train.batch import (
     Batch,
     BatchConfig,
     Update,
+    distinct_rows,
     micro_batches,
+    noted,
     policy_updates,
     rejection_updates,
     share_of_rank,
@@ -48,6 +50,7 @@ from cuarl.train.curriculum import Curriculum, CurriculumConfig
 from cuarl.train.gradients import check_trained_names, dead_adapters, reproducible, sum_over_processes
 from cuarl.train.loss import Loss, LossConfig, Tokens, cross_entropy, policy_loss
 from cuarl.train.processes import join_processes
+from cuarl.train.reference import StartWeights
 from cuarl.train.rejection import Rejection
 from cuarl.train.replay import Replay, ReplayConfig
 from cuarl.train.report import StepReport
@@ -78,6 +81,8 @@ class LearnerConfig(Record):
     """How tasks are chosen; None: the learner is not asked."""
     batch: BatchConfig = BatchConfig()
     loss: LossConfig = LossConfig()
+    reference: Literal["base", "start"] = "base"
+    """What a KL penalty is taken to: the base, or the policy as it was when training began."""
     optim: OptimConfig = OptimConfig()
     max_steps: PositiveInt = 64
     """Length of the run in training steps, for the learning rate's schedule."""
@@ -86,6 +91,11 @@ class LearnerConfig(Record):
     """Keep the decoder's layers in shards over the processes while gradients are computed."""
     gradient_checkpointing: bool = False
     """Keep no activations of the layers and compute them again in the backward pass."""
+
+    @property
+    def penalised(self) -> bool:
+        """Whether the divergence from a reference counts."""
+        return self.loss.kl_penalty_coef > 0 or self.batch.kl_coef > 0
 
 
 class Beside(Protocol):
@@ -103,7 +113,7 @@ class Learner:
         self.policy = policy
         self.config = config
         self.accelerator = accelerator or join_processes(policy.device.type)
-        self._scorer = Scorer(policy).eval()
+        self._scorer = Scorer(policy, one_pass=config.sharded).eval()
         self._parameters = list(policy.parameters())
         if not self._parameters:
             raise TrainError("nothing of the policy is trained", where=policy.name)
@@ -117,6 +127,7 @@ class Learner:
             p.data = broadcast(p.data)
         if config.gradient_checkpointing:
             _checkpoint_activations(policy.base)
+        self._start = StartWeights(policy) if config.reference == "start" and config.penalised else None
         self._shards = Shards(policy, self.accelerator) if config.sharded else None
         if self._shards is not None:
             self._parameters = self._shards.parameters
@@ -183,6 +194,8 @@ class Learner:
         state |= {"episodes": self.episodes, "replay": self.replay.state()}
         if self._head is not None:
             state["value_head"] = self._head.state_dict()
+        if self._start is not None:
+            state["start"] = self._start.state()
         if self.curriculum is not None:
             state["curriculum"] = self.curriculum.state()
         if self.beside is not None:
@@ -196,6 +209,8 @@ class Learner:
             shard_moments(self._optimizer.optimizer)
         if self._head is not None:
             self._head.load_state_dict(state["value_head"])
+        if self._start is not None:
+            self._start.restore(state["start"])
         if self.curriculum is not None:
             self.curriculum.restore(state["curriculum"])
         self.replay.restore(state["replay"])
@@ -251,10 +266,20 @@ class Learner:
             rows = policy_rows(batch.groups)
             seen = {r.place: s for r, s in zip(rows, self._survey(rows, batch.pictures), strict=True)}
         updates = policy_updates(batch.groups, config.batch, keep_flat=config.loss.uses_flat_groups, seen=seen)
-        return self._with_proximal(updates, batch.pictures) if config.loss.decoupled else updates
+        rows = distinct_rows(updates)
+        if config.loss.decoupled:
+            found = self._logprobs(rows, batch.pictures)
+            updates = noted(updates, rows, found, lambda row, logprobs: replace(row, proximal=logprobs))
+        if config.loss.kl_penalty_coef:
+            if config.batch.kl_coef:
+                found = [seen[r.place].reference for r in rows]
+            else:
+                found = self._logprobs(rows, batch.pictures, of_reference=True)
+            updates = noted(updates, rows, found, lambda row, logprobs: replace(row, reference=logprobs))
+        return updates
 
     def _survey(self, rows: Sequence[TokenRow], pictures: Mapping[str, Screenshot]) -> list[Seen]:
-        """What the base and the critic say of each row before the first update, on every process."""
+        """What the reference and the critic say of each row before the first update, on every process."""
         wants_base, head = self.config.batch.kl_coef > 0, self._head
 
         def see(part: Sequence[TokenRow]) -> list[Seen]:
@@ -271,25 +296,23 @@ class Learner:
 
         return gather_rows(self.accelerator, rows, self.config.batch, see)
 
-    def _with_proximal(self, updates: Sequence[Update], pictures: Mapping[str, Screenshot]) -> list[Update]:
-        """The updates with the logprobs of the policy as it is before the first of them."""
-        rows = list({r.place: r for u in updates for r in u.rows}.values())
-        known = dict(zip((r.place for r in rows), self._logprobs(rows, pictures), strict=True))
-        return [replace(u, rows=tuple(replace(r, proximal=known[r.place]) for r in u.rows)) for u in updates]
-
-    def _logprobs(self, rows: Sequence[TokenRow], pictures: Mapping[str, Screenshot]) -> list[tuple[float, ...]]:
-        """Logprobs of each row under the policy as it is, without gradient, on every process."""
+    def _logprobs(
+        self, rows: Sequence[TokenRow], pictures: Mapping[str, Screenshot], *, of_reference: bool = False
+    ) -> list[tuple[float, ...]]:
+        """Logprobs of each row under the policy as it is, or the reference, without gradient, on every process."""
 
         def score(part: Sequence[TokenRow]) -> list[tuple[float, ...]]:
-            inputs = self._collate(part, pictures)
+            inputs, temperatures = self._collate(part, pictures), self._temperatures(part)
+            if of_reference:
+                return _by_row(self._reference(inputs, temperatures), part)
             with self.accelerator.autocast():
-                logprobs = self._scorer(inputs, self._temperatures(part)).logprobs[inputs.answer_mask]
+                logprobs = self._scorer(inputs, temperatures).logprobs[inputs.answer_mask]
             return _by_row(logprobs, part)
 
         return gather_rows(self.accelerator, rows, self.config.batch, score)
 
     def _post_kl(self, updates: Sequence[Update], pictures: Mapping[str, Screenshot]) -> dict[str, float]:
-        rows = list({r.place: r for u in updates for r in u.rows}.values())
+        rows = distinct_rows(updates)
         if not self.config.compute_post_kl or not rows:
             return {}
         return post_kl(rows, self._logprobs(rows, pictures), self.config.loss.log_ratio_limit)
@@ -357,12 +380,8 @@ class Learner:
 
     def _loss(self, inputs: ModelInputs, rows: Sequence[TokenRow]) -> Loss:
         config, mask = self.config, inputs.answer_mask
-        temperature = self._temperatures(rows)
-        reference = None
-        if config.loss.kl_penalty_coef and config.objective == "reward":
-            reference = self._reference(inputs, temperature)
         with self.accelerator.autocast():
-            scores = self._scorer(inputs, temperature, with_hidden=self._head is not None)
+            scores = self._scorer(inputs, self._temperatures(rows), with_hidden=self._head is not None)
         logprobs, entropy = scores.logprobs[mask], scores.entropy[mask]
         weights = self._spread([r.weight for r in rows], rows)
         if config.objective != "reward":
@@ -374,6 +393,7 @@ class Learner:
             turns=self._spread(range(len(rows)), rows).long(),
             proximal=self._flat([r.proximal or () for r in rows]) if config.loss.decoupled else None,
         )
+        reference = self._flat([r.reference or () for r in rows]) if config.loss.kl_penalty_coef else None
         loss = policy_loss(logprobs, tokens, config.loss, entropy=entropy, reference=reference)
         return self._with_critic(loss, scores.hidden, rows) if scores.hidden is not None else loss
 
@@ -394,11 +414,12 @@ class Learner:
         return Loss(loss.total + coef * found.total, loss.sums | found.sums)
 
     def _reference(self, inputs: ModelInputs, temperature: torch.Tensor) -> torch.Tensor:
-        """(N,) logprobs of the base: adapter off, dropout off."""
+        """(N,) logprobs of the base, adapter off, or of the policy that training began with; dropout off."""
         training = self._scorer.training
         self._scorer.eval()
+        reference = self.policy.reference() if self._start is None else self._start.put_into(self.policy)
         try:
-            with self.policy.reference(), torch.no_grad(), self.accelerator.autocast():
+            with reference, torch.no_grad(), self.accelerator.autocast():
                 return self._scorer(inputs, temperature).logprobs[inputs.answer_mask]
         finally:
             self._scorer.train(training)

@@ -55,7 +55,7 @@ class LossConfig(Record):
     importance_cap: PositiveFloat | None = None
     """Upper bound of that weight; None: only the numeric limit."""
     kl_penalty_coef: NonNegativeFloat = 0.0
-    """Weight of KL(policy ‖ base); 0 turns the reference pass off."""
+    """Weight of KL(policy ‖ reference); 0 turns the reference pass off."""
     kl_in: Literal["loss", "reward"] = "loss"
     """Whether the divergence is a term of the loss, or has gone into the advantages already."""
     kl_estimator: Estimator = "k3"
@@ -194,7 +194,7 @@ def policy_loss(
         tokens: what is known of each token.
         config: kind of loss, clip range and coefficients.
         entropy: (N,) of the policy's distribution at each token.
-        reference: (N,) logprobs under the base model; required if ``kl_penalty_coef`` is not 0.
+        reference: (N,) logprobs under the reference; required if ``kl_penalty_coef`` is not 0.
 
     Raises ValueError if something is missing that the configuration needs.
     """

@@ -36,7 +36,7 @@ METRICS: dict[str, str] = {
     "tokens/total": "prompt and sampled tokens of the step",
     "policy/loss": "the loss that was minimised, mean over the updates of the step",
     "policy/entropy": "mean entropy in nats of the policy at the trained tokens",
-    "policy/kl_ref": "KL(policy ‖ base) at the trained tokens, k3 estimate; only with a KL penalty",
+    "policy/kl_ref": "KL(policy ‖ reference) at the trained tokens, k3 estimate; only with a KL penalty",
     "policy/kl_sampler": "KL(sampler ‖ policy) at the trained tokens, k3 estimate",
     "policy/kl_sampler_k1": "the same, k1 estimate: unbiased too, noisier, may be negative",
     "policy/logprob_diff_mean": "mean |log ratio| before the first update of the step: sampler against trainer",

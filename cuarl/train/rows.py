@@ -44,6 +44,8 @@ class TokenRow:
     """Whether the answer was cut off by the length limit."""
     proximal: tuple[float, ...] | None = None
     """Logprobs under the policy at the start of the step, where the loss is decoupled."""
+    reference: tuple[float, ...] | None = None
+    """Logprobs under the reference, where the divergence from it is a term of the loss or is reported."""
     values: tuple[float, ...] = ()
     """What the critic said at the start of the step: at each token, or at the first token alone."""
     returns: tuple[float, ...] = ()
@@ -65,7 +67,7 @@ class Seen:
     """What a forward pass before the first update says of one turn."""
 
     reference: tuple[float, ...] = ()
-    """Logprobs of its tokens under the base."""
+    """Logprobs of its tokens under the reference."""
     values: tuple[float, ...] = ()
     """What the critic says at each token."""
 

@@ -21,7 +21,16 @@ def run(command):
 
 
 @pytest.mark.parametrize(
-    ("kind", "preset"), [("grpo", "ddp"), ("ppo", "ddp"), ("grpo", "fsdp2"), ("ppo", "fsdp2"), ("full", "fsdp2")]
+    ("kind", "preset"),
+    [
+        ("grpo", "ddp"),
+        ("ppo", "ddp"),
+        ("start", "ddp"),
+        ("grpo", "fsdp2"),
+        ("ppo", "fsdp2"),
+        ("full", "fsdp2"),
+        ("start", "fsdp2"),
+    ],
 )
 def test_two_processes_equal_one_on_the_same_batches_even_if_one_has_nothing_to_do(tmp_path, kind, preset):
     run([sys.executable, "-m", DRIVER, str(tmp_path / "one"), kind])
@@ -34,8 +43,8 @@ def test_two_processes_equal_one_on_the_same_batches_even_if_one_has_nothing_to_
     assert kind == "full" or any((one[name] != 0).any() for name in one if "lora_B" in name)
     history = [json.loads((tmp_path / n).read_text()) for n in ("one/rank0.json", "two/rank0.json")]
     for alone, shared in zip(*history, strict=True):
-        # how much padding there is depends on the cut, and nothing else does
-        padding = {"train/padding_frac": shared.get("train/padding_frac")}
+        # how much is padded and packed depends on the cut, and nothing else does
+        padding = {name: shared.get(name) for name in ("train/padding_frac", "train/packed_frac")}
         assert shared == pytest.approx(alone | padding, abs=1e-5)
     assert (tmp_path / "two" / "checkpoints" / "latest").exists() == (preset == "fsdp2"), "layers were in shards"
     other = load_file(tmp_path / "two" / "rank1.safetensors")

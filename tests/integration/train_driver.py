@@ -16,6 +16,7 @@ from cuarl.train.loss import LossConfig
 from cuarl.train.processes import from_main, gather_batch, join_processes, sharded
 from cuarl.train.schedule import OptimConfig
 from tests.unit.train.policies import played, tiny_policy, weights
+from tests.unit.train.test_packed_turns import conversed
 
 warnings.filterwarnings("error")
 warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
@@ -62,9 +63,12 @@ def main(folder, kind="grpo"):
     policy.model.to(accelerator.device)
     # with a critic and a penalty in the reward every process needs what all have seen of the rows
     extra = {"baseline": "critic", "kl_coef": 0.1} if kind == "ppo" else {}
+    # packed turns have more than one row a sequence, and the reference is another set of weights
+    packed = kind == "start"
     config = LearnerConfig(
         batch=BatchConfig(max_tokens=40, num_substeps=2, mask_truncated=True, **extra),
-        loss=LossConfig(decoupled=kind == "ppo"),
+        loss=LossConfig(decoupled=kind == "ppo", kl_penalty_coef=0.1 if packed else 0.0),
+        reference="start" if packed else "base",
         # a large epsilon, or AdamW turns rounding of tiny gradients into steps of either sign
         optim=OptimConfig(learning_rate=1e-2, adam_eps=1e-3),
     )
@@ -76,7 +80,8 @@ def main(folder, kind="grpo"):
     for step in (1, 2, 3):
         learner.begin_step(step)
         if step == 1:
-            batch = played(policy, [(1, 0, 0, 1, 0), (0, 1, 0), (1, 0)], turns=3)
+            play = conversed if packed else played
+            batch = play(policy, [(1, 0, 0, 1, 0), (0, 1, 0), (1, 0)], turns=3)
         elif step == 2:
             batch = cut_off(played(policy, [(1, 0)], turns=1))
         else:
