@@ -27,7 +27,7 @@ from cuarl.errors import ConfigError, MissingSecret, PrerequisiteError
 
 SECRETS = (
     "DATABASE_URL", "POSTGRES_PASSWORD", "OPENAI_API_KEY", "TINKER_API_KEY", "GBOX_API_KEY", "GYM_API_KEY",
-    "GBOX_MINI_AGENT_API_KEY", "HF_TOKEN", "WANDB_API_KEY", "CUARL_SERVE_TOKEN", "KUBE_TOKEN", "CUARL_SESSION_TOKEN",
+    "GBOX_MINI_AGENT_API_KEY", "OPENENV_TOKEN", "HF_TOKEN", "WANDB_API_KEY", "CUARL_SERVE_TOKEN", "KUBE_TOKEN", "CUARL_SESSION_TOKEN",
 )  # fmt: skip
 """Variables that may also be given as ``NAME_FILE``."""
 
@@ -116,6 +116,8 @@ class Settings(BaseSettings):
     """Proxy that leads to the sessions below /proxy/ID; unset means the API server's own."""
     session_token: SecretStr | None = None
     """Token that clients of ``cuarl sessions serve`` must send; pods are given one each."""
+    openenv_token: SecretStr | None = Field(None, validation_alias="OPENENV_TOKEN")
+    """Token that an OpenEnv server asks for as a bearer token; unset sends none."""
     hf_token: SecretStr | None = Field(None, validation_alias="HF_TOKEN")
     """Token for model hubs."""
     wandb_api_key: SecretStr | None = Field(None, validation_alias="WANDB_API_KEY")

@@ -42,10 +42,13 @@ class Commands(LazyGroup):
         "train": Entry("cuarl.cli.train", "Train a policy on tasks, and measure it before and after."),
         "eval": Entry("cuarl.cli.eval", "Measure checkpoints, endpoints and baselines, and compare them."),
         "serve": Entry("cuarl.cli.serve", "Serve a policy to any agent that speaks OpenAI, and record its turns."),
+        "serve-env": Entry("cuarl.cli.serve_env", "Serve environments to any learner that speaks OpenEnv."),
         "model": Entry("cuarl.cli.model", "The shipped base, and checkpoints made ready for others."),
         "db": Entry("cuarl.cli.db", "Look after the database of runs and trajectories."),
         "monitor": Entry("cuarl.cli.monitor", "Watch runs."),
-        "sessions": Entry("cuarl.cli.sessions", "List and end browsers, displays, boxes and pods that were left behind."),
+        "sessions": Entry(
+            "cuarl.cli.sessions", "List and end browsers, displays, boxes and pods that were left behind."
+        ),
         "config": Entry("cuarl.cli.config", "Show configurations, their fields and the shipped presets."),
     }
 

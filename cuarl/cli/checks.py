@@ -27,6 +27,7 @@ LITTLE_MEMORY_GIB = 4
 EXTRAS = {
     "postgres": "psycopg", "browser": "playwright", "desktop": "mss", "android": "adbutils", "k8s": "kr8s",
     "tinker": "tinker", "web": "uvicorn", "track": "wandb", "export": "pyarrow",
+    "gymnasium": "gymnasium", "browsergym": "browsergym", "openenv": "websockets",
 }  # fmt: skip
 """The module by which an optional dependency is recognised."""
 
@@ -57,6 +58,7 @@ def run_checks(settings: Settings) -> list[Check]:
     """All checks. One that can't be made is a failed one, with its reason."""
     checks: list[Callable[[Settings], Check]] = [
         python, packages, torch, machine, gpu, runs_folder, disk, database, model, tasks, endpoint, secrets, extras,
+        desktop,
     ]  # fmt: skip
     return [_guarded(check, settings) for check in checks]
 
@@ -222,6 +224,20 @@ def extras(settings: Settings) -> Check:
     """Which optional dependencies are installed."""
     there = [name for name, module in EXTRAS.items() if util.find_spec(module)]
     return Check("extras", "ok", f"installed: {', '.join(there) or 'none'}")
+
+
+def desktop(settings: Settings) -> Check:
+    """What a real Linux desktop lacks here; lacking it is no fault."""
+    from cuarl.env.linux.programs import APPS, MODULES, install, missing
+
+    if not sys.platform.startswith("linux"):
+        return Check("linux desktop", "ok", "needs Linux; the simulated desktop needs nothing")
+    lacking = missing(APPS)
+    absent = [name for name in MODULES if util.find_spec(name) is None]
+    if not lacking and not absent:
+        return Check("linux desktop", "ok", "everything is there for --env linux")
+    fixes = (["pip install 'cuarl[desktop]'"] if absent else []) + ([install(lacking)] if lacking else [])
+    return Check("linux desktop", "ok", f"--env linux lacks {', '.join([*lacking, *absent])}", " && ".join(fixes))
 
 
 def _existing(folder: Path) -> Path:

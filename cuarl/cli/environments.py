@@ -154,6 +154,18 @@ def _pods(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     return Backend(make, start=start, close=ways.close, at_most=config.pods_at_once)
 
 
+def _foreign(name: str) -> Callable[[ExperimentConfig, Sequence[Task]], Backend]:
+    """A backend of ``cli.foreign``, which is loaded once it is used."""
+
+    def make(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
+        from cuarl.cli import foreign
+
+        made: Backend = getattr(foreign, name)(config, tasks)
+        return made
+
+    return make
+
+
 def _only(env: str, config: ExperimentConfig, tasks: Sequence[Task]) -> None:
     """Raise ConfigError if one of the tasks is for another environment than ``env``."""
     stranger = next((task for task in tasks if task.env != env), None)
@@ -172,6 +184,9 @@ BACKENDS: Mapping[str, Callable[[ExperimentConfig, Sequence[Task]], Backend]] = 
     "gbox": _gbox,
     "pods": _pods,
     "gym": _gym,
+    "gymnasium": _foreign("gymnasium"),
+    "browsergym": _foreign("browsergym"),
+    "openenv": _foreign("openenv"),
 }
 """By the name that ``--env`` takes. Each checks the tasks and the machine, and raises before anything starts."""
 

@@ -47,6 +47,11 @@ def select_tasks(config: ExperimentConfig, settings: Settings, role: Literal["tr
         from cuarl.cli import gym
 
         return gym.select(config, settings, role)
+    from cuarl.cli import foreign
+
+    made = foreign.select(config, role)
+    if made is not None:
+        return made
     selectors = config.eval_tasks or config.tasks if role == "eval" else config.tasks
     filters = Filters(
         categories=config.category, difficulties=config.difficulty, limit=config.limit,

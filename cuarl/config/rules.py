@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from cuarl.config.schema import ExperimentConfig
 
 SIM_ONLY = ("profile", "clutter")
-ENVS_WITH_OPTIONS = ("linux", "browser", "gbox", "pods", "gym")
+ENVS_WITH_OPTIONS = ("linux", "browser", "gbox", "pods", "gym", "gymnasium", "browsergym", "openenv")
 """Environments whose options bear their name in front."""
 MINI_AGENT_ONLY = ("gym_agent", "gym_poll_seconds", "gym_listen", "gym_model_url", "gym_picture_hosts")
-PROMPT_ONLY = ("renderer_name", "history_images", "history_turns")
+PROMPT_ONLY = ("renderer_name", "history_images", "history_turns", "history_older", "max_prompt_tokens")
 LORA_ONLY = ("lora_rank", "lora_alpha", "lora_target_option", "lora_target_modules")
 
 
@@ -59,6 +59,8 @@ def _idle_options(config: ExperimentConfig) -> Iterator[tuple[str, str]]:
         yield from ((name, "gym_actor mini-agent, which makes the prompts itself") for name in PROMPT_ONLY)
     if config.algorithm in CREDITED and config.credit == "episode":
         yield "discount", "credit episode"
+    if config.history_turns == 0:
+        yield "history_older", "history_turns 0"
 
 
 def _shown(value: object) -> str:

@@ -53,7 +53,13 @@ def _selectors(value: Any) -> Any:
     return (json.dumps(value, sort_keys=True) if isinstance(value, Mapping) else value,)
 
 
+def _table(value: Any) -> Any:
+    """Accept a mapping for its canonical JSON."""
+    return json.dumps(value, sort_keys=True) if isinstance(value, Mapping) else value
+
+
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
+Table = Annotated[str, BeforeValidator(_table)]
 Selectors = Annotated[tuple[str, ...], BeforeValidator(_selectors)]
 
 
@@ -99,7 +105,8 @@ class EnvFields(Fields):
 
     env: str = "sim"
     """Environment: sim is the simulated device inside the process, linux a real desktop on a display of its own, browser
-    web pages in Chromium, adb a phone or an emulator, gbox a cloud box, pods a pod of Kubernetes, gym an execution of a gym server."""
+    web pages in Chromium, adb a phone or an emulator, gbox a cloud box, pods a pod of Kubernetes, gym an execution of a gym server, gymnasium, browsergym
+    and openenv environments of your own."""
     profile: Literal["small", "phone", "tall"] = "small"
     """Screen of the simulated phone: small is 192x384, phone 360x640, tall 1080x2400 pixels."""
     clutter: Share = 0.1
@@ -180,6 +187,58 @@ class EnvFields(Fields):
     """Base URL by which gbox-mini-agent reaches that, if it is another."""
     gym_picture_hosts: Words = ()
     """Hosts that screenshots may be fetched from, where gbox-mini-agent names them by URL."""
+    gymnasium_id: str | None = None
+    """Gymnasium environment to practise in, such as CartPole-v1, or MODULE:ID to import a module first; unset: tasks name
+    theirs."""
+    gymnasium_kwargs: Words = ()
+    """Arguments of its making, as NAME=VALUE."""
+    gymnasium_goal: str | None = None
+    """What its agent is told to do."""
+    gymnasium_goal_from: str | None = None
+    """Where it words the goal itself, such as observation.mission or info.goal."""
+    gymnasium_success: Words = ()
+    """When an episode is a success, as 'PATH OPERATOR VALUE' over return, reward, steps, terminated, truncated and info.KEY."""
+    gymnasium_actions: Table = "auto"
+    """What actions are sent as: auto, buttons (with LABELS), grid ROWSxCOLUMNS, point, or a table; see docs/gymnasium.md."""
+    gymnasium_picture: str = "auto"
+    """What is shown: auto, render, observation, or observation.KEY."""
+    gymnasium_scale: Annotated[int, Field(ge=1, le=32)] = 1
+    """Pixels shown for each pixel of its picture."""
+    gymnasium_repeat: PositiveInt = 1
+    """Steps of the environment for each action."""
+    gymnasium_device: Literal["phone", "desktop"] = "desktop"
+    """What a policy is offered: mouse and keyboard, or a phone's touches."""
+    gymnasium_processes: PositiveInt = 4
+    """Most Gymnasium environments at the same time, each in a process, within max_concurrent_rollouts."""
+    browsergym_tasks: Words = ()
+    """Tasks of BrowserGym to practise, such as miniwob.click-test; unset: tasks name theirs."""
+    browsergym_kwargs: Words = ()
+    """Arguments of their environment, as NAME=VALUE; task.NAME=VALUE for those of the task."""
+    browsergym_success: Words = ()
+    """When an episode of them is a success, as with gymnasium_success; unset means 'return ge 1'."""
+    browsergym_actions: Literal["desktop", "phone"] = "desktop"
+    """What a policy is offered in BrowserGym: mouse and keyboard, or a phone's touches."""
+    browsergym_processes: PositiveInt = 4
+    """Most environments of BrowserGym at the same time, each with browsers of its own, within max_concurrent_rollouts."""
+    openenv_url: str | None = None
+    """OpenEnv server to practise on, such as http://localhost:8000."""
+    openenv_goal: str | None = None
+    """What the agent is told to do, where the server has no list of tasks."""
+    openenv_goal_from: str | None = None
+    """Where the server words the goal, such as observation.goal."""
+    openenv_success: Words = ()
+    """When an episode is a success, as with gymnasium_success; unset means 'return ge 1', and cuarl's servers judge
+    themselves."""
+    openenv_reset: Words = ()
+    """Further arguments of a reset, as NAME=VALUE."""
+    openenv_actions: Table = "auto"
+    """What actions are sent as: auto, by the server's schema, or a table; see docs/openenv.md."""
+    openenv_picture: str = "auto"
+    """Where the picture is in an observation, such as screenshot; auto looks for it."""
+    openenv_device: Literal["phone", "desktop"] = "desktop"
+    """What a policy is offered, where the server does not tell: mouse and keyboard, or a phone's touches."""
+    openenv_sessions: PositiveInt = 1
+    """Most sessions at the same time; many servers allow one."""
     pods_manifest: str | None = None
     """File with the manifest of a session's pod; unset means the shipped one."""
     pods_image: str = "cuarl-session"
@@ -269,6 +328,12 @@ class SamplingFields(Fields):
     """Screenshots in the prompt, the present one included; unset means what is usual in the format."""
     history_turns: NonNegativeInt | None = None
     """Earlier answers in the prompt; unset means what is usual in the format."""
+    history_older: Literal["text", "drop"] = "text"
+    """What becomes of an earlier answer whose screenshot is no more in the prompt: it stays, with words in its place, or goes,
+    too."""
+    max_prompt_tokens: PositiveInt | None = None
+    """Most tokens of a prompt: screenshots and answers give way, oldest first, system prompt and task never; unset means that
+    an episode ends when the model's context is full."""
 
 
 class RemoteFields(Fields):

@@ -203,6 +203,7 @@ SWEEPER_MODULES: dict[str, str] = {
     "browser": "cuarl.env.browser.lease",
     "gbox": "cuarl.env.gbox.lease",
     "gym": "cuarl.env.gym.lease",
+    "worker": "cuarl.env.workers.lease",
     "pod": "cuarl.env.pods.lease",
 }
 """By the kind of lease: the module that puts its sweeper into ``SWEEPERS`` when it is imported."""

@@ -1,0 +1,1 @@
+"""Other people's Gymnasium environments as cuarl's (docs/gymnasium.md)."""

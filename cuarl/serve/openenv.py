@@ -1,0 +1,282 @@
+"""Environments as an OpenEnv server: a session for each WebSocket, lists of tasks over HTTP (docs/openenv.md).
+
+Source of the protocol: OpenEnv 0.10. Over HTTP its ``/reset`` and ``/step`` keep no session, so that nothing could be done
+with them, and they are left out.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from pydantic import ValidationError
+from starlette.applications import Starlette
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from cuarl import __version__
+from cuarl.env.openenv.dialect import Seen, SessionState, action_schema, listed, read_action, seen
+from cuarl.errors import CuarlError, RolloutError, TaskError
+from cuarl.rollout.driven import Driven, Outcome
+from cuarl.safe_text import loggable
+from cuarl.suggest import did_you_mean
+from cuarl.tasks.task import Task, TaskInstance
+from cuarl.types import Observation
+
+logger = logging.getLogger(__name__)
+
+NAME = "cuarl"
+POLICY_VIOLATION = 1008
+
+Begin = Callable[[TaskInstance, int], Awaitable[Driven]]
+"""Makes the episode of an instance of a task at a seed; it has not begun."""
+
+
+@dataclass(slots=True)
+class EnvService:
+    """What all sessions share."""
+
+    splits: Mapping[str, Sequence[Task]]
+    """Tasks by the name of their split; the first task is what a reset without a name means."""
+    begin: Begin
+    capabilities: Mapping[str, Any]
+    """``Capabilities`` by what ``env`` of a task says."""
+    most: int = 16
+    """Most sessions at the same time."""
+    idle_s: float = 3600.0
+    token: str | None = None
+    seed: int = 0
+    """Of the first reset that names none; each further one takes the next."""
+    episodes: int = 0
+    open: int = 0
+    _tasks: dict[str, Task] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._tasks = {task.id: task for tasks in self.splits.values() for task in tasks}
+
+    def app(self) -> Starlette:
+        """The ASGI application."""
+        routes: list[tuple[str, Callable[[Request], Awaitable[Any]], str]] = [
+            ("/health", self._health, "GET"), ("/metadata", self._metadata, "GET"), ("/schema", self._schema, "GET"),
+            ("/list_environments", self._environments, "GET"), ("/{env}/splits", self._splits, "GET"),
+            ("/{env}/tasks", self._list, "POST"), ("/{env}/num_tasks", self._count, "POST"),
+            ("/{env}/task", self._one, "POST"), ("/{env}/task_range", self._range, "POST"),
+        ]  # fmt: skip
+        return Starlette(
+            routes=[
+                *(Route(path, self._answering(handler), methods=[method]) for path, handler, method in routes),
+                WebSocketRoute("/ws", self._converse),
+            ]
+        )
+
+    def task(self, name: str | None) -> Task:
+        """The task of that name; without one the first. Raises TaskError."""
+        if name is None:
+            return next(iter(self._tasks.values()))
+        if name not in self._tasks:
+            raise TaskError(f'there is no task "{name}" here{did_you_mean(name, self._tasks)}')
+        return self._tasks[name]
+
+    # --- over HTTP -------------------------------------------------------------------------------------------------
+
+    def _answering(self, handler: Callable[[Request], Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            if not self._may(request):
+                return JSONResponse({"detail": "wrong or missing token"}, 401)
+            if request.path_params.get("env", NAME).lower() != NAME:
+                return JSONResponse({"detail": f"unknown environment {request.path_params['env']!r}"}, 404)
+            try:
+                return JSONResponse(await handler(request))
+            except (KeyError, TypeError, ValueError, IndexError) as error:  # of the body, which the handlers read
+                return JSONResponse({"detail": f"{type(error).__name__}: {error}"}, 400)
+
+        return answer
+
+    def _may(self, connection: HTTPConnection) -> bool:
+        if self.token is None:
+            return True
+        kind, _, given = connection.headers.get("authorization", "").partition(" ")
+        return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self.token.encode())
+
+    async def _health(self, request: Request) -> Any:
+        return {"status": "healthy"}
+
+    async def _metadata(self, request: Request) -> Any:
+        return {
+            "name": NAME, "description": "Devices to be used by their screen: look at the picture, act on its pixels.",
+            "version": __version__,
+        }  # fmt: skip
+
+    async def _schema(self, request: Request) -> Any:
+        return {
+            "action": action_schema(),
+            "observation": Seen.model_json_schema(),
+            "state": SessionState.model_json_schema(),
+        }
+
+    async def _environments(self, request: Request) -> Any:
+        return [NAME]
+
+    async def _splits(self, request: Request) -> Any:
+        return [{"name": name, "type": name} for name in self.splits]
+
+    async def _list(self, request: Request) -> Any:
+        return {"tasks": [self._entry(task) for task in await self._of_split(request)], "env_name": NAME}
+
+    async def _count(self, request: Request) -> Any:
+        return {"num_tasks": len(await self._of_split(request))}
+
+    async def _one(self, request: Request) -> Any:
+        index = int((await request.json())["index"])
+        if index < 0:
+            raise IndexError("tasks are counted from 0")
+        return {"task": self._entry((await self._of_split(request))[index])}
+
+    async def _range(self, request: Request) -> Any:
+        body = await request.json()
+        return {
+            "tasks": [self._entry(t) for t in (await self._of_split(request))[body.get("start") : body.get("stop")]]
+        }
+
+    async def _of_split(self, request: Request) -> Sequence[Task]:
+        return self.splits[(await request.json())["split"]]
+
+    def _entry(self, task: Task) -> dict[str, Any]:
+        """A task as lists show it. The goal is that of one instance: a reset draws its own."""
+        return {
+            "id": task.id, "goal": task.instantiate(0).goal, "category": task.category, "difficulty": task.difficulty,
+            "max_steps": task.max_steps, **listed(self.capabilities[task.env]),
+        }  # fmt: skip
+
+    # --- sessions --------------------------------------------------------------------------------------------------
+
+    async def _converse(self, socket: WebSocket) -> None:
+        # only pages in a browser name their origin, and none of them has any business here
+        if not self._may(socket) or "origin" in socket.headers:
+            await socket.close(POLICY_VIOLATION, "wrong or missing token")
+            return
+        await socket.accept()
+        if self.open >= self.most:
+            told = {"active_sessions": self.open, "max_sessions": self.most}
+            await socket.send_json(error_message("CAPACITY_REACHED", f"all {self.most} sessions are in use", **told))
+            await socket.close()
+            return
+        self.open += 1
+        session = Session(self)
+        try:
+            await self._answer_all(socket, session)
+        except WebSocketDisconnect:
+            pass
+        finally:
+            self.open -= 1
+            with anyio.CancelScope(shield=True):
+                await session.close()
+
+    async def _answer_all(self, socket: WebSocket, session: Session) -> None:
+        while True:
+            with anyio.move_on_after(self.idle_s) as waiting:
+                text = await socket.receive_text()
+            if waiting.cancelled_caught:
+                await socket.send_json(error_message("SESSION_ERROR", f"nothing was asked for {self.idle_s:g} seconds"))
+                await socket.close()
+                return
+            reply = await session.answer(text)
+            if reply is None:
+                await socket.close()
+                return
+            await socket.send_json(reply)
+
+
+class Session:
+    """One client's episodes, one after the other."""
+
+    def __init__(self, service: EnvService) -> None:
+        self._service = service
+        self._driven: Driven | None = None
+        self._state = SessionState()
+
+    async def answer(self, text: str) -> dict[str, Any] | None:
+        """The reply to a message; None if it ends the session."""
+        try:
+            message = json.loads(text)
+            kind, data = message.get("type"), message.get("data") or {}
+        except (ValueError, AttributeError) as error:
+            return error_message("INVALID_JSON", f"not an object of JSON: {error}")
+        if not isinstance(data, dict):
+            return error_message("VALIDATION_ERROR", "data is an object", errors=[])
+        try:
+            match kind:
+                case "reset":
+                    return {"type": "observation", "data": await self._reset(data)}
+                case "step":
+                    return {"type": "observation", "data": await self._step(data)}
+                case "state":
+                    return {"type": "state", "data": self._state.model_dump(mode="json")}
+                case "close":
+                    return None
+        except ValidationError as error:
+            errors = error.errors(include_url=False, include_context=False, include_input=False)
+            return error_message(
+                "VALIDATION_ERROR", "this is no action", errors=json.loads(json.dumps(errors, default=str))
+            )
+        except CuarlError as error:
+            logger.warning("a session failed: %s", loggable(str(error)))
+            return error_message("EXECUTION_ERROR", loggable(error.what))
+        return error_message("UNKNOWN_TYPE", f"there are no messages of type {kind!r}")
+
+    async def close(self) -> None:
+        """Close the device."""
+        driven, self._driven = self._driven, None
+        if driven is not None:
+            await driven.close()
+
+    async def _reset(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        service = self._service
+        await self.close()
+        task = service.task(data.get("task"))
+        seed = data.get("seed")
+        seed = seed if isinstance(seed, int) and seed >= 0 else service.seed + service.episodes
+        service.episodes += 1
+        self._driven = await service.begin(task.instantiate(seed), seed)
+        self._state = SessionState(episode_id=data.get("episode_id") or f"{task.id}/{seed}", task=task.id)
+        return self._told(self._driven, await self._driven.begin(seed))
+
+    async def _step(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        driven = self._driven
+        if driven is None:
+            raise RolloutError("there is no episode yet: reset first")
+        outcome = await driven.act(read_action(data))
+        self._state = self._state.model_copy(update={"step_count": driven.turns, "done": driven.over})
+        return self._told(driven, outcome.observation, outcome)
+
+    def _told(self, driven: Driven, observation: Observation, outcome: Outcome | None = None) -> dict[str, Any]:
+        """An observation with OpenEnv's reward and flag. The reward is 1 at the end of an episode whose task is done, else 0."""
+        metadata: dict[str, Any] = {}
+        reward = None
+        if outcome is not None:
+            reward = float(outcome.verdict.success) if outcome.verdict else 0.0
+            if outcome.reward is not None:
+                metadata["env_reward"] = outcome.reward
+            if outcome.verdict is not None:
+                metadata |= {"truncated": outcome.truncated, "verdict": outcome.verdict.model_dump(mode="json")}
+        rejected = outcome.info.get("rejected") if outcome else None
+        shown = seen(
+            observation, task=driven.task.task_id, goal=driven.task.goal, turn=driven.turns,
+            rejected=None if rejected is None else str(rejected), metadata=metadata,
+        )  # fmt: skip
+        return {
+            "observation": shown.model_dump(mode="json"), "reward": reward, "done": driven.over,
+            **({"metadata": metadata} if metadata else {}),
+        }  # fmt: skip
+
+
+def error_message(code: str, message: str, **more: Any) -> dict[str, Any]:
+    """An error as OpenEnv's clients read it."""
+    return {"type": "error", "data": {"message": message, "code": code, **more}}
