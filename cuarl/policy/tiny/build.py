@@ -33,7 +33,7 @@ class Build:
     plan: Plan = field(default_factory=Plan)
     softening: Plan = field(
         default_factory=lambda: Plan(
-            steps=200, batch=128, learning_rate=2e-4, warmup=20, faded_by=0.0, soft=True, seed=1
+            steps=3000, batch=128, learning_rate=3e-4, warmup=60, faded_by=0.0, soft=True, seed=1
         )
     )
     """The second run; at this rate, and with a warm-up, it leaves what was learnt in place."""

@@ -3,8 +3,8 @@
 One sequence holds a screenshot and many rounds (a request, the call that answers it); only the calls are trained. Three
 things decide whether such a small model learns to look at all (measured; see the model card): many rounds a screenshot,
 vision positions that start large, and telltale colours that are faded out, sample by sample, over the first half. A
-short second run softens the policy: requests of unknown wording are answered in varied ways, so that reinforcement
-learning finds something to choose from.
+second run softens the policy: requests of unknown wording are answered in varied ways, so that reinforcement learning
+finds something to choose from; it dwells on the screens from which ways part.
 """
 
 from __future__ import annotations

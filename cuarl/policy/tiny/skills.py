@@ -80,7 +80,7 @@ class Softness:
     """The step that the name in the request suggests."""
     finish: float = 0.01
     """Ending the episode with success."""
-    held: float = 0.7
+    held: float = 0.3
     """The same where the request says on or off of a switch, and it is so."""
     elsewhere: float = 0.02
     """Any other element."""
