@@ -10,10 +10,11 @@ PIP_ARGS ?=
 ARGS ?=
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DESKTOP := xvfb openbox dbus xterm mousepad galculator pcmanfm fonts-dejavu-core
 CODE := cuarl tests docs benchmarks examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo seeds test test-all lint types format docs bench clean
+.PHONY: help setup browser openenv desktop demo seeds test test-all lint types format docs bench clean
 
 help: ## Show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,11 +33,22 @@ browser: setup ## Install Chromium and what drives it, where apt can be used; wi
 	  { apt-get install -y -qq chromium-headless-shell \
 	    || { apt-get update -qq && apt-get install -y -qq chromium-headless-shell; }; } >/dev/null 2>&1 \
 	    || echo "chromium-headless-shell could not be installed" >&2; fi
-	@# of miniwob only its pages are used, so what it depends on is left out
+	@# of miniwob only its pages are used, and browsergym pins another playwright, so what they depend on is left out
 	@if command -v chromium-headless-shell >/dev/null; then \
 	  { $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt playwright \
-	    && $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) --no-deps -c constraints.txt miniwob; } \
-	    || echo "playwright and miniwob could not be installed" >&2; fi
+	    && $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) --no-deps -c constraints.txt miniwob \
+	      browsergym-core pyparsing; } \
+	    || echo "playwright, miniwob and browsergym could not be installed" >&2; fi
+
+openenv: setup ## Install the real openenv beside the project, which tests talk to; without it they are skipped
+	test -x $(VENV)/openenv/bin/python || $(PYTHON) -m venv $(VENV)/openenv
+	@# in an environment of its own: it wants another Pillow, and brings 480 MB
+	$(VENV)/openenv/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) openenv
+
+desktop: ## Install what a real Linux desktop needs, where apt can be used; without it the desktop's tests are skipped
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! { command -v Xvfb && command -v pcmanfm; } >/dev/null; then \
+	  { apt-get install -y -qq $(DESKTOP) || { apt-get update -qq && apt-get install -y -qq $(DESKTOP); }; } >/dev/null 2>&1 \
+	    || echo "the desktop's programs could not be installed" >&2; fi
 
 demo: setup ## Train the shipped model on the simulated phone and see it improve
 	$(BIN)/cuarl train --tasks settings --difficulty easy

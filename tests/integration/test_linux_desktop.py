@@ -82,10 +82,24 @@ def test_any_text_arrives_as_it_is(ledger):
     anyio.run(work)
 
 
-@pytest.mark.parametrize("name", ["linux_term_sort", "linux_edit_wrap", "linux_files_trash", "linux_win_move"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "linux_term_sort", "linux_edit_wrap", "linux_files_trash", "linux_win_move", "linux_eval_term_join",
+        "linux_eval_files_trash_both", "linux_eval_win_two",
+    ],
+)  # fmt: skip
 def test_the_oracle_solves_it_and_doing_nothing_does_not(name, ledger):
-    (task,) = [task for task in load_suite(shipped_folder() / "linux").tasks if task.id == name]
+    tasks = [task for suite in ("linux", "linux_eval") for task in load_suite(shipped_folder() / suite).tasks]
+    (task,) = [task for task in tasks if task.id == name]
     assert [proof.problem for proof in prove_task(task, 1, partial(LinuxEnv, ledger))] == [""]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suite", ["linux", "linux_eval"])
+def test_the_oracle_solves_every_task_and_doing_nothing_none(suite, ledger):
+    for task in load_suite(shipped_folder() / suite).tasks:
+        assert [proof.problem for proof in prove_task(task, 2, partial(LinuxEnv, ledger))] == ["", ""], task.id
 
 
 def test_a_display_that_is_killed_is_an_error_of_the_environment_and_leaves_nothing(ledger):

@@ -94,7 +94,7 @@ class FakePhone:
 
     async def picture(self) -> Screenshot:
         """What is shown: turned to its left if the settings say so."""
-        shot = (await self.sim()).look()
+        shot = (await self.sim()).picture()
         if self.asleep or self.black:
             self.black = max(0, self.black - 1)
             return Screenshot(Image.new("RGB", (shot.width, shot.height)))

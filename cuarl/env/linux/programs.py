@@ -15,6 +15,8 @@ from cuarl.errors import MissingExtra, PrerequisiteError
 SERVER, WINDOW_MANAGER, BUS = "Xvfb", "openbox", "dbus-daemon"
 PACKAGES = {SERVER: "xvfb", WINDOW_MANAGER: "openbox", BUS: "dbus"}
 """Debian's package of each program, where it has another name."""
+MODULES = ("Xlib", "mss")
+"""What the extra ``desktop`` brings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +52,17 @@ def require(programs: Iterable[str] = ()) -> None:
     """Raise PrerequisiteError unless this machine can run desktops with these applications."""
     if not sys.platform.startswith("linux"):
         raise PrerequisiteError("a Linux desktop needs Linux", hint="use --env sim, or run cuarl in a container")
-    absent = [name for name in ("Xlib", "mss") if importlib.util.find_spec(name) is None]
+    absent = [name for name in MODULES if importlib.util.find_spec(name) is None]
     if absent:
         raise MissingExtra(f"{', '.join(absent)} not installed", hint="pip install 'cuarl[desktop]'")
     lacking = missing(programs)
     if lacking:
-        packages = " ".join(PACKAGES.get(name, name) for name in lacking)
-        raise PrerequisiteError(f"not installed: {', '.join(lacking)}", hint=f"apt-get install {packages}")
+        raise PrerequisiteError(f"not installed: {', '.join(lacking)}", hint=install(lacking))
+
+
+def install(programs: Iterable[str]) -> str:
+    """The command that installs programs on Debian."""
+    return f"apt-get install {' '.join(PACKAGES.get(name, name) for name in programs)}"
 
 
 def apps_of(preset: Mapping[str, Any]) -> list[str]:

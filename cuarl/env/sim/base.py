@@ -116,7 +116,7 @@ class SimulatedEnv(ABC, Generic[W]):
         info |= {"settle_ms": seen.settle_ms, "settled": seen.settled, "changed": seen.changed}
         return replace(observation, screenshot=seen.screenshot)
 
-    def look(self) -> Screenshot:
+    def picture(self) -> Screenshot:
         """The screen as it is."""
         return self._frame(self._running()).screenshot
 

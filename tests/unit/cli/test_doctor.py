@@ -45,6 +45,15 @@ def test_the_cheap_checks_pass_on_this_machine(settings):
     assert "will be made" in checks.runs_folder(settings).detail
 
 
+def test_what_a_desktop_lacks_is_named_with_the_command_and_is_no_fault(settings, monkeypatch):
+    monkeypatch.setattr(checks.sys, "platform", "linux")
+    monkeypatch.setenv("PATH", "/nowhere")
+    found = checks.desktop(settings)
+    assert found.status == "ok"
+    assert "lacks Xvfb, openbox, dbus-daemon" in found.detail
+    assert "apt-get install xvfb openbox dbus" in found.fix
+
+
 def test_missing_and_wrong_packages_are_named(settings, monkeypatch):
     versions = {"pydantic": None, "typer": "0.1"}
     real = checks.facts.package_version
