@@ -456,7 +456,7 @@ class OptimFields(Fields):
 
     panel = "Optimisation"
 
-    max_steps: PositiveInt = 64
+    max_steps: PositiveInt = 32
     """Training steps; each collects one batch."""
     learning_rate: PositiveFloat | None = None
     """Peak learning rate; unset means 2e-4 with LoRA (7e-4 for the shipped base, which is tiny) and 1e-5 without."""

@@ -84,7 +84,7 @@ class LearnerConfig(Record):
     reference: Literal["base", "start"] = "base"
     """What a KL penalty is taken to: the base, or the policy as it was when training began."""
     optim: OptimConfig = OptimConfig()
-    max_steps: PositiveInt = 64
+    max_steps: PositiveInt = 32
     """Length of the run in training steps, for the learning rate's schedule."""
     seed: NonNegativeInt = 0
     sharded: bool = False

@@ -36,7 +36,7 @@ Evaluate = Callable[[int], Awaitable[Metrics | None]]
 class LoopConfig(Record):
     """How long, and how often what."""
 
-    max_steps: PositiveInt = 64
+    max_steps: PositiveInt = 32
     eval_every: NonNegativeInt = 16
     """Steps between evaluations; the last step is always evaluated. 0: at the end only."""
     save_every: NonNegativeInt = 8
