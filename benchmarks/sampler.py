@@ -43,7 +43,7 @@ def prompts(policy: PolicyModel, screens: list[Screenshot]) -> list[Prompt]:
     made = []
     for i in range(ROWS):
         goal = "Turn on Wi-Fi" + " in the settings" * (i // 8 % 3)
-        shown = build_messages(goal, [screens[i % len(screens)]], [], system=system, window=Window())
+        shown = build_messages(goal, [screens[i % len(screens)]], [], system=system, shown=Window().widest(0))
         prompt = policy.render(shown)
         assert isinstance(prompt, Prompt)
         made.append(prompt)

@@ -9,8 +9,9 @@ from PIL import Image
 
 from cuarl.agent.base import Decision
 from cuarl.agent.formats import Format, Size, saw
-from cuarl.agent.prompt import Window, build_messages
-from cuarl.policy.sampler import PromptTooLong, SampledText, Sampler, SampleRequest, SamplingParams, Sees
+from cuarl.agent.history import History
+from cuarl.agent.prompt import Window
+from cuarl.policy.sampler import PromptTooLong, Sampler, SampleRequest, SamplingParams, Sees
 from cuarl.tasks.task import TaskInstance
 from cuarl.trajectory import Sampled, Turn
 from cuarl.types import Observation, ParseError, Screenshot
@@ -19,38 +20,46 @@ from cuarl.types import Observation, ParseError, Screenshot
 class ModelAgent:
     """Shows ``sampler`` the screen and reads its answer in ``format``. For one episode.
 
-    ``window`` None means the format's usual one. ``strict`` reads answers as in training (see ``Format.parse``). ``max_prompt_tokens`` bounds the prompt; beyond it
-    the episode ends with its context full.
+    ``window`` None means the format's usual one. ``strict`` reads answers as in training (see ``Format.parse``). A prompt
+    that does not fit into the policy's context, however little of the past it shows, ends the episode.
     """
 
     def __init__(
         self, sampler: Sampler, format: Format, *, params: SamplingParams, window: Window | None = None,
-        strict: bool = True, max_prompt_tokens: int | None = None, name: str = "",
+        strict: bool = True, name: str = "",
     ) -> None:  # fmt: skip
         self.name = name or format.name
         self._sampler, self._format, self._params = sampler, format, params
-        self._window = window or format.window
-        self._strict, self._max_prompt_tokens = strict, max_prompt_tokens
-        self._screens: list[Screenshot] = []
+        self._history, self._strict = History(window or format.window), strict
 
     async def act(self, task: TaskInstance, observation: Observation, history: Sequence[Turn], seed: int) -> Decision:
-        """Sample an answer and read it; ``seed`` is the sample's own. Raises what the sampler raises."""
+        """Sample an answer and read it; ``seed`` is the sample's own.
+
+        Raises what the sampler raises, and ConfigError for a budget of tokens that is too small for a single turn.
+        """
         screen = observation.screenshot
         size = Size(screen.width, screen.height)
         shown = shrunk(screen, self._format.sent(size))
-        self._screens.append(shown)
+        self._history.see(shown)
         resized = self._seen(size)
-        request = SampleRequest(
-            messages=build_messages(
-                task.goal, self._screens, past_answers(history), system=self._format.told(resized), window=self._window
-            ),
-            params=self._params, seed=seed, max_prompt_tokens=self._max_prompt_tokens,
-        )  # fmt: skip
-        sampled = await self._sampler.sample(request)
+        sampled = await self._sample(task, history, seed, self._format.told(resized))
         if isinstance(sampled, PromptTooLong):
             return Decision(too_long=sampled)
         pictures = {} if shown is screen else {shown.digest: shown}
         return replace(self._read(sampled, size, resized), resized=resized, pictures=pictures, sampled=sampled)
+
+    async def _sample(
+        self, task: TaskInstance, turns: Sequence[Turn], seed: int, system: str
+    ) -> Sampled | PromptTooLong:
+        """An answer to the widest prompt that fits; nothing is computed for one that does not."""
+        budget = self._history.window.max_prompt_tokens
+        for messages in self._history.prompts(task, turns, system=system):
+            request = SampleRequest(messages=messages, params=self._params, seed=seed, max_prompt_tokens=budget)
+            sampled = await self._sampler.sample(request)
+            if not isinstance(sampled, PromptTooLong):
+                return sampled
+            refused = sampled
+        return self._history.checked(refused, task)
 
     def _seen(self, screen: Size) -> Size:
         """The size at which the model saw a screenshot: the sampler knows, or else it is what is usual for the family."""
@@ -72,11 +81,3 @@ def shrunk(screenshot: Screenshot, size: Size) -> Screenshot:
     if (screenshot.width, screenshot.height) == size:
         return screenshot
     return Screenshot(screenshot.image.resize(size, Image.Resampling.LANCZOS))
-
-
-def past_answers(history: Sequence[Turn]) -> list[SampledText]:
-    """What the policy answered in each turn, with its ids where they are exact."""
-    return [
-        SampledText(t.sampled.text, t.sampled.token_ids if t.sampled.exact else None) if t.sampled else SampledText("")
-        for t in history
-    ]

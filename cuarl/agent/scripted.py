@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from cuarl.agent.base import Agent, Decision
 from cuarl.agent.formats import Format, Size, saw
 from cuarl.agent.formats.gestures import scrolled
-from cuarl.agent.model import past_answers, shrunk
-from cuarl.agent.prompt import Window, build_messages
+from cuarl.agent.history import History
+from cuarl.agent.model import shrunk
+from cuarl.agent.prompt import Window
 from cuarl.env.base import AskedOracleEnv, Env, OracleEnv
 from cuarl.errors import AgentError
-from cuarl.policy.sampler import Message
+from cuarl.policy.sampler import Message, PromptTooLong
 from cuarl.tasks.task import TaskInstance
 from cuarl.trajectory import Sampled, Trajectory, Turn
 from cuarl.types import (
@@ -136,8 +137,9 @@ class ReplayAgent:
         return Decision(action=turn.action, parse_error=turn.parse_error, warnings=turn.warnings)
 
 
-Write = Callable[[tuple[Message, ...], str], Sampled]
-"""Makes a record of a prompt and a given answer, tokenised as if sampled (``PolicyModel.written``)."""
+Write = Callable[[tuple[Message, ...], str, int | None], Sampled | PromptTooLong]
+"""Makes a record of a prompt, of so many tokens at most, and a given answer, tokenised as if sampled
+(``PolicyModel.written``)."""
 Resize = Callable[[int, int], tuple[int, int] | None]
 """The size at which a model sees a picture of a width and a height; None if that is not known."""
 
@@ -160,8 +162,7 @@ class DemonstratingAgent:
     ) -> None:
         self.name = f"{teacher.name}:{format.name}"
         self._teacher, self._format, self._write = teacher, format, write
-        self._window, self._resize = window or format.window, resize
-        self._screens: list[Screenshot] = []
+        self._history, self._resize = History(window or format.window), resize
 
     async def act(self, task: TaskInstance, observation: Observation, history: Sequence[Turn], seed: int) -> Decision:
         """The teacher's action, and the answer that calls for it. Raises ``AgentError`` if the format can't say it."""
@@ -169,22 +170,31 @@ class DemonstratingAgent:
         size = Size(screen.width, screen.height)
         sent = self._format.sent(size)
         shown = shrunk(screen, sent)
-        self._screens.append(shown)
+        self._history.see(shown)
         decision = await self._teacher.act(task, observation, history, seed)
         if decision.action is None:
             return decision
         told = self._resize(*sent) if self._resize else None
         resized = saw(self._format, size, Size(*told) if told else None)
         text = self._words(decision.action, size, resized)
-        messages = build_messages(
-            task.goal, self._screens, past_answers(history), system=self._format.told(resized), window=self._window
-        )
+        sampled = self._recorded(task, history, self._format.told(resized), text)
+        if isinstance(sampled, PromptTooLong):
+            return Decision(too_long=sampled)
         # what is recorded is what the words mean, so that replays and checks agree with what is learnt
         said = self._format.parse(text, size, resized=resized)
         return Decision(
             action=said.action, warnings=said.warnings, resized=resized, pictures={} if shown is screen else {shown.digest: shown},
-            sampled=self._write(messages, text),
+            sampled=sampled,
         )  # fmt: skip
+
+    def _recorded(self, task: TaskInstance, turns: Sequence[Turn], system: str, text: str) -> Sampled | PromptTooLong:
+        """``text`` as the answer to the widest prompt that fits."""
+        for messages in self._history.prompts(task, turns, system=system):
+            written = self._write(messages, text, self._history.window.max_prompt_tokens)
+            if not isinstance(written, PromptTooLong):
+                return written
+            refused = written
+        return self._history.checked(refused, task)
 
     def _words(self, action: Action, screen: Size, resized: Size) -> str:
         """The words for ``action``, or for another that comes to the same, where the family has none."""

@@ -48,7 +48,7 @@ Examples:
     parts.only(ModelFields, "model_name", "dtype", "device"),
     parts.only(
         SamplingFields, "eval_temperature", "top_p", "top_k", "max_tokens", "renderer_name", "history_images",
-        "history_turns",
+        "history_turns", "history_older", "max_prompt_tokens",
     ),
     parts.only(RemoteFields, "model_base_url", "served_model_name"),
 )  # fmt: skip

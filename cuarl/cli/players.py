@@ -12,6 +12,7 @@ from cuarl.agent import formats
 from cuarl.agent.base import Agent
 from cuarl.agent.formats import Format
 from cuarl.agent.model import ModelAgent
+from cuarl.agent.prompt import Window
 from cuarl.agent.scripted import DemonstratingAgent, DoNothingAgent, OracleAgent, RandomAgent
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.base import Env
@@ -92,7 +93,7 @@ def demonstrations(config: ExperimentConfig, policy: PolicyModel) -> Player:
             OracleAgent(env),
             format,
             policy.written,
-            window=format.window.but(config.history_images, config.history_turns),
+            window=_window(config, format),
             resize=policy.resize,
         )
 
@@ -115,11 +116,18 @@ def model_agents(
             sampler,
             format,
             params=params,
-            window=format.window.but(config.history_images, config.history_turns),
+            window=_window(config, format),
             strict=strict,
         )
 
     return make
+
+
+def _window(config: ExperimentConfig, format: Format) -> Window:
+    return format.window.but(
+        history_images=config.history_images, history_turns=config.history_turns, history_older=config.history_older,
+        max_prompt_tokens=config.max_prompt_tokens,
+    )  # fmt: skip
 
 
 def _format(config: ExperimentConfig, model: str, env: Env) -> Format:

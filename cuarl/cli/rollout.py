@@ -52,7 +52,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _PAGE = "A page of one's own"
 _SAMPLING = ("load_checkpoint_path", "temperature", "top_p", "top_k", "max_tokens")
 _MODEL = (
-    "model_name", "renderer_name", "history_images", "history_turns", "dtype", "device", "model_base_url",
+    "model_name", "renderer_name", "history_images", "history_turns", "history_older", "max_prompt_tokens", "dtype", "device",
+    "model_base_url",
     "served_model_name", "rescore",
 )  # fmt: skip
 
@@ -74,7 +75,7 @@ Examples:
     parts.only(ModelFields, "model_name", "load_checkpoint_path", "dtype", "device"),
     parts.only(
         SamplingFields, "temperature", "top_p", "top_k", "max_tokens", "renderer_name", "history_images",
-        "history_turns",
+        "history_turns", "history_older", "max_prompt_tokens",
     ),
     parts.only(RemoteFields, "model_base_url", "served_model_name", "rescore"),
     parts.only(AlgorithmFields, "reward"),

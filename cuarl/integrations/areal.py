@@ -48,12 +48,16 @@ class ScreenAgent:
     def __init__(
         self, *, model: str = "default", renderer: str = "qwen3-vl", max_turns: int = 20, max_task_time_s: float = 1800.0,
         temperature: float = 1.0, max_tokens: int = 512, history_images: int | None = None, history_turns: int | None = None,
+        history_older: str | None = None, max_prompt_tokens: int | None = None,
         reward: RewardFunction = simple, make_env: MakeEnv | None = None, profile: str = "small",
     ) -> None:  # fmt: skip
         self._model, self._renderer, self._reward = model, renderer, reward
         self._limits = Limits(max_turns=max_turns, deadline_s=max_task_time_s)
         self._params = SamplingParams(temperature=temperature, max_tokens=max_tokens)
-        self._history = history_images, history_turns
+        self._history = {
+            "history_images": history_images, "history_turns": history_turns, "history_older": history_older,
+            "max_prompt_tokens": max_prompt_tokens,
+        }  # fmt: skip
         self._profile: Any = profile
         self._make_env = make_env or self._simulated
 
@@ -89,7 +93,7 @@ class ScreenAgent:
             kind: Any = env.capabilities.kind
             format = formats.get(name, kind)
             return ModelAgent(
-                sampler, format, params=self._params, window=format.window.but(*self._history), strict=True
+                sampler, format, params=self._params, window=format.window.but(**self._history), strict=True
             )
 
         setup = Setup(make_env=self._make_env, make_agent=make_agent, reward=self._reward, limits=self._limits)

@@ -10,7 +10,7 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from cuarl.errors import AgentError, ConfigError
+from cuarl.errors import ConfigError
 from cuarl.policy.decoder import Decoder
 from cuarl.policy.folded import Folded
 from cuarl.policy.images import ImageProcessor
@@ -129,14 +129,17 @@ class PolicyModel:
         """Ids of an answer as if it had been sampled, end of turn included: how demonstrations are tokenised."""
         return self.renderer.encode_answer(text)
 
-    def written(self, messages: Sequence[Message], text: str) -> Sampled:
+    def written(
+        self, messages: Sequence[Message], text: str, max_tokens: int | None = None
+    ) -> Sampled | PromptTooLong:  # fmt: skip
         """A record of a given answer, tokenised as if it had been sampled; without logprobs, for it was not.
 
-        Raises ``AgentError`` if the prompt does not fit into the context.
+        The prompt must fit into the context, and into ``max_tokens``.
         """
-        prompt = self.render(messages, max_tokens=self.context - 1)
+        room = self.context - 1
+        prompt = self.render(messages, max_tokens=room if max_tokens is None else min(room, max_tokens))
         if isinstance(prompt, PromptTooLong):
-            raise AgentError(f"the prompt has {prompt.needed} tokens, but the context holds {prompt.limit + 1}")
+            return prompt
         return Sampled(
             prompt_ids=prompt.ids, images=tuple(s.ref for s in prompt.screenshots), token_ids=self.encode_answer(text),
             text=text, policy=self.name, policy_version=self.version,

@@ -153,6 +153,9 @@ class RecallingSampler:
         hold = CURRENT.get()
         if hold.asked < len(hold.answers):
             answer = hold.answers[hold.asked]
+            limit = request.max_prompt_tokens
+            if limit is not None and _was_narrower(request, answer):
+                return PromptTooLong(needed=limit + 1, limit=limit)
             _check_repeated(request, answer, hold.asked)
         else:
             with self._gate.asking(hold):
@@ -169,9 +172,18 @@ class RecallingSampler:
         await self._sampler.close()
 
 
+def _was_narrower(request: SampleRequest, answer: Sampled) -> bool:
+    """Whether ``answer`` was given to a prompt with fewer screenshots of the past, for which alone there was room."""
+    shown, seen = _shown(request), [ref.digest for ref in answer.images]
+    return 0 < len(seen) < len(shown) and shown[-len(seen) :] == seen
+
+
+def _shown(request: SampleRequest) -> list[str]:
+    return [p.screenshot.digest for m in request.messages for p in m.parts if isinstance(p, Picture)]
+
+
 def _check_repeated(request: SampleRequest, answer: Sampled, turn: int) -> None:
-    shown = [p.screenshot.digest for m in request.messages for p in m.parts if isinstance(p, Picture)]
-    if shown != [ref.digest for ref in answer.images]:
+    if _shown(request) != [ref.digest for ref in answer.images]:
         raise EnvError(
             f"the environment did not show the same again at turn {turn} of an episode that was played again "
             "after an interruption"

@@ -146,6 +146,28 @@ def test_recorded_logprobs_are_those_of_the_recorded_policy(place, sampled):
     assert 0 < version["largest"] < 1e-4
 
 
+@pytest.mark.parametrize("older", ["text", "drop"])
+def test_a_budget_of_tokens_bounds_what_is_stored_and_what_is_stored_is_what_was_sampled(place, qwen3_folder, older):  # noqa: F811
+    words = [
+        "rollout", "--tasks", "tasks.json", "--group-size", "2", "--model-name", str(qwen3_folder), "--max-tokens", "6",
+        "--device", "cpu", "--history-images", "3", "--history-turns", "4", "--history-older", older, "--max-prompt-tokens",
+    ]  # fmt: skip
+    done = place.cuarl(*words, "9")
+    assert done.code == 2
+    needed = done.err.split("--max-prompt-tokens ")[1].split()[0]
+    assert f"takes {needed} tokens, and max_prompt_tokens is 9" in done.err
+    budget = int(needed) + 250
+    done = place.cuarl(*words, str(budget), "--json")
+    assert done.code == 0, done.err
+    with place.store() as store:
+        turns = [t for e in store.trajectories(run=done.lines[0]["run_id"]) for t in e.turns]
+    sizes = [len(t.sampled.prompt_ids) for t in turns]
+    assert budget - 250 < max(sizes) <= budget
+    assert {len(t.sampled.images) for t in turns} >= {1, 2}
+    (version,) = json.loads(place.cuarl("rollout", "verify", "--json").out)
+    assert version["turns"] == len(turns) and 0 < version["largest"] < 1e-4
+
+
 def test_verify_finds_a_logprob_that_was_not_sampled(place, sampled):
     with place.store() as store:
         t = next(store.trajectories(run=sampled[0]["run_id"]))

@@ -56,7 +56,7 @@ def act(agent: ModelAgent, *, shot: int = 1, history: tuple[Turn, ...] = (), see
 def test_an_answer_becomes_an_action_in_pixels_with_its_record() -> None:
     sampler = Recited(answer(CLICK))
     params = SamplingParams(temperature=0.8, max_tokens=9)
-    decision = act(ModelAgent(sampler, FORMAT, params=params, max_prompt_tokens=77))
+    decision = act(ModelAgent(sampler, FORMAT, params=params, window=Window(max_prompt_tokens=77)))
     assert decision == Decision(action=Click(x=20, y=10), resized=(64, 96), sampled=answer(CLICK))
     request = sampler.requests[0]
     assert (request.params, request.seed, request.max_prompt_tokens) == (params, 5, 77)

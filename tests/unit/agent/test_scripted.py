@@ -114,8 +114,8 @@ def _teacher(action: Action) -> Agent:
     return Teacher()
 
 
-def _writer(log: list[str]) -> Callable[[tuple[Message, ...], str], Sampled]:
-    def write(messages: tuple[Message, ...], text: str) -> Sampled:
+def _writer(log: list[str]) -> Callable[[tuple[Message, ...], str, int | None], Sampled]:
+    def write(messages: tuple[Message, ...], text: str, max_tokens: int | None) -> Sampled:
         log.append(text)
         return Sampled(prompt_ids=(1,), token_ids=(2,), text=text)
 

@@ -31,7 +31,7 @@ def episode(
     screens, said, rows = [], [], []
     for i, words in enumerate(answers):
         screens.append(screen(seed + i, 64, 96 + 64 * (i % 2)))
-        made = policy.render(build_messages("turn on wifi", screens, said, system="You act.", window=window))
+        made = policy.render(build_messages("turn on wifi", screens, said, system="You act.", shown=window.widest(i)))
         assert isinstance(made, Prompt)
         ids = (*words, policy.special.end_of_turn) if ends else words
         rows.append(Row(*made, answer_ids=ids))
