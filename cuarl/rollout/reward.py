@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from itertools import pairwise
 
+from cuarl.env.foreign.tally import RETURN
 from cuarl.errors import ConfigError, RewardError
 from cuarl.trajectory import RewardPart, Trajectory
 from cuarl.types import StopReason
@@ -115,7 +116,10 @@ def score_given(trajectory: Trajectory) -> Sequence[RewardPart] | None:
 
 
 def env(trajectory: Trajectory) -> Sequence[RewardPart] | None:
-    """Sum of the environment's own step rewards; None if it gave none."""
+    """Sum of the environment's own step rewards, as its verdict tells it or the turns do; None if it gave none."""
+    told = [c.actual for c in trajectory.verdict.checks if c.path == RETURN] if trajectory.verdict else []
+    if told and isinstance(told[0], int | float):  # also where the agent ended the episode before any step
+        return (RewardPart(name="env", value=float(told[0]), evidence="the return, as the verdict tells it"),)
     rewards = [t.reward for t in trajectory.turns if t.reward is not None]
     if not rewards:
         return None

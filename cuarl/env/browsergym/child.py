@@ -26,10 +26,14 @@ class BrowserGymChild(Child):
         from browsergym.core.action.highlevel import HighLevelActionSet
 
         self._close()
-        name = request["id"]
-        suite = f"browsergym.{name.partition('.')[0].partition('/')[0]}"
-        if find_spec(suite) is not None:  # most tasks are in packages of their own
-            import_module(suite)
+        module, _, name = request["id"].rpartition(":")
+        suite = f"browsergym.{name.partition('.')[0]}"
+        try:
+            # most tasks are in packages of their own
+            for wanted in filter(None, (module, suite if find_spec(suite) is not None else "")):
+                import_module(wanted)
+        except ImportError as error:
+            raise Refused(f"{request['id']} can't be made: {error}") from error
         calls = HighLevelActionSet(list(SUBSETS), custom_actions=[scroll], multiaction=True)
         use_browser(request.get("browser"))
         try:

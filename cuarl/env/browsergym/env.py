@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from cuarl.env.browsergym.actions import write
 from cuarl.env.gymnasium.env import GymnasiumEnv
 from cuarl.errors import EnvError
 from cuarl.trajectory import Verdict
@@ -50,7 +51,7 @@ class BrowserGymEnv(GymnasiumEnv):
     async def _tell(self, action: Action) -> None:
         if self._tally.over:
             return
-        reply, _ = await self._call({"call": "step", "action": self._table.value(action, self._size)})
+        reply, _ = await self._call({"call": "step", "action": write(action)})
         self._tally.add(
             reply["reward"], terminated=reply["terminated"], truncated=reply["truncated"], info=reply["info"]
         )

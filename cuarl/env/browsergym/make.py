@@ -42,7 +42,7 @@ def option_tasks(config: EnvFields) -> list[Task]:
     return [
         made_task(
             f"browsergym.{name}", "browsergym", "", checks or SUCCESS,
-            {"task": name.removeprefix("browsergym/"), "kwargs": of_env, "task_kwargs": of_task}, max_steps=MAX_STEPS,
+            {"task": name.replace("browsergym/", ""), "kwargs": of_env, "task_kwargs": of_task}, max_steps=MAX_STEPS,
         )
         for name in config.browsergym_tasks
     ]  # fmt: skip

@@ -173,6 +173,8 @@ def fill(value: Any, words: Mapping[str, Any]) -> Any:
         return [fill(one, words) for one in value]
     if not isinstance(value, str) or not value.startswith("$"):
         return value
+    if value == "$browsergym" and value[1:] not in words:
+        raise NoWord("BrowserGym has no call for this action")
     if value[1:] not in words:
         raise NoWord(f"this action has no {value[1:]}, which the environment is to be told")
     return words[value[1:]]

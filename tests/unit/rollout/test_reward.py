@@ -157,3 +157,10 @@ def test_wrong_name_is_a_configuration_error(name, message):
 def test_reward_that_is_no_number_is_refused():
     with pytest.raises(RewardError, match="nan"):
         reward.score(episode(True, True), not_a_number)
+
+
+def test_env_takes_the_return_that_the_verdict_tells_also_where_no_step_was_taken():
+    told = CheckResult(path="return", op="told", actual=2.5, passed=True)
+    verdict = Verdict(success=True, score=1.0, checks=(told,))
+    assert value("env", episode(True, True, turns=0, verdict=verdict)) == 2.5
+    assert value("env", episode(True, True, turns=0)) is None

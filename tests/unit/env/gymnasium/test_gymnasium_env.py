@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import anyio
@@ -16,6 +16,7 @@ from cuarl.env.workers.pool import Pool
 from cuarl.errors import ConfigError, EnvError
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.types import Click, Key, StepResult, TypeText, Wait
+from tests.fakes.pools import with_pool
 
 pytest.importorskip("gymnasium")
 FAKES = "tests.fakes.gym_envs"
@@ -31,19 +32,7 @@ def ledger(tmp_path):
 @pytest.fixture
 def play(ledger):
     """Runs a coroutine function with a pool of workers, of which nothing is left at the end."""
-
-    def run(work: Callable[[Pool], Awaitable[None]]) -> None:
-        async def whole() -> None:
-            pool = Pool(ledger, CHILD)
-            try:
-                await work(pool)
-            finally:
-                await pool.close()
-
-        anyio.run(whole)
-        assert ledger.leases() == []
-
-    return run
+    return partial(with_pool, ledger, CHILD)
 
 
 def press(env: GymnasiumEnv, label: str) -> Click:
