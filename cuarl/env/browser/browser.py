@@ -67,6 +67,7 @@ class Browser:
         self._browser: Any = None
         self._lease: Lease | None = None
         self._lock = anyio.Lock()
+        self._silent = 0
 
     @property
     def mark(self) -> str:
@@ -77,25 +78,44 @@ class Browser:
         """A new Playwright ``BrowserContext``. Raises EnvError if the browser does not start or answer."""
         from playwright.async_api import Error
 
-        async with self._lock:
-            if self._browser is None or not self._browser.is_connected():
-                await self._end()
-                await self._start()
-        width, height = options.viewport
-        try:
-            with anyio.fail_after(options.answer_s):
-                return await self._browser.new_context(
-                    viewport={"width": width, "height": height}, device_scale_factor=options.scale,
-                    offline=options.fence.offline, service_workers="block", accept_downloads=True, locale="en-US",
-                    timezone_id="UTC",
-                )  # fmt: skip
-        except (Error, TimeoutError) as error:
-            raise EnvError(f"the browser opens no page: {first_line(error) or 'no answer'}") from error
+        again = False
+        while True:
+            browser = await self._running()
+            try:
+                with anyio.fail_after(options.answer_s):
+                    made = await _new_context(browser, options)
+            except (Error, TimeoutError) as error:
+                gone = isinstance(error, Error)
+                await self._doubt(browser, gone=gone)
+                if again or not gone:
+                    raise EnvError(f"the browser opens no page: {first_line(error) or 'no answer'}") from error
+                again = True
+            else:
+                self._silent = 0
+                return made
 
     async def close(self) -> None:
         """End the browser and delete what it wrote. Safe to call twice; another context starts it anew."""
         async with self._lock:
             await self._end()
+
+    async def _running(self) -> Any:
+        async with self._lock:
+            if self._browser is None or not self._browser.is_connected():
+                await self._end()
+                await self._start()
+            return self._browser
+
+    async def _doubt(self, browser: Any, *, gone: bool) -> None:
+        """End a browser that refuses a page, or that was silent twice in a row: the next episode has another.
+
+        One whose driver has died still counts as connected, so that refusing is the only sign of it.
+        """
+        async with self._lock:
+            if self._browser is browser:
+                self._silent += 1
+                if gone or self._silent >= 2:
+                    await self._end()
 
     async def _start(self) -> None:
         from playwright.async_api import Error, async_playwright
@@ -126,6 +146,7 @@ class Browser:
 
         browser, driver, lease = self._browser, self._driver, self._lease
         self._browser = self._driver = self._lease = None
+        self._silent = 0
         for ask in (browser and browser.close, driver and driver.stop):
             if ask:
                 with anyio.move_on_after(5, shield=True):
@@ -136,6 +157,14 @@ class Browser:
         if lease is not None:
             await end(lease)
             lease.release()
+
+
+async def _new_context(browser: Any, options: BrowserOptions) -> Any:
+    width, height = options.viewport
+    return await browser.new_context(
+        viewport={"width": width, "height": height}, device_scale_factor=options.scale, offline=options.fence.offline,
+        service_workers="block", accept_downloads=True, locale="en-US", timezone_id="UTC",
+    )  # fmt: skip
 
 
 def first_line(error: BaseException) -> str:

@@ -233,7 +233,12 @@ class LinuxEnv:
 
     async def _do(self, function: Callable[..., T], *args: Any) -> T:
         """Call something that blocks; a display that hangs is left behind when the episode's time is up."""
-        return await to_thread.run_sync(lambda: function(*args), limiter=self._turns, abandon_on_cancel=True)
+        try:
+            return await to_thread.run_sync(lambda: function(*args), limiter=self._turns, abandon_on_cancel=True)
+        except EnvError:
+            await anyio.sleep(0.05)  # the connection may know of the server's end before its parent does
+            await self._health()  # which process has gone says more than what its connection says
+            raise
 
     def _running(self) -> Session:
         if self._session is None:
