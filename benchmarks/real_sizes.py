@@ -248,7 +248,7 @@ def play(
 ) -> Batch:  # fmt: skip
     """One group of attempts through the sampler and the runner that ``cuarl train`` uses; ``shown`` pictures at a time."""
     sampler, numbers, pictures = LocalSampler(policy), iter(range(10**6)), {}
-    window = format.window.but(shown, shown)
+    window = format.window.but(history_images=shown, history_turns=shown)
     task = Task(id="slides", description="Turn on Wi-Fi", max_steps=turns, checks=(Check(path="number", value=1),))
 
     async def make_env(spec: EpisodeSpec) -> Env:
