@@ -43,8 +43,6 @@ NAMES: Mapping[str, str] = {
     **{kind: kind for kind in get_args(ActionKind) if kind != "finish"},
 }  # fmt: skip
 """How a rule may begin, and the kind of action that is meant; ``any`` is every kind."""
-ALWAYS = frozenset({"wait", "answer", "finish"})
-"""Kinds that are carried out without the environment where no rule sends them to it."""
 WORDS = (
     "x", "y", "x2", "y2", "u", "v", "u2", "v2", "text", "submit", "keys", "direction", "amount", "seconds", "name",
     "action", "browsergym",
@@ -69,15 +67,11 @@ class Table:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """The kinds of action that have a rule, and those that need none."""
+        """The kinds of action that have a rule, and ``finish``, which needs none."""
         if "any" in self.rules:
             return ANY_KINDS
         named = {NAMES[rule.partition(" ")[0]] for rule in self.rules}
-        return frozenset(named | ({"click"} if self.buttons or self.place else set())) | ALWAYS
-
-    def sends(self, action: Action) -> bool:
-        """Whether the action goes to the environment at all."""
-        return action.kind not in ALWAYS or any(name in self.rules for name in names(action))
+        return frozenset(named | ({"click"} if self.buttons or self.place else set()) | {"finish"})
 
     def value(self, action: Action, size: tuple[int, int]) -> Any:
         """What is sent for an action on a picture of ``size`` pixels. Raises NoWord."""
@@ -108,8 +102,6 @@ def read_table(given: str | Mapping[str, Any], where: str) -> Table:
     rules = {_rule(str(name), where): value for name, value in given.items() if name != "buttons"}
     for value in rules.values():
         _require_words(value, where)
-    if buttons and any(rule.partition(" ")[0] in ("click", "any") for rule in rules):
-        raise ConfigError("a table has buttons or a rule for clicks, not both", where=where)
     return Table(rules, {str(label): value for label, value in buttons.items()})
 
 

@@ -56,8 +56,7 @@ class Source:
 class GymnasiumEnv:
     """One episode of a Gymnasium environment that a worker runs. Made by ``opened``.
 
-    Its picture may have buttons drawn below, each of which sends an action. ``wait``, ``answer`` and ``finish`` take no
-    step unless the table says so.
+    Its picture may have buttons drawn below, each of which sends an action.
     """
 
     def __init__(self, pool: Pool, worker: Worker, source: Source, table: Table) -> None:
@@ -117,8 +116,6 @@ class GymnasiumEnv:
                 raise NoWord("the environment has ended the episode")
             if reason := outside(action, (before.screenshot.width, before.screenshot.height)):
                 raise NoWord(reason)
-            if not self._table.sends(action):
-                return StepResult(before, info={"changed": False})
             request = {"call": "step", "action": self._value(action), "repeat": self._source.repeat}
             reply, picture = await self._worker.call(request)
         except (NoWord, Refused) as error:
@@ -168,14 +165,15 @@ class GymnasiumEnv:
 
     def _value(self, action: Action) -> Any:
         """What the environment is told. Raises NoWord."""
-        scale = self._source.scale
-        width, height = self._size
-        if self._strip is not None and isinstance(action, Click):
-            label = self._strip.at(action.x, action.y - height * scale)
-            if label is None or action.button != "left":
-                raise NoWord("clicks are for the buttons below the picture")
-            return self._table.buttons[label]
-        return self._table.value(unscaled(action, scale), (width, height))
+        shown = unscaled(action, self._source.scale)
+        if not outside(shown, self._size):
+            return self._table.value(shown, self._size)
+        # below the picture, or beside one that is narrower than its buttons
+        below = self._size[1] * self._source.scale
+        label = self._strip.at(action.x, action.y - below) if self._strip and isinstance(action, Click) else None
+        if label is None:
+            raise NoWord("there is neither the picture nor a button")
+        return self._table.buttons[label]
 
     def _shown(self, reply: Mapping[str, Any], picture: bytes) -> Observation:
         size = (reply["width"], reply["height"])

@@ -85,8 +85,6 @@ class OpenEnvEnv:
                 raise NoWord("the environment has ended the episode")
             if reason := outside(action, (before.screenshot.width, before.screenshot.height)):
                 raise NoWord(reason)
-            if self._terms.table is not None and not self._terms.table.sends(action):
-                return StepResult(before, info={"changed": False})
             data = await session.ask("step", self._words(action, before))
         except (NoWord, Refused) as error:
             return StepResult(before, terminated=self._tally.over, info={"rejected": str(error), "changed": False})
@@ -112,7 +110,7 @@ class OpenEnvEnv:
         before, session = self._ready()
         assert self._task is not None
         if self._terms.table is not None:
-            if answer is not None and not self._tally.over and self._terms.table.sends(Answer(text=answer)):
+            if answer is not None and not self._tally.over and "answer" in self._terms.table.kinds:
                 self._count(await session.ask("step", self._words(Answer(text=answer), before)))
             return self._tally.verdict(self._task, answer, claimed)
         if "verdict" not in self._metadata:

@@ -64,21 +64,19 @@ def test_an_action_without_a_rule_or_a_part_is_refused(action, said):
         table.value(action, SIZE)
 
 
-def test_a_table_tells_which_kinds_it_knows_and_what_reaches_the_environment():
+def test_a_table_tells_which_kinds_it_knows():
     table = read_table("{key Left: 0, double_click: 1}", "here")
-    assert table.kinds == {"key", "click", "wait", "answer", "finish"}
-    assert not table.sends(Wait())
-    assert read_table("{wait: 3}", "here").sends(Wait())
-    assert read_table("{buttons: {go: 1}}", "here").kinds == {"click", "wait", "answer", "finish"}
+    assert table.kinds == {"key", "click", "finish"}
+    assert read_table("{buttons: {go: 1}}", "here").kinds == {"click", "finish"}
     assert "button" in read_table("{any: 1}", "here").kinds
-    assert Table().kinds == {"wait", "answer", "finish"}
+    assert Table().kinds == {"finish"}
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("[1, 2]", "no table"), ("{", "no YAML"), ("{}", "no table"), ("{clik: 1}", 'did you mean "click"'),
-        ("{click: [$xx]}", "stands for no part"), ("{buttons: [a]}", "labels"), ("{buttons: {a: 1}, click: 2}", "not both"),
+        ("{click: [$xx]}", "stands for no part"), ("{buttons: [a]}", "labels"),
     ],
 )  # fmt: skip
 def test_what_is_no_table_is_refused(text, said):

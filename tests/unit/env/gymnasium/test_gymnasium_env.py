@@ -79,8 +79,9 @@ def test_a_click_beside_the_buttons_is_refused_and_a_time_limit_truncates(play):
     async def work(pool):
         env = await GymnasiumEnv.opened(pool, Source(LAMPS, {"needed": 9}, actions="buttons red green blue yellow"))
         await env.reset(TASK, 1)
-        assert "buttons" in (await env.step(Click(x=3, y=3))).info["rejected"]
-        assert (await env.step(Wait())).reward is None
+        assert "no click" in (await env.step(Click(x=3, y=3))).info["rejected"]
+        assert "neither" in (await env.step(Click(x=0, y=48))).info["rejected"]
+        assert "no wait" in (await env.step(Wait())).info["rejected"]
         for turn in range(6):
             result = await env.step(press(env, "green"))
             assert (result.terminated, result.truncated) == (False, turn == 5)
@@ -152,7 +153,7 @@ def test_a_table_fills_a_dict(play):
     async def work(pool):
         env = await GymnasiumEnv.opened(pool, Source(f"{FAKES}:Form", {"render_mode": "rgb_array"}, actions=table))
         await env.reset(TASK, 0)
-        assert env.capabilities.actions == {"click", "type", "wait", "answer", "finish"}
+        assert env.capabilities.actions == {"click", "type", "finish"}
         await env.step(Click(x=70, y=99))
         assert (await env.state())["info"] == {"type": 1, "at": [70, 99], "text": ""}
         result = await env.step(TypeText(text="lamp"))
@@ -161,6 +162,22 @@ def test_a_table_fills_a_dict(play):
         assert "no action of" in refused.info["rejected"]
         assert "no key" in (await env.step(Key(keys=("a",)))).info["rejected"]
         assert "no click right" in (await env.step(Click(x=1, y=1, button="right"))).info["rejected"]
+        await env.close()
+
+    play(work)
+
+
+def test_buttons_stand_beside_rules_for_the_picture(play):
+    table = {"click": {"type": 1, "at": ["$x", "$y"]}, "buttons": {"clear": {"type": 3}}}
+
+    async def work(pool):
+        made = {"render_mode": "rgb_array"}
+        env = await GymnasiumEnv.opened(pool, Source(f"{FAKES}:Form", made, actions=table, scale=2))
+        await env.reset(TASK, 0)
+        await env.step(Click(x=199, y=199))
+        assert (await env.state())["info"]["at"] == [99, 99]
+        await env.step(press(env, "clear"))
+        assert (await env.state())["info"] == {"type": 3, "at": [0, 0], "text": ""}
         await env.close()
 
     play(work)
