@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -21,8 +21,8 @@ class Running(NamedTuple):
 
 
 @contextmanager
-def cluster(**options: Any) -> Iterator[Running]:
-    """Serve while inside."""
+def cluster(secure: Mapping[str, Any] | None = None, **options: Any) -> Iterator[Running]:
+    """Serve while inside; ``secure`` are ``certificates.secured``."""
     fake = FakeKubernetes(TOKEN, **options)
-    with served(fake.app()) as url:
+    with served(fake.app(), **(secure or {})) as url:
         yield Running(fake, url, {"KUBE_API_URL": url, "KUBE_TOKEN": TOKEN})

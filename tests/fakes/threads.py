@@ -11,13 +11,13 @@ from typing import Any
 
 
 @contextmanager
-def served(app: Any) -> Iterator[str]:
-    """Serve while inside; gives the base URL."""
+def served(app: Any, **options: Any) -> Iterator[str]:
+    """Serve while inside; gives the base URL. ``options`` are uvicorn's."""
     import uvicorn
 
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off"))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off", **options))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
         while not server.started:

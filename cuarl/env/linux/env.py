@@ -118,6 +118,11 @@ class LinuxEnv:
         info = {"settle_ms": seen.settle_ms, "settled": seen.settled, "changed": seen.changed}
         return StepResult(await self._observe(), info=info)
 
+    async def look(self) -> Screenshot:
+        """The screen as it is now, whatever the last action was."""
+        self._ready()
+        return await self._shoot()
+
     async def state(self) -> Mapping[str, Any]:
         """Files, trash, settings and windows; settings that a check names and that are nowhere set are None."""
         screen, _ = self._ready()

@@ -20,6 +20,7 @@ from cuarl.errors import PrerequisiteError
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod finds the token and certificate of its own account."""
 USUAL = Path("~/.kube/config")
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,19 @@ class Cluster:
 
 
 def find(where: Where, environment: Mapping[str, str] | None = None, account: Path = ACCOUNT) -> Cluster:
-    """The cluster. Raises PrerequisiteError if none is set, or if what is set can't be read."""
+    """The cluster. Raises PrerequisiteError if none is set, or if what is set can't be read or would send a token openly."""
+    found = _found(where, os.environ if environment is None else environment, account)
+    url = httpx.URL(found.server)
+    if found.login is not None and url.scheme == "http" and url.host not in LOOPBACK:
+        raise PrerequisiteError(
+            "a token is not sent without encryption",
+            where=found.server,
+            hint="use the address that begins with https://",
+        )
+    return found
+
+
+def _found(where: Where, environment: Mapping[str, str], account: Path) -> Cluster:
     if where.api_url:
         return _given(where.api_url, where)
     paths = [Path(path).expanduser() for path in (where.kubeconfig or "").split(os.pathsep) if path]
@@ -62,9 +75,9 @@ def find(where: Where, environment: Mapping[str, str] | None = None, account: Pa
             f"context {chosen.context} of {chosen.path}",
             {"kubeconfig": os.pathsep.join(str(p.absolute()) for p in paths or [usual]), "context": chosen.context},
         )  # fmt: skip
-    host = (os.environ if environment is None else environment).get("KUBERNETES_SERVICE_HOST")
+    host = environment.get("KUBERNETES_SERVICE_HOST")
     if host and (account / "token").is_file():
-        return _own(host, (environment or os.environ).get("KUBERNETES_SERVICE_PORT", "443"), account)
+        return _own(host, environment.get("KUBERNETES_SERVICE_PORT", "443"), account)
     raise PrerequisiteError(
         "no Kubernetes cluster is set", where="KUBECONFIG, ~/.kube/config, KUBE_API_URL",
         hint="export KUBECONFIG=FILE, or KUBE_API_URL=URL and KUBE_TOKEN=TOKEN",

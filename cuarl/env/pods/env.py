@@ -162,12 +162,13 @@ class PodEnv:
 
     async def _carry_out(self, session: Session, action: Action) -> str:
         """Why it was refused; empty if it was carried out."""
+        wait_s = action.seconds if isinstance(action, Wait) else 0.0
         for query in queries(action, own=self._device.own):
-            shot = await session.act(query)
+            shot = await session.act(query, takes_s=wait_s)
             if isinstance(shot, str):
                 return shot
-        if isinstance(action, Wait):
-            await anyio.sleep(action.seconds)
+        if not self._device.own:
+            await anyio.sleep(wait_s)
         return ""
 
     async def _reward(self, session: Session) -> float:

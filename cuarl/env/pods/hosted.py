@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
+
+import anyio
 
 from cuarl.env.base import Env, OracleEnv
 from cuarl.errors import EnvError, RewardError
 from cuarl.tasks.check import verdict
 from cuarl.tasks.task import TaskInstance
-from cuarl.types import Action, Screenshot, Wait
+from cuarl.types import Action, Screenshot
 
 UNUSED = TaskInstance(task_id="session", goal="an unused device")
 LONGEST_DELAY_S = 60.0
@@ -21,6 +23,15 @@ class Refused(Exception):
 
 class InUse(EnvError):
     """A session serves one episode."""
+
+
+@runtime_checkable
+class LiveEnv(Protocol):
+    """An environment whose screen changes by itself, and not by actions alone."""
+
+    async def look(self) -> Screenshot:
+        """The screen as it is now."""
+        ...
 
 
 class HostedSession:
@@ -43,7 +54,8 @@ class HostedSession:
         try:
             self._shown = (await env.reset(task, seed)).screenshot
         except BaseException:
-            await self.close()
+            self._env = None
+            await env.close()
             raise
         self._task, self._before = task, await env.state()
         return {"volatile": list(self._volatile)}
@@ -52,10 +64,14 @@ class HostedSession:
         """The screen, after the action if there is one and ``delay_s`` more seconds. Raises Refused."""
         env = await self._running()
         if action is not None:
-            await self._step(env, action)
+            result = await env.step(action)
+            if "rejected" in result.info:
+                raise Refused(str(result.info["rejected"]))
+            self._shown = result.observation.screenshot
             self.acted += 1
-        if action is None or delay_s > 0:
-            await self._step(env, Wait(seconds=min(delay_s, LONGEST_DELAY_S) if action is not None else 0))
+            await anyio.sleep(min(delay_s, LONGEST_DELAY_S))
+        if isinstance(env, LiveEnv) and (action is None or delay_s > 0):
+            self._shown = await env.look()
         assert self._shown is not None
         return self._shown
 
@@ -86,12 +102,6 @@ class HostedSession:
         """Release the device."""
         if self._env is not None:
             await self._env.close()
-
-    async def _step(self, env: Env, action: Action) -> None:
-        result = await env.step(action)
-        if "rejected" in result.info:
-            raise Refused(str(result.info["rejected"]))
-        self._shown = result.observation.screenshot
 
     async def _running(self) -> Env:
         if self._env is None:

@@ -19,6 +19,8 @@ from cuarl.types import ACTION, Action, Screenshot
 TOKEN = "X-Session-Token"
 """Header of the session's own token. API servers and proxies use ``Authorization`` themselves."""
 POLL_S = 0.25
+TIMEOUT_S = 30.0
+"""How long an answer may take."""
 
 
 class Session:
@@ -51,14 +53,17 @@ class Session:
             raise EnvError(f"the session refuses a screenshot: {shot}")
         return shot
 
-    async def act(self, query: Query) -> Screenshot | str:
+    async def act(self, query: Query, *, takes_s: float = 0.0) -> Screenshot | str:
         """Carry out an action; the screen after it, or the reason if it is refused as invalid: nothing was done then.
 
-        ``delay`` is 0: waiting until the screen is still is better than a fixed time.
+        ``delay`` is 0: waiting until the screen is still is better than a fixed time. ``takes_s`` is how long the action
+        itself takes.
         """
         repeatable = self._own or query["action_type"] == SCREENSHOT
         params = {**query, "delay": "0"}
-        reply = await self._send("GET", "act", params=params, repeatable=repeatable, accept=(422,))
+        reply = await self._send(
+            "GET", "act", params=params, repeatable=repeatable, accept=(422,), timeout_s=TIMEOUT_S + takes_s
+        )
         if reply.status_code == httpx.codes.UNPROCESSABLE_ENTITY:
             return _detail(reply)
         try:

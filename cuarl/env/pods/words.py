@@ -39,12 +39,14 @@ def refusal(action: Action, size: tuple[int, int], kinds: frozenset[str] = KINDS
 
 
 def queries(action: Action, *, own: bool = False) -> list[Query]:
-    """The queries that carry an action out, in order; none for those that a session has no part in.
+    """The queries that carry an action out, in order; none for those that its server has no part in.
 
     ``own`` says that the session's server is ours.
     """
     match action:
-        case Wait() | Answer() | Finish():
+        case Finish():
+            return []
+        case Wait() | Answer() if not own:
             return []
         case Click() if (action.button, action.count) in CLICKS:
             return [{"action_type": CLICKS[action.button, action.count], **_at(action.x, action.y)}]

@@ -1,0 +1,224 @@
+"""Runs in pods of a cluster that misbehaves, pods of a killed run, the server that runs in a pod, and kubectl."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+
+pytest.importorskip("uvicorn", reason="the local server needs the extra web")
+
+from cuarl.env.gbox.fake import Faults
+from cuarl.env.pods.manifest import load
+from cuarl.types import StopReason
+from tests.fakes import certificates
+from tests.fakes.kubernetes import TOKEN, cluster
+from tests.integration.rollout_place import Place, bare
+
+pytestmark = pytest.mark.integration
+FORM = {
+    "id": "form", "description": "Make the desktop dark", "env": "pods", "max_steps": 12,
+    "checks": [{"path": "progress.num_correct_submissions", "op": "ge", "value": 1}],
+}  # fmt: skip
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Place:
+    bare(monkeypatch, tmp_path)
+    monkeypatch.setenv("CUARL_SESSIONS_DIR", str(tmp_path / "sessions"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return Place(tmp_path, capsys)
+
+
+def use(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_64_episodes_with_faults_leave_nothing_and_double_nothing(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our own servers: every request may come twice, so that faults cost time and no episode."""
+    with cluster(faults=Faults(refuse=0.1, breaks=0.05, drop=0.02, start_s=0.3, seed=1)) as server:
+        use(monkeypatch, server.variables)
+        done = place.cuarl(
+            "rollout", "--env", "pods", "--agent", "oracle", "--tasks", "system", "--episodes", "64",
+            "--pods-settle-ms", "10", "--name", "many", "--json",
+        )  # fmt: skip
+        counts = server.fake.counts()
+    assert done.code == 0, done.err
+    assert (counts["made"], counts["live"], counts["doubled"]) == (64, 0, 0)
+    assert counts["peak"] <= 64
+    assert not list((place.folder / "sessions").glob("*.json"))
+    assert {one.stop for one in place.store().trajectories()} == {StopReason.DONE}
+
+
+def test_faults_of_other_servers_fail_episodes_by_name(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers that don't know a request that comes twice: nothing is sent again that may have arrived."""
+    manifest = dict(load().body)
+    manifest["spec"]["containers"][0]["args"] = ["sessions", "serve", "desktop", "--task", "desk_dark_style"]
+    Path("pod.yaml").write_text(yaml.safe_dump(manifest))
+    Path("form.json").write_text(json.dumps([FORM]))
+    with cluster(faults=Faults(refuse=0.1, breaks=0.05, drop=0.02, start_s=0.3, seed=1), forgetful=True) as server:
+        use(monkeypatch, server.variables)
+        done = place.cuarl(
+            "rollout", "--env", "pods", "--agent", "random", "--tasks", "form.json", "--episodes", "32", "--reward", "env",
+            "--pods-manifest", "pod.yaml", "--pods-settle-ms", "10", "--max-failed-share", "1", "--max-turns", "4",
+        )  # fmt: skip
+        counts = server.fake.counts()
+    assert done.code == 0, done.err
+    assert (counts["live"], counts["doubled"]) == (0, 0)
+    stored = list(place.store().trajectories())
+    failed = [one.failure.message for one in stored if one.failure]
+    assert len(stored) == 32 and 0 < len(failed) < 32
+    assert all("Kubernetes answered 500" in message or "Kubernetes did not answer" in message for message in failed)
+    scored = [one for one in stored if not one.failure]
+    assert all(
+        one.reward == pytest.approx(sum(turn.reward for turn in one.turns if turn.reward is not None)) for one in scored
+    )
+
+
+def test_one_actor_is_one_episode_is_one_pod(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in UI-RL's pool: at most so many at once, and one that ends makes room for another."""
+    with cluster() as server:
+        use(monkeypatch, server.variables)
+        done = place.cuarl(
+            "rollout", "--env", "pods", "--agent", "oracle", "--tasks", "system", "--episodes", "9",
+            "--max-concurrent-rollouts", "2", "--pods-settle-ms", "10",
+        )  # fmt: skip
+        counts = server.fake.counts()
+    assert done.code == 0, done.err
+    assert (counts["made"], counts["live"], counts["peak"]) == (9, 0, 2)
+
+
+def killed_within_an_episode(folder: Path, variables: dict[str, str], ended) -> None:
+    environment = os.environ | variables | {"CUARL_SESSIONS_DIR": str(folder / "sessions")}
+    command = [
+        sys.executable, "-m", "cuarl", "rollout", "--env", "pods", "--agent", "oracle", "--tasks", "system", "--episodes",
+        "3", "--pods-settle-ms", "30000",
+    ]  # fmt: skip
+    with subprocess.Popen(command, env=environment, cwd=folder, stdout=subprocess.PIPE, text=True) as run:
+        while not ended() and run.poll() is None:
+            time.sleep(0.05)
+        assert run.poll() is None, run.stdout and run.stdout.read()
+        run.send_signal(signal.SIGKILL)
+
+
+@pytest.mark.parametrize("when", ["acting", "starting"])
+@pytest.mark.parametrize("by_file", [False, True], ids=["by-address", "by-kubeconfig"])
+def test_sweep_deletes_the_pods_of_a_killed_run(
+    when: str, by_file: bool, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = 0.0 if when == "acting" else 1e6
+    with cluster(faults=Faults(start_s=slow)) as server:
+        variables = kubeconfig(place.folder, server.url) if by_file else server.variables
+        wanted = "actions" if when == "acting" else "made"
+        killed_within_an_episode(place.folder, variables, lambda: server.fake.counts()[wanted] > 0)
+        assert server.fake.counts()["live"] > 0
+        use(monkeypatch, {"KUBE_TOKEN": TOKEN} if not by_file else {})
+        use(monkeypatch, {name: value for name, value in variables.items() if not by_file})
+        listed = place.cuarl("sessions", "list", "--json")
+        assert {lease["state"] for lease in json.loads(listed.out)} == {"orphaned"}
+        swept = place.cuarl("sessions", "sweep")
+        assert swept.code == 0, swept.err + swept.out
+        assert server.fake.counts()["live"] == 0
+    assert not list((place.folder / "sessions").glob("*.json"))
+    told = [path for path in place.folder.rglob("*") if path.is_file() and path.name != "kubeconfig"]
+    assert [path for path in told if TOKEN.encode() in path.read_bytes()] == []
+
+
+def kubeconfig(folder: Path, url: str, authority: Path | None = None) -> dict[str, str]:
+    body = {
+        "apiVersion": "v1", "kind": "Config", "current-context": "local", "users": [{"name": "u", "user": {"token": TOKEN}}],
+        "contexts": [{"name": "local", "context": {"cluster": "c", "user": "u", "namespace": "agents"}}],
+        "clusters": [{"name": "c", "cluster": {"server": url, "certificate-authority": str(authority or "")}}],
+    }  # fmt: skip
+    (folder / "kubeconfig").write_text(yaml.safe_dump(body))
+    return {"KUBECONFIG": str(folder / "kubeconfig")}
+
+
+def test_kubectl_sees_and_ends_the_same_pods(place: Place) -> None:
+    """The local server says to kubectl what a cluster says, so that what it says to cuarl is worth something."""
+    if shutil.which("kubectl") is None:
+        pytest.skip("needs kubectl")
+    pki = certificates.authority(place.folder)
+    # kubectl sends tokens over encrypted connections alone
+    with cluster(secure=certificates.secured(pki)) as server:
+        variables = kubeconfig(place.folder, server.url.replace("http:", "https:"), pki / "ca.pem")
+
+        def kubectl(*words: str, text: str | None = None) -> str:
+            command = ["kubectl", "--cache-dir", str(place.folder / "cache"), *words]
+            done = subprocess.run(
+                command, env=os.environ | variables, input=text, capture_output=True, text=True, timeout=60
+            )
+            assert done.returncode == 0, done.stderr
+            return done.stdout
+
+        values = {"session_id": "0a1b2c3d", "session_type": "phone", "image": "cuarl-session", "token": "t"}
+        kubectl("create", "--validate=false", "-f", "-", text=json.dumps(load().pod(values, "of-kubectl", 60)))
+        page = kubectl("get", "--raw", "/api/v1/namespaces/agents/pods/session-0a1b2c3d:8000/proxy/")
+        assert "type: phone" in page
+        killed_within_an_episode(place.folder, variables, lambda: server.fake.counts()["actions"] > 0)
+        mine = json.loads(kubectl("get", "pods", "-l", "app.kubernetes.io/managed-by=cuarl", "-o", "json"))["items"]
+        assert {pod["status"]["phase"] for pod in mine} == {"Running"} and len(mine) == 4
+        names = [pod["metadata"]["name"] for pod in mine]
+        assert "deleted" in kubectl("delete", "--wait=false", "pod", *names)
+        assert server.fake.counts()["live"] == 0
+
+
+def test_server_of_a_pod_starts_with_the_manifest_s_words_and_leaves_nothing(place: Place) -> None:
+    pod = load().pod({"session_id": "0a1b2c3d", "session_type": "phone", "image": "i", "token": "pod-token-9"}, "l", 60)
+    (container,) = pod["spec"]["containers"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    words = [port if word == "8000" else word.replace("0.0.0.0", "127.0.0.1") for word in container["args"]]
+    environment = os.environ | {one["name"]: one["value"] for one in container["env"]}
+    server = subprocess.Popen([sys.executable, "-X", "importtime", "-m", "cuarl", *words], env=environment, stderr=subprocess.PIPE, text=True)  # fmt: skip
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers={"X-Session-Token": "pod-token-9"}) as client:
+        for _ in range(300):
+            try:
+                ready = client.get("/")
+                break
+            except httpx.ConnectError:
+                time.sleep(0.1)
+        assert ready.text.startswith("cuarl session")
+        shot = client.get("/act", params={"action_type": "screenshot"})
+        assert shot.content.startswith(b"\x89PNG")
+    server.send_signal(signal.SIGTERM)
+    _, said = server.communicate(timeout=30)
+    assert server.returncode == 0, said[-2000:]
+    loaded = {line.rsplit("|", 1)[-1].strip() for line in said.splitlines() if line.startswith("import time:")}
+    assert not loaded & {"torch", "transformers", "sqlalchemy"}, "an image needs none of these"
+
+
+def test_open_address_needs_a_token_and_an_unknown_device_is_named(place: Place) -> None:
+    refused = place.cuarl("sessions", "serve", "phone", "--host", "0.0.0.0", "--port", "0")
+    assert refused.code == 4 and "CUARL_SESSION_TOKEN" in refused.err
+    assert place.cuarl("sessions", "serve", "toaster").code == 2
+    wrong = place.cuarl("sessions", "serve", "phone", "--task", "desk_dark_style")
+    assert wrong.code == 2 and "is for desktop" in wrong.err
+
+
+def test_what_can_not_work_is_said_before_anything_starts(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    rollout = ("rollout", "--env", "pods", "--agent", "random", "--tasks", "tasks.json")
+    none = place.cuarl(*rollout)
+    assert none.code == 4 and "no Kubernetes cluster is set" in none.err
+    use(monkeypatch, {"KUBE_API_URL": "http://127.0.0.1:9"})
+    short = place.cuarl(*rollout, "--pods-expires-seconds", "60")
+    assert short.code == 2 and "pods_expires_seconds must exceed" in short.err
+    assert place.cuarl(*rollout, "--pods-manifest", "absent.yaml").code == 2
+    foreign = place.cuarl("rollout", "--env", "pods", "--agent", "random", "--tasks", "mw_click_button")
+    assert foreign.code == 2
+    assert place.cuarl("rollout", "--agent", "random", "--tasks", "tasks.json", "--pods-settle-ms", "5").code == 2
+    assert not (place.folder / "sessions").exists()

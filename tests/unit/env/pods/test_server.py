@@ -1,0 +1,174 @@
+"""The session server of a pod, asked as any client of the protocol asks it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+from functools import partial
+
+import anyio
+import httpx
+import pytest
+
+pytest.importorskip("starlette", reason="the server needs the extra web")
+
+from cuarl.env.pods.hosted import HostedSession
+from cuarl.env.pods.server import REMEMBERED, SessionServer
+from cuarl.env.sim.make import make_sim
+from cuarl.errors import EnvError
+from cuarl.tasks.task import Check, TaskInstance
+from cuarl.types import Screenshot
+
+TOKEN = "session-marker-31d0"
+HEADERS = {"X-Session-Token": TOKEN}
+TASK = TaskInstance(
+    task_id="t", goal="g", env="phone",
+    checks=(Check(path="network.nfc", value=True), Check(path="network.wifi.enabled", value=False)),
+    preset={"network.nfc": False, "network.wifi.enabled": False},
+)  # fmt: skip
+
+
+phone = partial(make_sim, "phone", "small", clutter=0.0)
+
+
+@asynccontextmanager
+async def asking(make=phone):
+    session = HostedSession(make)
+    app = SessionServer(session, "phone", TOKEN).app()
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://s", headers=HEADERS) as client:
+        yield client, session
+    await session.close()
+
+
+def asked(test):
+    """Run a test's body with a client of a fresh session."""
+
+    def run():
+        async def body():
+            async with asking() as (client, session):
+                await test(client, session)
+
+        anyio.run(body)
+
+    run.__name__, run.__doc__ = test.__name__, test.__doc__
+    return run
+
+
+async def picture(client, **query):
+    reply = await client.get("/act", params={"delay": 0, **query})
+    assert reply.status_code == 200, reply.text
+    assert reply.headers["content-type"] == "image/png"
+    return Screenshot.decode(reply.content)
+
+
+@asked
+async def test_actions_answer_with_the_screen_after_them(client, session):
+    first = await picture(client, action_type="screenshot")
+    assert (await picture(client, action_type="screenshot")).digest == first.digest
+    x, y = first.width // 2, first.height - 20
+    changed = await picture(client, action_type="left_click", x=x, y=y)
+    assert (changed.width, changed.height) == (first.width, first.height)
+    assert session.acted == 1
+
+
+@asked
+async def test_probe_needs_no_token_and_everything_else_does(client, session):
+    probe = await client.get("/", headers={"X-Session-Token": ""})
+    assert probe.status_code == 200 and "type: phone" in probe.text and "started: " in probe.text
+    for path in ("/act?action_type=screenshot", "/progress", "/state", "/oracle"):
+        for wrong in ("", "another", TOKEN + "x", "ä"):
+            reply = await client.get(path, headers={"X-Session-Token": wrong.encode()})
+            assert reply.status_code == 401 and TOKEN not in reply.text
+    assert (await client.post("/reset", json={}, headers={"X-Session-Token": ""})).status_code == 401
+
+
+@asked
+async def test_request_that_comes_twice_is_carried_out_once(client, session):
+    async def click(key):
+        return await client.get(
+            "/act", params={"action_type": "left_click", "x": 5, "y": 90, "delay": 0}, headers={"Idempotency-Key": key}
+        )
+
+    first, again = await click("a"), await click("a")
+    assert session.acted == 1 and again.content == first.content
+    await click("b")
+    assert session.acted == 2
+    replies = []
+    async with anyio.create_task_group() as group:  # both under way at the same time
+        for _ in range(2):
+            group.start_soon(lambda: append(replies, click("c")))
+    assert session.acted == 3 and replies[0].content == replies[1].content
+    for i in range(REMEMBERED):
+        await click(f"more-{i}")
+    await click("a")
+    assert session.acted == 3 + REMEMBERED + 1, "what was long ago is forgotten"
+
+
+async def append(replies, coming):
+    replies.append(await coming)
+
+
+@asked
+async def test_requests_that_mean_nothing_are_refused_with_the_reason(client, session):
+    for query, says in (
+        ({"action_type": "left_click", "x": 1}, "y is missing"), ({}, "action_type is missing"),
+        ({"action_type": "left_click", "x": "a", "y": 1}, "invalid literal"), ({"action_type": "fly"}, "no action_type 'fly'"),
+        ({"action_type": "screenshot", "delay": "soon"}, "could not convert"),
+        ({"action_type": "left_click", "x": 99999, "y": 1}, "outside"),
+        ({"action_type": "click", "action": '{"kind": "click"}'}, "click.x: Field required"),
+    ):  # fmt: skip
+        reply = await client.get("/act", params=query)
+        assert reply.status_code == 422 and says in reply.json()["detail"], reply.text
+    assert session.acted == 0
+    for body in ({}, {"task": "{}", "seed": 1}, {"task": TASK.model_dump_json(), "seed": "x"}, []):
+        assert (await client.post("/reset", json=body)).status_code == 422
+
+
+@asked
+async def test_task_is_set_up_once_and_its_checks_are_the_rows(client, session):
+    reply = await client.post("/reset", json={"task": TASK.model_dump_json(), "seed": 3})
+    assert reply.status_code == 200 and isinstance(reply.json()["volatile"], list)
+    assert (await client.post("/reset", json={"task": TASK.model_dump_json(), "seed": 3})).status_code == 409
+    told = (await client.get("/progress")).json()
+    assert told == {"num_correct_submissions": 1, "submitted_row_indices": [1], "num_incorrect_submissions": 0}
+    assert (await client.get("/state")).json()["network"]["nfc"] is False
+    for _ in range(20):
+        action = (await client.get("/oracle")).json()
+        if action["kind"] == "finish":
+            break
+        await picture(client, action_type=action["kind"], action=json.dumps(action))
+    told = (await client.get("/progress")).json()
+    assert told == {"num_correct_submissions": 2, "submitted_row_indices": [0, 1], "num_incorrect_submissions": 0}
+
+
+@asked
+async def test_task_that_the_device_refuses_leaves_the_session_unused(client, session):
+    broken = TASK.model_copy(update={"preset": {"no.such.thing": 1}})
+    reply = await client.post("/reset", json={"task": broken.model_dump_json(), "seed": 3})
+    assert reply.status_code == 422 and "no.such.thing" in reply.json()["detail"]
+    assert (await client.post("/reset", json={"task": TASK.model_dump_json(), "seed": 3})).status_code == 200
+
+
+@asked
+async def test_without_a_task_nothing_is_scored(client, session):
+    nothing = {"num_correct_submissions": 0, "submitted_row_indices": [], "num_incorrect_submissions": 0}
+    assert (await client.get("/progress")).json() == nothing
+    assert (await client.get("/oracle")).status_code == 500
+
+
+def test_device_that_fails_is_a_failure_of_the_server():
+    class Broken:
+        volatile = ()
+
+        async def reset(self, task, seed):
+            raise EnvError("the display has gone")
+
+        async def close(self):
+            pass
+
+    async def body():
+        async with asking(Broken) as (client, _):
+            reply = await client.get("/act", params={"action_type": "screenshot"})
+            assert reply.status_code == 500 and "the display has gone" in reply.json()["detail"]
+
+    anyio.run(body)
