@@ -24,8 +24,10 @@ GIB = 2**30
 LITTLE_DISK_GIB = 5
 TOO_LITTLE_DISK_GIB = 0.5
 LITTLE_MEMORY_GIB = 4
+CLUSTER_S = 8.0
+"""How long the API server of a cluster may take to answer."""
 EXTRAS = {
-    "postgres": "psycopg", "browser": "playwright", "desktop": "mss", "android": "adbutils", "k8s": "kr8s",
+    "postgres": "psycopg", "browser": "playwright", "desktop": "mss", "android": "adbutils",
     "tinker": "tinker", "web": "uvicorn", "track": "wandb", "export": "pyarrow",
     "gymnasium": "gymnasium", "browsergym": "browsergym", "openenv": "websockets",
 }  # fmt: skip
@@ -57,7 +59,7 @@ class Check(NamedTuple):
 def run_checks(settings: Settings) -> list[Check]:
     """All checks. One that can't be made is a failed one, with its reason."""
     checks: list[Callable[[Settings], Check]] = [
-        python, packages, torch, machine, gpu, runs_folder, disk, database, model, tasks, endpoint, secrets, extras,
+        python, packages, torch, machine, gpu, runs_folder, disk, database, model, tasks, endpoint, cluster, secrets, extras,
         desktop,
     ]  # fmt: skip
     return [_guarded(check, settings) for check in checks]
@@ -210,6 +212,36 @@ def endpoint(settings: Settings) -> Check:
     if answer.status_code != httpx.codes.OK:
         return Check("endpoint", "fail", f"{masked(url)} answers {answer.status_code}", "export OPENAI_API_KEY=…")
     return Check("endpoint", "ok", masked(url))
+
+
+def cluster(settings: Settings) -> Check:
+    """The Kubernetes cluster, if one is set, and what may be done there."""
+    import anyio
+
+    from cuarl.env.pods.cluster import NoCluster
+    from cuarl.env.pods.make import pods
+
+    async def ask() -> tuple[str, list[str]]:
+        try:
+            with anyio.fail_after(CLUSTER_S):
+                return await found.version(), await found.lacking(proxied=settings.pods_proxy_url is None)
+        finally:
+            await found.close()
+
+    try:
+        found = pods(settings, None)
+        where = f"{masked(found.cluster.server)}, namespace {found.namespace}, by {found.cluster.source}"
+        version, lacking = anyio.run(ask)
+    except NoCluster:
+        return Check("cluster", "ok", "none set; only --env pods needs one")
+    except TimeoutError:
+        return Check("cluster", "warn", f"{where}: no answer within {CLUSTER_S:g} s", "kubectl cluster-info")
+    except CuarlError as error:
+        return Check("cluster", "warn", masked(error.what), error.hint or "kubectl cluster-info")
+    if lacking:
+        detail = f"{where}: this account may not {', '.join(lacking)}"
+        return Check("cluster", "warn", detail, "kubectl apply -f examples/k8s/access.yaml")
+    return Check("cluster", "ok", f"{where}, {version}")
 
 
 def secrets(settings: Settings) -> Check:

@@ -23,6 +23,10 @@ USUAL = Path("~/.kube/config")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
+class NoCluster(PrerequisiteError):
+    """Nothing says where a cluster is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Where:
     """What the machine's settings say about the cluster; all of it may be unset."""
@@ -78,7 +82,7 @@ def _found(where: Where, environment: Mapping[str, str], account: Path) -> Clust
     host = environment.get("KUBERNETES_SERVICE_HOST")
     if host and (account / "token").is_file():
         return _own(host, environment.get("KUBERNETES_SERVICE_PORT", "443"), account)
-    raise PrerequisiteError(
+    raise NoCluster(
         "no Kubernetes cluster is set", where="KUBECONFIG, ~/.kube/config, KUBE_API_URL",
         hint="export KUBECONFIG=FILE, or KUBE_API_URL=URL and KUBE_TOKEN=TOKEN",
     )  # fmt: skip

@@ -54,6 +54,8 @@ class FakeKubernetes:
         self.pods: dict[tuple[str, str], FakePod] = {}
         self.past: list[FakePod] = []
         """Those that were deleted."""
+        self.forbidden: set[tuple[str, str]] = set()
+        """Verbs and resources that an access review says no to."""
         self._peak = 0
 
     def counts(self) -> dict[str, int]:
@@ -171,7 +173,9 @@ class FakeKubernetes:
 
     async def _review(self, request: Request) -> Response:
         body = await request.json()
-        return _json({**body, "status": {"allowed": True}}, 201)
+        asked = body["spec"]["resourceAttributes"]
+        resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
+        return _json({**body, "status": {"allowed": (asked["verb"], resource) not in self.forbidden}}, 201)
 
     # --- their sessions --------------------------------------------------------------------------------------------------
 

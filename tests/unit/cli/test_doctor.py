@@ -130,3 +130,25 @@ def test_the_exit_code_follows_the_worst_line(monkeypatch, capsys, worst, code):
     assert run(["doctor", "--json"]) == code
     report = json.loads(capsys.readouterr().out)
     assert report["checks"][1] == {"name": "b", "status": worst, "detail": "y", "fix": "cmd"}
+
+
+def test_cluster_is_asked_what_may_be_done_there(monkeypatch, tmp_path):
+    pytest.importorskip("uvicorn", reason="the local server needs the extra web")
+    from tests.fakes.kubernetes import TOKEN, cluster
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert checks.cluster(Settings.load()).detail == "none set; only --env pods needs one"
+    with cluster() as server:
+        settings = Settings.load(kube_api_url=server.url, kube_token=TOKEN)
+        found = checks.cluster(settings)
+        assert found.status == "ok" and "v1.32.0-fake" in found.detail and TOKEN not in found.detail
+        server.fake.forbidden = {("create", "pods/proxy")}
+        lacking = checks.cluster(settings)
+        assert lacking.status == "warn" and lacking.detail.endswith("this account may not create pods/proxy")
+        through = Settings.load(kube_api_url=server.url, kube_token=TOKEN, pods_proxy_url=server.url)
+        assert checks.cluster(through).status == "ok", "the API server's own proxy is not needed then"
+        wrong = checks.cluster(Settings.load(kube_api_url=server.url, kube_token="another-token"))
+        assert wrong.status == "warn" and "401" in wrong.detail
+    monkeypatch.setattr(checks, "CLUSTER_S", 0.2)
+    silent = checks.cluster(Settings.load(kube_api_url="http://127.0.0.1:9"))
+    assert silent.status == "warn" and "no answer within 0.2 s" in silent.detail
