@@ -140,3 +140,12 @@ class Faulty(Lamps):
 
 gymnasium.register("cuarl-tests/Lamps-v0", entry_point=Lamps, max_episode_steps=6)
 gymnasium.register("cuarl-tests/Board-v0", entry_point=Board)
+
+
+def phone(**kwargs):
+    """One of cuarl's own environments, as it is given to learners that speak Gymnasium."""
+    from cuarl.integrations.gymnasium import CuarlEnv
+    from cuarl.tasks.task import Check, Task
+
+    off = Task(id="off", description="Turn Wi-Fi off.", checks=(Check(path="network.wifi.enabled", value=False),))
+    return CuarlEnv([off], render_mode="rgb_array", **kwargs)
