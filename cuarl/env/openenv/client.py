@@ -20,6 +20,7 @@ from cuarl.errors import ConfigError, EnvError, MissingExtra
 from cuarl.safe_text import masked
 
 CONNECT_S = 10.0
+ATTEMPTS = 3
 CLOSE_S = 5.0
 LARGEST = 100 * 2**20
 """Bytes of the largest message: some servers send pictures as lists of numbers."""
@@ -49,7 +50,9 @@ class Server:
         scheme = SCHEMES[parts.scheme]
         self.url = f"{scheme}://{base}/ws"
         self.local = _is_local(parts.hostname)
-        self._http = Service("the OpenEnv server", f"{scheme.replace('ws', 'http')}://{base}", self._headers)
+        self._http = Service(
+            "the OpenEnv server", f"{scheme.replace('ws', 'http')}://{base}", self._headers, attempts=ATTEMPTS
+        )
 
     async def schema(self) -> dict[str, Any]:
         """The JSON Schemas of its actions, observations and state. Raises EnvError."""
