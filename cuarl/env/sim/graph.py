@@ -12,9 +12,10 @@ from cuarl.env.sim import layers
 from cuarl.env.sim.apps import MODULES, build, home_of
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.effects import Effect, dialog_of, opens, writes
+from cuarl.env.sim.look import Look
 from cuarl.env.sim.records import Notification
 from cuarl.env.sim.registry import Screen
-from cuarl.env.sim.world import Ui, World
+from cuarl.env.sim.world import PROFILES, Ui, World
 
 FAR = 1_000
 
@@ -114,16 +115,20 @@ def _shape(world: World) -> tuple[Any, ...]:
     s = world.state
     return (
         tuple(a.key for a in s.apps if a.installed), s.system.developer_options, s.network.wifi.saved,
-        s.network.wifi.available, s.network.bluetooth.paired, tuple((c.name, c.phone) for c in s.contacts),
-        tuple((t.to, t.archived) for t in s.messages), tuple(n.archived for n in s.notes),
-        tuple(f.path for f in s.files), tuple(e.day for e in s.events), tuple((m.archived, m.to, m.draft) for m in s.mails),
-        tuple(p.album for p in s.media.photos), len(s.clock.alarms), s.browser.bookmarks, s.phone.calls, s.phone.blocked,
+        s.network.wifi.available, s.network.wifi.connected, s.network.bluetooth.paired, s.location.enabled,
+        s.privacy.camera_access, s.privacy.mic_access,
+        tuple((c.name, c.phone, c.starred) for c in s.contacts), tuple((t.to, t.archived) for t in s.messages),
+        tuple(n.archived for n in s.notes), tuple(f.path for f in s.files), tuple(e.day for e in s.events),
+        tuple((m.archived, m.starred, m.to, m.draft) for m in s.mails),
+        tuple((p.album, p.favourite) for p in s.media.photos), s.media.recording,
+        tuple(a.minutes for a in s.clock.alarms), s.clock.timer.running, s.clock.stopwatch.running, s.browser.bookmarks,
+        s.phone.calls, s.phone.blocked, s.maps.saved, s.weather, s.store.pending, s.instagram.liked, s.facebook.liked,
     )  # fmt: skip
 
 
 @lru_cache(maxsize=64)
 def _page_graph(shape: _Shape) -> PageGraph:
-    world = replace(shape.world, ui=Ui())
+    world = replace(shape.world, ui=Ui(), look=Look(), profile=PROFILES["small"])
     world = world.put("notifications.items", (Notification("clock", ""),))
     for switch in ("network.wifi.enabled", "network.bluetooth.enabled"):
         world = world.put(switch, True)

@@ -1,6 +1,6 @@
 import pytest
 
-from cuarl.env.sim import device
+from cuarl.env.sim import device, graph
 from cuarl.env.sim.elements import Element
 from cuarl.env.sim.graph import page_graph
 from cuarl.env.sim.look import Look
@@ -58,3 +58,29 @@ def test_there_is_no_way_to_what_does_not_exist():
 def test_way_takes_no_page_that_only_a_long_press_opens_for_near():
     world = device_of(0, **{"ui.page": "files/folder:Download"})
     assert follow(world, "files/rename:Download/ticket.pdf")[1] == ["ticket.pdf", "Rename file"]
+
+
+def test_the_map_of_one_device_is_not_taken_for_that_of_another():
+    """They know the same networks and are in different ones, so that other pages lead to these."""
+    saved = {"network.wifi.saved": ("HomeNet", "Office", "Library")}
+    worlds = [device_of(**saved, **{"network.wifi.connected": name}) for name in ("Library", "HomeNet")]
+
+    def edges(world):
+        return page_graph(world).edges["settings/wifi"]
+
+    first, second = map(edges, worlds)
+    assert first != second
+    graph._page_graph.cache_clear()
+    assert [edges(world) for world in reversed(worlds)] == [second, first]
+
+
+def test_the_map_does_not_depend_on_how_a_device_looks():
+    found = []
+    for seed in range(4):
+        graph._page_graph.cache_clear()
+        found.append(page_graph(device_of(seed)))
+    assert all(
+        (list(one.edges.items()), list(one.writers.items()))
+        == (list(found[0].edges.items()), list(found[0].writers.items()))
+        for one in found
+    )
