@@ -15,8 +15,9 @@ from cuarl.env.gbox.fake import Faults
 from cuarl.env.gbox.simulated import read_action
 from cuarl.env.leases import Ledger, sweep
 from cuarl.errors import EnvError
+from cuarl.tasks.check import verdict
 from cuarl.tasks.task import Check, TaskInstance
-from cuarl.types import Button, Click, Drag, Key, LongPress, Scroll, Swipe, TypeText
+from cuarl.types import Button, Click, Drag, Finish, Key, LongPress, Scroll, Swipe, TypeText
 from tests.fakes.gbox_server import KEY, serving
 
 PHONE = TaskInstance(task_id="t", goal="g", checks=(Check(path="network.nfc", value=False),))
@@ -104,6 +105,65 @@ def test_refused_requests_are_sent_again_and_nothing_is_done_twice(tmp_path):
         assert fake.counts() == {"made": 1, "live": 0, "actions": 4, "doubled": 0}
 
 
+class Counted(Faults):
+    """Refuses everything once it is told to, and counts what it draws."""
+
+    drawn = 0
+
+    def draw(self):
+        self.drawn += 1
+        return super().draw()
+
+
+def test_used_up_quota_is_no_reason_to_wait_and_the_error_says_what_mends_it(tmp_path):
+    async def run(faults, url):
+        env = box(url, Ledger(tmp_path))
+        with pytest.raises(EnvError, match="429") as caught:
+            await env.reset(PHONE, 1)
+        assert "--gbox-boxes" in str(caught.value.hint)
+        assert faults.drawn == 1
+        faults.refuse = 0.0
+        await env.close()
+
+    with serving(Counted(refuse=1.0, retry_after_s=3600.0)) as (fake, url):
+        anyio.run(run, fake.faults, url)
+        assert fake.counts()["made"] == 0
+
+
+def test_box_whose_time_is_over_fails_its_episode_by_name(server, tmp_path):
+    fake, url = server
+
+    async def run():
+        ledger = Ledger(tmp_path)
+        env = box(url, ledger)
+        await env.reset(PHONE, 1)
+        list(fake.boxes.values())[-1].expires_at = 0.0
+        with pytest.raises(EnvError, match="409") as caught:
+            await env.step(Button(name="home"))
+        assert "--gbox-expires-in" in str(caught.value.hint)
+        await env.close()
+        assert ledger.leases() == []
+
+    anyio.run(run)
+    assert fake.counts()["live"] == 0
+
+
+def test_what_is_described_is_pointed_at_and_what_is_not_there_is_not(server, tmp_path):
+    async def run():
+        env = box(server[1], Ledger(tmp_path))
+        shown = (await env.reset(PHONE, 1)).screenshot
+        at = await env.point(shown, 'icon labelled "Clock"')
+        assert await env.point(shown, 'button labelled "No such thing"') is None
+        assert at is not None
+        opened = await env.step(Click(x=at[0], y=at[1]))
+        ui = (await env.state())["ui"]
+        await env.close()
+        return opened.info["changed"], ui
+
+    changed, ui = anyio.run(run)
+    assert changed and "clock" in str(ui)
+
+
 @pytest.mark.parametrize("fault", ["breaks", "drop"])
 def test_action_of_unknown_fate_fails_the_episode_and_is_not_sent_again(fault, tmp_path):
     async def run(fake, url):
@@ -163,3 +223,76 @@ def test_sweep_ends_what_an_environment_left(server, tmp_path, monkeypatch):
     anyio.run(run)
     assert fake.counts()["live"] == 0
     assert ledger.leases() == []
+
+
+# --- checks by the shell, and what only a box knows -------------------------------------------------------------------
+
+
+def shell_task(**preset):
+    return TaskInstance(task_id="t", goal="g", env="gbox", preset=preset)
+
+
+def test_a_task_is_set_up_and_read_by_the_boxs_shell(server, tmp_path):
+    task = shell_task(
+        setup=["settings put system screen_brightness 40"], reads={"brightness": "settings system screen_brightness"}
+    )
+
+    async def run():
+        env = box(server[1], Ledger(tmp_path), kind="gbox")
+        await env.reset(task, 1)
+        assert await env.state() == {"brightness": 40}
+        await env.close()
+
+    anyio.run(run)
+
+
+def test_a_lent_box_is_torn_down_and_not_ended(server, tmp_path):
+    fake, url = server
+    put = ["settings put system screen_brightness 40"]
+
+    async def run():
+        boxes = GBox(url, KEY)
+        lent = await boxes.create("android", "lent", "60m")
+        env = GBoxEnv(boxes, Ledger(tmp_path), "gbox", OPTIONS, lent=lent)
+        await env.reset(shell_task(setup=put, teardown=["settings put system screen_brightness 9"]), 1)
+        await env.close()
+        assert await boxes.command(lent, "settings get system screen_brightness") == (0, "9\n", "")
+        assert fake.counts()["live"] == 1
+        await boxes.terminate(lent)
+        await boxes.close()
+
+    anyio.run(run)
+
+
+def test_a_setup_that_fails_is_an_environment_error(server, tmp_path):
+    async def run():
+        env = box(server[1], Ledger(tmp_path), kind="gbox")
+        with pytest.raises(EnvError, match="no-such-command ended with status 127"):
+            await env.reset(shell_task(setup=["no-such-command"]), 1)
+        await env.close()
+
+    anyio.run(run)
+
+
+def test_answers_and_waits_are_told_to_the_box_and_it_tells_what_changed_by_itself(server, tmp_path):
+    task = PHONE.model_copy(
+        update={
+            "checks": (Check(path="network.airplane_mode", value=True), Check(path="answer", value="blue")),
+            "plan": ({"wait": 0.1},), "preset": {"network.wifi.enabled": True},
+        }
+    )  # fmt: skip
+
+    async def run():
+        env = box(server[1], Ledger(tmp_path))
+        await env.reset(task, 1)
+        before = await env.state()
+        for _ in range(20):
+            action = await env.ask_oracle()
+            if isinstance(action, Finish):
+                break
+            await env.step(action)
+        found = verdict(task, before, await env.state(), "blue", True, env.volatile)
+        assert (action, found.success, found.side_effects) == (Finish(success=True), True, ())
+        await env.close()
+
+    anyio.run(run)
