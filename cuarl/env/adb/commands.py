@@ -23,6 +23,8 @@ KEYS: Mapping[str, int] = {
 """Android's key codes by xdotool's names in lower case."""
 UNICODE_IME = "com.android.adbkeyboard/.AdbIME"
 """The keyboard that types what ``input text`` can't: ADBKeyBoard, which the user installs."""
+IME_S = 0.3
+"""What a keyboard that has just been chosen takes until it listens."""
 NOTCH_PX = 50
 MOST_SWIPES = 10
 _WAYS = {"up": (0, 1), "down": (0, -1), "left": (1, 0), "right": (-1, 0)}
@@ -99,7 +101,7 @@ def _type(action: TypeText) -> list[str]:
     if not _plain(action.text):
         encoded = base64.b64encode(action.text.encode()).decode()
         typed = [
-            f"ime enable {UNICODE_IME}", f"ime set {UNICODE_IME}",
+            f"ime enable {UNICODE_IME}", f"ime set {UNICODE_IME}", f"sleep {IME_S:g}",
             f"am broadcast -a ADB_INPUT_B64 --es msg {encoded}", *enter, "ime reset",
         ]  # fmt: skip
     else:

@@ -113,6 +113,8 @@ class FakePhone:
             await asyncio.sleep(0.05)
         printed, status = b"", 0
         for words, skip_on_failure in _joined(_split(line)):
+            if words[:1] == ["sleep"] and not line.startswith("sleep"):  # a pause between commands is no action
+                continue
             if skip_on_failure and status:
                 continue
             if words[:1] == ["echo"]:

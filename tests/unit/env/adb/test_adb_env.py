@@ -9,6 +9,7 @@ pytest.importorskip("adbutils", reason="pip install 'cuarl[android]'")
 
 from cuarl.env.adb.env import AdbOptions
 from cuarl.env.conformance import CHECKS
+from cuarl.env.sim.kit.widgets import Field
 from cuarl.errors import EnvError, TaskError
 from cuarl.tasks.task import Check
 from cuarl.types import Answer, Button, Click, Finish, OpenApp, TypeText, Wait
@@ -109,6 +110,35 @@ def test_a_tap_a_button_and_text_arrive_and_what_has_no_effect_is_no_rejection()
         for action in (Click(x=20, y=60), Button(name="home"), TypeText(text="nowhere", submit=True)):
             assert "rejected" not in (await env.step(action)).info
         assert "outside" in (await env.step(Click(x=5000, y=1))).info["rejected"]
+
+    with_phone(work)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "很",
+        "☝️👩‍💻",
+        "שלום!",
+        "a b  c",
+        "$HOME `x` \"q\" 'r' & ; | %s",
+        "two\nlines",
+        "",
+        "100%sure && rm -rf *",
+        "Łódź",
+    ],
+)
+def test_text_arrives_as_it_is(text):
+    async def work(env_of, phone):
+        env = env_of(managed=True)
+        await env.reset(TASK.model_copy(update={"preset": {"ui.page": "notes/new"}}), 1)
+        sim = await phone.sim()
+        field = next(i for i in sim.scene(sim.world).items if isinstance(i.widget, Field))
+        await env.step(
+            Click(x=(field.visible[0] + field.visible[2]) // 2, y=(field.visible[1] + field.visible[3]) // 2)
+        )
+        await env.step(TypeText(text=text))
+        assert sim.world.get(field.widget.path) == text
 
     with_phone(work)
 
