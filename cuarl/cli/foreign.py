@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +95,7 @@ def browsergym(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
 
 
 def openenv(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
-    """Sessions of an OpenEnv server. Raises PrerequisiteError if it can't be asked."""
+    """Sessions of an OpenEnv server, which is asked how to speak to it when the first is to start."""
     from cuarl.cli.environments import Backend
     from cuarl.env.openenv.env import OpenEnvEnv
     from cuarl.env.openenv.make import terms
@@ -102,15 +103,19 @@ def openenv(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     stranger = next((task for task in tasks if task.env != "openenv"), None)
     if stranger is not None:
         raise ConfigError(f"task {stranger.id} is for {stranger.env}, and not for openenv", where="--env openenv")
-    schema: dict[str, Any] = _asked(config, lambda server: server.schema())
     server = _server(config)
-    for task in tasks[:1]:
-        terms(config, schema, task.instantiate(0))
+    schema: dict[str, Any] = {}
+
+    async def start() -> None:
+        with _reachable():
+            schema.update(await server.schema())
+        for task in tasks[:1]:
+            terms(config, schema, task.instantiate(0))
 
     async def make(spec: EpisodeSpec) -> Env:
         return OpenEnvEnv(server, terms(config, schema, spec.task))
 
-    return Backend(make, close=server.close, at_most=config.openenv_sessions)
+    return Backend(make, start=start, close=server.close, at_most=config.openenv_sessions)
 
 
 def _openenv(config: ExperimentConfig, role: Role) -> Selection:
@@ -165,8 +170,15 @@ def _asked(config: ExperimentConfig, question: Any) -> Any:
         finally:
             await server.close()
 
-    try:
+    with _reachable():
         return anyio.run(ask)
+
+
+@contextmanager
+def _reachable() -> Iterator[None]:
+    """What goes wrong inside means that the server can't be asked. Raises PrerequisiteError."""
+    try:
+        yield
     except RolloutError as error:
         raise PrerequisiteError(
             f"the OpenEnv server can't be asked: {error.what}", where=error.where, hint="--openenv-url http://HOST:PORT"
