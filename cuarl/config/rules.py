@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cuarl.config.schema import ExperimentConfig
 
 SIM_ONLY = ("profile", "clutter")
-ENVS_WITH_OPTIONS = ("linux", "browser", "gbox", "pods", "gym", "gymnasium", "browsergym", "openenv")
+ENVS_WITH_OPTIONS = ("adb", "linux", "browser", "gbox", "pods", "gym", "gymnasium", "browsergym", "openenv")
 """Environments whose options bear their name in front."""
 MINI_AGENT_ONLY = ("gym_agent", "gym_poll_seconds", "gym_listen", "gym_model_url", "gym_picture_hosts")
 PROMPT_ONLY = ("renderer_name", "history_images", "history_turns", "history_older", "max_prompt_tokens")

@@ -30,6 +30,7 @@ def options(config: ExperimentConfig) -> AdbOptions:
 
 def check_tasks(tasks: Sequence[Task], options: AdbOptions) -> None:
     """Raise ConfigError for a task of another environment, TaskError for a preset that no device has."""
+    resets = set()
     for task in tasks:
         if task.env not in TASKS_FOR:
             raise ConfigError(
@@ -38,7 +39,11 @@ def check_tasks(tasks: Sequence[Task], options: AdbOptions) -> None:
                 hint=f"cuarl tasks show {task.id}",
             )
         if task.env == "adb":
-            preset_of(task.instantiate(0), options.reset, options.snapshot)
+            resets.add(preset_of(task.instantiate(0), options.reset, options.snapshot).reset)
+    if options.snapshot and "snapshot" not in resets:
+        raise ConfigError(
+            "--adb-snapshot has no effect, since no task is reset by a snapshot", hint="--adb-reset snapshot"
+        )
 
 
 def choose(adb: Any, wanted: Sequence[str], ledger: Ledger) -> list[str]:

@@ -58,4 +58,4 @@ def _check_reset(task_id: str, preset: Preset) -> None:
             f"task {task_id} is reset by {preset.reset} and names no apps", hint="apps: {Notes: org.example.notes}"
         )
     if preset.reset == "snapshot" and not preset.snapshot:
-        raise TaskError(f"task {task_id} is reset by a snapshot and names none", hint="snapshot: NAME")
+        raise TaskError(f"task {task_id} is reset by a snapshot and names none", hint="--adb-snapshot NAME")

@@ -14,10 +14,11 @@ from cuarl.env.adb.fake import console as fake_console
 from cuarl.env.adb.fake import serve
 from cuarl.env.adb.fake_phone import FakePhone
 from cuarl.env.adb.lease import claim
-from cuarl.env.adb.make import Devices, choose
+from cuarl.env.adb.make import Devices, check_tasks, choose
 from cuarl.env.adb.transport import Device, client
 from cuarl.env.leases import Ledger, sweep
-from cuarl.errors import EnvError, PrerequisiteError
+from cuarl.errors import ConfigError, EnvError, PrerequisiteError, TaskError
+from cuarl.tasks.task import Task
 from cuarl.types import OpenApp
 from tests.unit.env.adb.phones import TASK, shell_task
 
@@ -186,3 +187,22 @@ def test_an_emulator_goes_back_to_its_snapshot(tmp_path, monkeypatch):
 def test_a_phone_has_no_snapshots():
     with pytest.raises(EnvError, match="no emulator"):
         anyio.run(console.load_snapshot, "127.0.0.1", "R58M1234", "clean")
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "said"),
+    [
+        ({"env": "linux"}, AdbOptions(), "is for linux"),
+        ({"env": "adb"}, AdbOptions(snapshot="clean"), "no effect"),
+        ({"env": "adb"}, AdbOptions(reset="snapshot"), "names none"),
+        ({"env": "adb", "preset": {"reset": "snapshot"}}, AdbOptions(snapshot="clean"), ""),
+        ({"env": "adb", "preset": {"snapshot": "own"}}, AdbOptions(reset="snapshot"), ""),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_anything_starts(task, options, said):
+    made = Task(id="t", description="d", **task)
+    if not said:
+        check_tasks([made], options)
+        return
+    with pytest.raises((ConfigError, TaskError), match=said):
+        check_tasks([made], options)
