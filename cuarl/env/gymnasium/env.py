@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import anyio
 import anyio.lowlevel
 from PIL import Image
+from pydantic import Field, PositiveInt
 
 from cuarl.env.base import Capabilities
 from cuarl.env.foreign.mapping import NoWord, Table
@@ -42,9 +43,9 @@ class Source:
     """Options of its ``reset``."""
     actions: str | Mapping[str, Any] = "auto"
     picture: str = "auto"
-    scale: int = 1
+    scale: Annotated[int, Field(ge=1, le=32)] = 1
     """Pixels shown for each pixel of its picture."""
-    repeat: int = 1
+    repeat: PositiveInt = 1
     """Its steps for each action."""
     device: Literal["phone", "desktop"] = "desktop"
     goal_from: str | None = None

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 from importlib.util import find_spec
 
+from pydantic import TypeAdapter, ValidationError
+
 from cuarl.config.schema import EnvFields
 from cuarl.env.gymnasium.env import Source
 from cuarl.env.gymnasium.tables import check_actions
@@ -14,6 +16,7 @@ from cuarl.tasks.asked import made_task, read_arguments, read_check
 from cuarl.tasks.task import Task, TaskInstance
 
 PRESETS = tuple(field.name for field in fields(Source) if field.name != "beside")
+SOURCE = TypeAdapter(Source)
 EXAMPLE = "--gymnasium-success 'return ge 195'"
 MAX_STEPS = 1000
 """Of a task that options make: ``max_turns`` is lower."""
@@ -57,19 +60,27 @@ def check_tasks(tasks: Sequence[Task], config: EnvFields) -> None:
             )  # fmt: skip
         instance = task.instantiate(0)
         unknown = sorted(set(instance.preset) - set(PRESETS))
-        if unknown or not isinstance(instance.preset.get("id"), str):
+        if unknown or "id" not in instance.preset:
             what = f"presets {', '.join(unknown)}" if unknown else "has no id of an environment"
             raise TaskError(f"task {task.id} {what}", hint=f"its preset has id, and perhaps {', '.join(PRESETS[1:])}")
         if not task.checks:
             raise TaskError(f"task {task.id} has no checks", hint="checks: [{path: return, op: ge, value: 1}]")
-        if "actions" in instance.preset:
-            check_actions(instance.preset["actions"], f"task {task.id}")
+        check_actions(source(config, instance).actions, f"task {task.id}")
 
 
 def source(config: EnvFields, task: TaskInstance) -> Source:
-    """The environment of a task: what its preset says over what the options say."""
+    """The environment of a task: what its preset says over what the options say. Raises TaskError for what can't be."""
     chosen = {
         "actions": config.gymnasium_actions, "picture": config.gymnasium_picture, "scale": config.gymnasium_scale,
         "repeat": config.gymnasium_repeat, "device": config.gymnasium_device, "goal_from": config.gymnasium_goal_from,
     }  # fmt: skip
-    return Source(**{**chosen, **task.preset})
+    try:
+        return SOURCE.validate_python({**chosen, **task.preset})
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        name = ".".join(map(str, wrong["loc"][:1]))
+        raise TaskError(
+            f"task {task.task_id}: {name} can't be {wrong['input']!r}",
+            where=f"preset.{name}",
+            hint="see docs/gymnasium.md",
+        ) from error

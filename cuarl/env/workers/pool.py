@@ -22,6 +22,7 @@ class Pool:
     async def take_back(self, worker: Worker) -> None:
         """Keep the worker for the next episode, or end it if it can't go on."""
         if worker.usable:
+            worker.forget()
             self._free.append(worker)
         else:
             await worker.end()

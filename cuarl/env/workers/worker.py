@@ -43,9 +43,10 @@ class Worker:
         lease = ledger.hold(KIND, mark, {"program": module})
         said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end()
         try:
-            process = await anyio.open_process(
-                [sys.executable, "-m", module], stderr=said, env=_environment(mark), start_new_session=True
-            )
+            with anyio.CancelScope(shield=True):  # a process must not be started and lost
+                process = await anyio.open_process(
+                    [sys.executable, "-m", module], stderr=said, env=_environment(mark), start_new_session=True
+                )
         except OSError as error:
             said.close()
             lease.release()
@@ -69,6 +70,11 @@ class Worker:
         if "refused" in reply:
             raise Refused(reply["refused"])
         return reply, picture
+
+    def forget(self) -> None:
+        """Drop what the process has said so far, which would pile up over many episodes."""
+        self._said.seek(0)  # the process writes on from here: both sides share one position
+        self._said.truncate()
 
     async def end(self) -> None:
         """End the process and whatever it has started, and strike it from the ledger. Safe to call twice."""

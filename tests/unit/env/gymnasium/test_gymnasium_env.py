@@ -9,12 +9,14 @@ from typing import Any
 import anyio
 import pytest
 
+from cuarl.config.schema import EnvFields
 from cuarl.env.conformance import CHECKS
 from cuarl.env.gymnasium.env import CHILD, GymnasiumEnv, Source
+from cuarl.env.gymnasium.make import check_tasks
 from cuarl.env.leases import Ledger, sweep
 from cuarl.env.workers.pool import Pool
-from cuarl.errors import ConfigError, EnvError
-from cuarl.tasks.task import Check, TaskInstance
+from cuarl.errors import ConfigError, EnvError, TaskError
+from cuarl.tasks.task import Check, Task, TaskInstance
 from cuarl.types import Click, Key, StepResult, TypeText, Wait
 from tests.fakes.pools import with_pool
 
@@ -270,3 +272,17 @@ def test_credentials_stay_here(play, monkeypatch):
     seen: Any = _environment("mark")
     assert "OPENAI_API_KEY" not in seen
     assert seen["OWN_SETTING"] == "kept"
+
+
+@pytest.mark.parametrize(
+    ("preset", "said"),
+    [
+        ({"id": 5}, "id can't be 5"), ({"id": "a", "device": "tv"}, "device can't be 'tv'"), ({"id": "a", "scale": 0}, "scale"),
+        ({"kwargs": {}}, "no id"), ({"id": "a", "colour": 1}, "presets colour"), ({"id": "a", "kwargs": [1]}, "kwargs"),
+        ({"id": "a", "actions": {"clik": 1}}, "did you mean"),
+    ],
+)  # fmt: skip
+def test_presets_that_can_not_be_are_refused(preset, said):
+    task = Task(id="t", description="g", env="gymnasium", preset=preset, checks=TASK.checks)
+    with pytest.raises((TaskError, ConfigError), match=said):
+        check_tasks([task], EnvFields(env="gymnasium"))
