@@ -35,6 +35,8 @@ from cuarl.types import Answer, Failure, Finish, ImageRef, StepResult, StopReaso
 
 logger = logging.getLogger(__name__)
 
+DOWN_S = "down_s"
+"""What a step says of how long its device was not there: the episode's deadline is put off by it."""
 GOAL = "goal"
 """Text field of the first observation by which an environment words the goal, where only it can."""
 
@@ -153,6 +155,8 @@ class _Run:
         shown = self._record.shown
         result = await self._carry_out(decision)
         self._undone = None
+        if result is not None:  # the time that the device was not there is not the policy's
+            self._deadline += float(result.info.get(DOWN_S, 0.0))
         self._record.turn(decision, result, model_s=decided - begin, env_s=self.setup.clock() - decided)
         self.stop = self._why_stop(decision, result, shown)
 

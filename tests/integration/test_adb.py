@@ -29,7 +29,7 @@ from cuarl.rollout.spec import plan
 from cuarl.tasks.check import verdict
 from cuarl.tasks.files import load_file
 from cuarl.tasks.task import Task
-from cuarl.types import Finish
+from cuarl.types import Finish, Screenshot
 
 pytestmark = pytest.mark.integration
 EXAMPLE = Path(__file__).parents[2] / "examples/android.yaml"
@@ -90,6 +90,25 @@ def test_tasks_declared_in_a_file_are_solved_by_touches_and_not_by_doing_nothing
             await env.close()
 
     asyncio.run(main())
+
+
+def test_androids_own_adb_sees_the_local_servers_phones():
+    from adbutils import adb_path
+
+    with served(FakePhone("one", clutter=0.0)) as port:
+
+        def adb(*words):
+            environment = {"HOME": "/nonexistent", "PATH": os.environ["PATH"]}
+            done = subprocess.run(
+                [adb_path(), "-P", str(port), *words], env=environment, capture_output=True, timeout=30
+            )
+            assert done.returncode == 0, done
+            return done.stdout
+
+        assert b"one\tdevice" in adb("devices")
+        assert adb("-s", "one", "shell", "settings get global airplane_mode_on").strip() in (b"0", b"1")
+        shown = Screenshot.decode(adb("-s", "one", "exec-out", "screencap -p"))
+        assert (shown.width, shown.height) == (192, 384)
 
 
 # --- whole commands --------------------------------------------------------------------------------------------------

@@ -91,6 +91,8 @@ async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, phon
         elif request in ("host:devices", "host:devices-l"):
             here = [phone.serial for phone in phones.values() if not phone.gone]
             writer.write(b"OKAY" + _block("".join(f"{serial}\tdevice\n" for serial in here)))
+        elif request.startswith(("host-serial:", "host-transport-id:")) and request.endswith(":features"):
+            writer.write(b"OKAY" + _block(""))  # none: shells are asked for in the plainest way
         elif request.startswith(("host:tport:serial:", "host:transport:")):
             phone = _lent(phones, request)
             if phone is None:
@@ -99,9 +101,9 @@ async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, phon
             writer.write(b"OKAY" + (bytes(8) if "tport" in request else b""))
             await writer.drain()
             continue
-        elif request.startswith("shell:") and phone is not None:
+        elif request.startswith(("shell:", "exec:")) and phone is not None:
             writer.write(b"OKAY")
-            output = await phone.run(request.removeprefix("shell:"))
+            output = await phone.run(request.partition(":")[2])
             if phone.drop_next:
                 phone.drop_next -= 1
                 return None

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from itertools import count
 
 import anyio
 import pytest
@@ -162,6 +163,23 @@ async def test_deadline_is_kept_by_the_injected_clock_when_nothing_ever_waits():
     assert t.stop is StopReason.DEADLINE
     assert 0 < len(t.turns) < 20
     assert t.success is True
+
+
+class DropsOff(CounterEnv):
+    """Away for four of the clock's seconds in each step."""
+
+    async def step(self, action):
+        result = await super().step(action)
+        return StepResult(result.observation, info={**result.info, "down_s": 4.0})
+
+
+async def test_time_in_which_the_device_was_not_there_is_not_the_policys():
+    turns = []
+    for env in (CounterEnv(), DropsOff()):
+        t = await play(env, Listed(UP), limits=Limits(deadline_s=50), clock=count(0.0).__next__)
+        turns.append(len(t.turns))
+    assert t.info["steps"]["0"]["down_s"] == 4.0
+    assert turns[0] < turns[1]
 
 
 class SlowAgent(Listed):
