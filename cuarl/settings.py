@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import AliasChoices, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -91,7 +91,9 @@ class Settings(BaseSettings):
     """Base URL of Tinker, or of a server that speaks its protocol; unset means the public service."""
     gbox_api_key: SecretStr | None = Field(None, validation_alias="GBOX_API_KEY")
     """Key for GBox."""
-    gbox_base_url: str = Field("https://gbox.ai/api/v1", validation_alias="GBOX_BASE_URL")
+    gbox_base_url: str = Field(
+        "https://gbox.ai/api/v1", validation_alias=AliasChoices("GBOX_BASE_URL", "GBOX_CLIENT_BASE_URL")
+    )
     """Base URL of GBox, or of a server that speaks its protocol."""
     gym_base_url: str = Field("http://localhost:5010", validation_alias="GYM_BASE_URL")
     """Base URL of a gym server."""
@@ -160,6 +162,14 @@ class Settings(BaseSettings):
         safe_text.remember(settings.secrets())
         return settings
 
+    @classmethod
+    def variables(cls, name: str) -> tuple[str, ...]:
+        """The variables that set a field, the first one before the others."""
+        alias = cls.model_fields[name].validation_alias
+        if isinstance(alias, AliasChoices):
+            return tuple(str(one) for one in alias.choices)
+        return (str(alias or f"CUARL_{name.upper()}"),)
+
     @property
     def db_url(self) -> str:
         """The database to use. It may hold a password: show it through ``safe_text.masked`` only."""
@@ -191,7 +201,7 @@ class Settings(BaseSettings):
         """The value of a secret field. Raises MissingSecret that names its variable."""
         value = getattr(self, name)
         if value is None:
-            variable = type(self).model_fields[name].validation_alias
+            variable = self.variables(name)[0]
             raise MissingSecret(f"{variable} is not set", hint=f"export {variable}=…, or put it into .env")
         return str(value.get_secret_value())
 

@@ -152,7 +152,7 @@ class ParseError(Record):
 
     code: Literal[
         "no_call", "bad_json", "unknown_tool", "unsupported_action", "unsupported_on_device", "missing_argument",
-        "bad_argument", "out_of_range", "special_token", "truncated",
+        "bad_argument", "out_of_range", "not_found", "special_token", "truncated",
     ]  # fmt: skip
     message: str = ""
 

@@ -82,8 +82,8 @@ def variables() -> str:
     """Every operational setting with its variable."""
     rows = ["| variable | default | meaning |", "| --- | --- | --- |"]
     for name, field in Settings.model_fields.items():
-        variable = str(field.validation_alias or f"CUARL_{name.upper()}")
-        also = f", `{variable}_FILE`" if variable in SECRETS else ""
+        variable, *others = Settings.variables(name)
+        also = "".join(f", `{other}`" for other in (*others, *([f"{variable}_FILE"] if variable in SECRETS else [])))
         default = "unset" if field.default is None else f"`{field.default}`"
         rows.append(f"| `{variable}`{also} | {default} | {_line(field.description)} |")
     return "\n".join([*rows, ""])

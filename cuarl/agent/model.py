@@ -10,6 +10,7 @@ from PIL import Image
 from cuarl.agent.base import Decision
 from cuarl.agent.formats import Format, Size, saw
 from cuarl.agent.history import History
+from cuarl.agent.pointing import Pointer, pointed
 from cuarl.agent.prompt import Window
 from cuarl.policy.sampler import PromptTooLong, Sampler, SampleRequest, SamplingParams, Sees
 from cuarl.tasks.task import TaskInstance
@@ -21,16 +22,17 @@ class ModelAgent:
     """Shows ``sampler`` the screen and reads its answer in ``format``. For one episode.
 
     ``window`` None means the format's usual one. ``strict`` reads answers as in training (see ``Format.parse``). A prompt
-    that does not fit into the policy's context, however little of the past it shows, ends the episode.
+    that does not fit into the policy's context, however little of the past it shows, ends the episode. ``pointer`` finds
+    what a format of descriptions names.
     """
 
     def __init__(
         self, sampler: Sampler, format: Format, *, params: SamplingParams, window: Window | None = None,
-        strict: bool = True, name: str = "",
+        strict: bool = True, name: str = "", pointer: Pointer | None = None,
     ) -> None:  # fmt: skip
         self.name = name or format.name
         self._sampler, self._format, self._params = sampler, format, params
-        self._history, self._strict = History(window or format.window), strict
+        self._history, self._strict, self._pointer = History(window or format.window), strict, pointer
 
     async def act(self, task: TaskInstance, observation: Observation, history: Sequence[Turn], seed: int) -> Decision:
         """Sample an answer and read it; ``seed`` is the sample's own.
@@ -46,7 +48,8 @@ class ModelAgent:
         if isinstance(sampled, PromptTooLong):
             return Decision(too_long=sampled)
         pictures = {} if shown is screen else {shown.digest: shown}
-        return replace(self._read(sampled, size, resized), resized=resized, pictures=pictures, sampled=sampled)
+        decision = await self._read(sampled, screen, resized)
+        return replace(decision, resized=resized, pictures=pictures, sampled=sampled)
 
     async def _sample(
         self, task: TaskInstance, turns: Sequence[Turn], seed: int, system: str
@@ -66,10 +69,13 @@ class ModelAgent:
         told = self._sampler.sees(*self._format.sent(screen)) if isinstance(self._sampler, Sees) else None
         return saw(self._format, screen, Size(*told) if told else None)
 
-    def _read(self, sampled: Sampled, screen: Size, resized: Size) -> Decision:
+    async def _read(self, sampled: Sampled, screen: Screenshot, resized: Size) -> Decision:
         if sampled.stop == "special_token":
             return Decision(parse_error=ParseError(code="special_token", message="a placeholder token was sampled"))
-        parsed = self._format.parse(sampled.text, screen, resized=resized, strict=self._strict)
+        size = Size(screen.width, screen.height)
+        parsed = self._format.parse(sampled.text, size, resized=resized, strict=self._strict)
+        if self._pointer is not None:
+            parsed = await pointed(parsed, screen, self._pointer)
         error = parsed.error
         if error is not None and sampled.stop == "length":
             error = ParseError(code="truncated", message=f"cut off after {len(sampled.token_ids)} tokens")

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from cuarl.agent import formats
 from cuarl.agent.base import Agent
 from cuarl.agent.formats import Format
+from cuarl.agent.formats.described.format import Described
 from cuarl.agent.model import ModelAgent
+from cuarl.agent.pointing import Pointer
 from cuarl.agent.prompt import Window
 from cuarl.agent.scripted import DemonstratingAgent, DoNothingAgent, OracleAgent, RandomAgent
 from cuarl.config.schema import ExperimentConfig
@@ -85,7 +87,15 @@ def in_process(
 
 
 def demonstrations(config: ExperimentConfig, policy: PolicyModel) -> Player:
-    """The oracle, its actions said in the words of ``policy``, for supervised training."""
+    """The oracle, its actions said in the words of ``policy``, for supervised training.
+
+    Raises ConfigError where targets are described: an oracle knows points only.
+    """
+    if config.coordinate_mode == "gbox":
+        raise ConfigError(
+            "a demonstration points at what it acts on, and can't describe it", where="--coordinate-mode gbox",
+            hint="--coordinate-mode direct",
+        )  # fmt: skip
 
     def make(spec: EpisodeSpec, env: Env) -> Agent:
         format = _format(config, config.model_name, env)
@@ -118,6 +128,7 @@ def model_agents(
             params=params,
             window=_window(config, format),
             strict=strict,
+            pointer=env if config.coordinate_mode == "gbox" and isinstance(env, Pointer) else None,
         )
 
     return make
@@ -131,6 +142,8 @@ def _window(config: ExperimentConfig, format: Format) -> Window:
 
 
 def _format(config: ExperimentConfig, model: str, env: Env) -> Format:
-    name = config.renderer_name if config.renderer_name != "auto" else formats.for_model(model)
     kind: Any = env.capabilities.kind
+    if config.coordinate_mode == "gbox":
+        return Described(kind)
+    name = config.renderer_name if config.renderer_name != "auto" else formats.for_model(model)
     return formats.get(name, kind)

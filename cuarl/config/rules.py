@@ -53,6 +53,10 @@ def _idle_options(config: ExperimentConfig) -> Iterator[tuple[str, str]]:
         owner = "sim" if name in SIM_ONLY else name.partition("_")[0]
         if owner in ("sim", *ENVS_WITH_OPTIONS) and owner != config.env:
             yield name, f"env {config.env}"
+    if config.env != "gbox":
+        yield "coordinate_mode", f"env {config.env}"
+    elif config.coordinate_mode == "gbox":
+        yield "renderer_name", "coordinate_mode gbox, which has words of its own"
     if config.env == "gym" and config.gym_actor == "cuarl":
         yield from ((name, "gym_actor cuarl") for name in MINI_AGENT_ONLY)
     if config.env == "gym" and config.gym_actor == "mini-agent":
@@ -61,6 +65,12 @@ def _idle_options(config: ExperimentConfig) -> Iterator[tuple[str, str]]:
         yield "discount", "credit episode"
     if config.history_turns == 0:
         yield "history_older", "history_turns 0"
+
+
+def _seconds(duration: str) -> float:
+    """Of a number with its unit, as GBox writes durations."""
+    number = duration.rstrip("hms")
+    return int(number) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[duration.removeprefix(number)]
 
 
 def _shown(value: object) -> str:
@@ -95,6 +105,8 @@ def _contradictions(config: ExperimentConfig) -> list[str]:
         found.append("critic_warmup_steps leaves no step to train the policy: it must be below max_steps")
     if config.env == "pods" and config.pods_expires_seconds <= config.max_task_time_seconds:
         found.append("pods_expires_seconds must exceed max_task_time_seconds: pods would end while they are in use")
+    if config.env == "gbox" and _seconds(config.gbox_expires_in) <= config.max_task_time_seconds:
+        found.append("gbox_expires_in must exceed max_task_time_seconds: boxes would end while they are in use")
     if config.max_turn_time_seconds > config.max_task_time_seconds:
         found.append("max_turn_time_seconds exceeds max_task_time_seconds")
     return found

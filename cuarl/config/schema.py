@@ -146,6 +146,8 @@ class EnvFields(Fields):
     """How long a box's screen must be still after an action; twice as long is waited for a first change."""
     gbox_boxes: PositiveInt = 64
     """Most boxes at the same time, within max_concurrent_rollouts; set it to the account's quota."""
+    coordinate_mode: Literal["direct", "gbox"] = "direct"
+    """Who says where to act: direct is the policy itself, gbox a model of GBox, to which the policy describes the target."""
     adb_settle_ms: PositiveFloat = 300.0
     """How long the screen of a device behind adb must be still after an action; twice as long is waited for a first change."""
     adb_reset: Literal["none", "home", "force-stop", "clear", "snapshot"] = "home"

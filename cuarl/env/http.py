@@ -27,6 +27,9 @@ logging.getLogger("stamina").setLevel(logging.ERROR)
 SHOWN = 200
 """Characters of a service's answer that an error repeats."""
 LONGEST_WAIT_S = 30.0
+"""Most seconds between two attempts where the service does not say how many."""
+LONGEST_ASKED_S = 120.0
+"""A service that wants to be left alone for longer has no room: that is an error, and not waited for."""
 KEPT_OPEN_S = 2.0
 """Idle connections are closed after this long: before a server does, so that no request runs into a closed one."""
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
@@ -41,17 +44,18 @@ def trusted() -> ssl.SSLContext:
 class Service:
     """One HTTP service. ``name`` is what errors call it; ``headers`` go with every request and are never shown.
 
-    ``auth`` is for credentials that change while they are used, ``verify`` for a service with certificates of its own.
+    ``auth`` is for credentials that change while they are used, ``verify`` for a service with certificates of its own,
+    ``hints`` say what mends a refusal, by its status.
     """
 
     def __init__(
         self, name: str, base_url: str, headers: Mapping[str, str] | None = None, *,
         timeout_s: float = 60.0, attempts: int = 8, auth: httpx.Auth | None = None,
-        verify: ssl.SSLContext | None = None,
+        verify: ssl.SSLContext | None = None, hints: Mapping[int, str] | None = None,
     ) -> None:  # fmt: skip
         self.name, self.base_url = name, base_url.rstrip("/")
         self._headers, self._timeout_s, self._attempts = dict(headers or {}), timeout_s, attempts
-        self._auth, self._verify = auth, verify
+        self._auth, self._verify, self._hints = auth, verify, dict(hints or {})
         self._open: httpx.AsyncClient | None = None
 
     async def send(
@@ -88,7 +92,8 @@ class Service:
             raise EnvError(f"{self.name} did not answer: {what}", where=where) from error
         assert reply is not None, "the context tries at least once"
         if not reply.is_success and reply.status_code not in accept:
-            raise EnvError(f"{self.name} answered {reply.status_code}: {masked(reply.text[:SHOWN])}", where=where)
+            what = f"{self.name} answered {reply.status_code}: {masked(reply.text[:SHOWN])}"
+            raise EnvError(what, where=where, hint=self._hints.get(reply.status_code))
         return reply
 
     async def json(self, method: str, path: str, **options: Any) -> dict[str, Any]:
@@ -137,5 +142,5 @@ def _again(error: Exception, repeatable: bool) -> bool | float:
         except ValueError:
             return True
         # the spread keeps those who were refused together from coming back together
-        return max(0.0, min(asked, LONGEST_WAIT_S)) * (1 + random.random() / 4)
+        return asked <= LONGEST_ASKED_S and max(0.0, asked) * (1 + random.random() / 4)
     return isinstance(error, _UNSENT) or (repeatable and isinstance(error, httpx.TransportError))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -20,7 +21,10 @@ from cuarl.env.leases import Ledger
 from cuarl.errors import EnvError
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.types import Button
+from tests.fakes.chat_server import ChatServer
 from tests.fakes.gbox_server import KEY, serving
+from tests.fakes.threads import served
+from tests.integration.rollout_place import Place, bare
 
 pytestmark = pytest.mark.integration
 PHONE = TaskInstance(task_id="t", goal="g", checks=(Check(path="network.nfc", value=False),))
@@ -53,6 +57,46 @@ def test_many_episodes_with_faults_leave_nothing_and_double_nothing(tmp_path):
     assert (counts["live"], counts["doubled"]) == (0, 0)
     assert 0 < len(failures) < 64
     assert all("GBox answered 500" in f or "GBox did not answer" in f for f in failures)
+
+
+def described(**arguments):
+    return f"<tool_call>\n{json.dumps({'name': 'mobile_use', 'arguments': arguments})}\n</tool_call>"
+
+
+def test_a_policy_describes_gboxs_model_points_and_the_boxs_shell_tells_the_verdict(tmp_path, monkeypatch, capsys):
+    bare(monkeypatch, tmp_path)
+    monkeypatch.setenv("CUARL_SESSIONS_DIR", str(tmp_path / "s"))
+    place = Place(tmp_path, capsys)
+    task = {
+        "id": "open_camera", "env": "gbox", "description": "Open the camera and say done", "category": "app",
+        "difficulty": "easy", "max_steps": 4,
+        "preset": {
+            "setup": ["settings put system screen_brightness 40"],
+            "reads": {"brightness": "settings system screen_brightness"},
+        },
+        "checks": [{"path": "brightness", "value": 40}, {"path": "answer", "value": "done"}],
+    }  # fmt: skip
+    (tmp_path / "boxes.json").write_text(json.dumps([task]))
+    answers = (
+        described(action="click", target={"element": "icon", "label": "Camera"}),
+        described(action="click", target={"element": "picture of a unicorn"}),
+        described(action="terminate", status="success", text="done"),
+    )
+    with serving() as (fake, url), served(ChatServer(*answers).app()) as policy:
+        monkeypatch.setenv("GBOX_API_KEY", KEY)
+        monkeypatch.setenv("GBOX_CLIENT_BASE_URL", url)  # as the SDK calls it
+        done = place.cuarl(
+            "rollout", "--env", "gbox", "--coordinate-mode", "gbox", "--model-base-url", f"{policy}/v1", "--tasks",
+            "boxes.json", "--episodes", "1", "--gbox-settle-ms", "5", "--name", "r", "--json",
+        )  # fmt: skip
+        assert done.code == 0, done.err
+        assert fake.counts() == {"made": 1, "live": 0, "actions": 1, "doubled": 0}
+    (episode,) = place.store().trajectories()
+    click, lost, last = episode.turns
+    assert click.action.kind == "click" and (click.action.x, click.action.y) != (0, 0)
+    assert "Camera" in click.sampled.text and click.rejected is None
+    assert lost.parse_error.code == "not_found" and last.action.kind == "finish"
+    assert episode.verdict.success and episode.agent == "described-mobile"
 
 
 def test_sweep_ends_the_boxes_of_a_killed_run(tmp_path):

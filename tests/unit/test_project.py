@@ -36,7 +36,7 @@ def test_the_changelog_begins_with_this_version():
 def test_the_example_of_dotenv_has_every_setting_and_nothing_else():
     text = (ROOT / ".env.example").read_text()
     listed = set(re.findall(r"^#? ?([A-Z_]+)=", text, re.MULTILINE))
-    known = {str(field.validation_alias or f"CUARL_{name.upper()}") for name, field in Settings.model_fields.items()}
+    known = {Settings.variables(name)[0] for name in Settings.model_fields}
     assert listed == known
     assert set(SECRETS) <= known
 

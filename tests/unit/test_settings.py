@@ -37,6 +37,15 @@ def test_command_line_wins_over_environment_over_dotenv(monkeypatch, tmp_path):
     assert (settings.runs_dir, settings.blobs_url, settings.log_level) == (Path("/a"), "s3://b", "debug")
 
 
+def test_a_setting_may_be_called_as_a_services_own_client_calls_it(monkeypatch):
+    monkeypatch.delenv("GBOX_BASE_URL", raising=False)
+    monkeypatch.setenv("GBOX_CLIENT_BASE_URL", "http://box/api/v1")
+    assert Settings.load().gbox_base_url == "http://box/api/v1"
+    monkeypatch.setenv("GBOX_BASE_URL", "http://ours/api/v1")
+    assert Settings.load().gbox_base_url == "http://ours/api/v1"
+    assert Settings.variables("gbox_base_url") == ("GBOX_BASE_URL", "GBOX_CLIENT_BASE_URL")
+
+
 def test_empty_variables_count_as_unset(monkeypatch):
     monkeypatch.setenv("DATABASE_URL", "")
     assert Settings.load().db_url.startswith("sqlite")

@@ -25,6 +25,9 @@ class ParsedAction:
     action: Action | None = None
     error: ParseError | None = None
     warnings: tuple[str, ...] = ()
+    described: tuple[str, ...] = ()
+    """What the action's points are meant to be on, in words and in their order, where a second model has to say where that
+    is (``agent.pointing``): until then they are (0, 0)."""
 
 
 class Format(Protocol):

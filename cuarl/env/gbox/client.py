@@ -19,6 +19,15 @@ BoxType = Literal["android", "linux"]
 LABEL = "cuarl-lease"
 """Label of a box that names its lease: by it a box is found whose id never reached us."""
 PAGE = 100
+POINTING_MODEL = "gbox-handy-1"
+"""The model that finds what is described."""
+HINTS: Mapping[int, str] = {
+    401: "export GBOX_API_KEY=KEY", 402: "the account's quota is used up: see it at gbox.ai",
+    403: "the account may not do that, or its quota is used up: see it at gbox.ai",
+    404: "the box may have expired: --gbox-expires-in 2h", 409: "the box may have expired: --gbox-expires-in 2h",
+    429: "the account's quota does not suffice: fewer boxes at once (--gbox-boxes 8), or a larger quota",
+}  # fmt: skip
+"""What mends a refusal, by its status."""
 INVALID = (400, 422)
 """Statuses by which an action is refused as such; nothing was done then."""
 
@@ -27,7 +36,7 @@ class GBox:
     """An account of GBox, or of a server that speaks its protocol. All methods raise EnvError."""
 
     def __init__(self, base_url: str, api_key: str) -> None:
-        self.service = Service("GBox", base_url, {"Authorization": f"Bearer {api_key}"})
+        self.service = Service("GBox", base_url, {"Authorization": f"Bearer {api_key}"}, hints=HINTS)
 
     async def create(self, box_type: BoxType, label: str, expires_in: str) -> str:
         """Ask for a box that carries ``label``; its id."""
@@ -69,13 +78,23 @@ class GBox:
         reply = await self.service.json(
             "POST", f"boxes/{box}/actions/screenshot", json={"outputFormat": "base64"}, repeatable=True
         )
-        head, _, data = _text(reply, "uri").partition(",")
         try:
-            if not head.startswith("data:"):
-                raise ValueError("not a data URI")
-            return Screenshot.decode(base64.b64decode(data, validate=True))
-        except (ValueError, binascii.Error, OSError, UnidentifiedImageError) as error:
+            return screenshot_of(_text(reply, "uri"))
+        except ValueError as error:
             raise EnvError(f"the screenshot of box {box} can't be read: {error}") from error
+
+    async def point(self, screenshot: Screenshot, target: str) -> tuple[int, int] | None:
+        """The pixel of ``screenshot`` at which ``target``, described in words, is; None if it is not there."""
+        action = {"type": "click", "target": target}
+        body = {"model": POINTING_MODEL, "screenshot": data_uri(screenshot), "action": action}
+        reply = await self.service.json("POST", "model", json=body, repeatable=True)
+        try:
+            at = reply["response"]["coordinates"]
+            x, y = round(float(at["x"])), round(float(at["y"]))
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise EnvError(f"GBox's model points nowhere: {str(reply.get('response'))[:200]}") from error
+        # what it does not find, it says to be at -1, -1
+        return (x, y) if 0 <= x < screenshot.width and 0 <= y < screenshot.height else None
 
     async def act(self, box: str, action: str, body: Mapping[str, Any]) -> str:
         """Carry out an action, once; the reason if it is refused as invalid, else the empty string."""
@@ -128,6 +147,17 @@ class GBox:
 def data_uri(shot: Screenshot) -> str:
     """A screenshot as GBox sends it."""
     return "data:image/png;base64," + base64.b64encode(io.BytesIO(shot.png()).getvalue()).decode()
+
+
+def screenshot_of(uri: str) -> Screenshot:
+    """The same, back. Raises ValueError."""
+    head, _, data = uri.partition(",")
+    if not head.startswith("data:"):
+        raise ValueError("not a data URI")
+    try:
+        return Screenshot.decode(base64.b64decode(data, validate=True))
+    except (binascii.Error, OSError, UnidentifiedImageError) as error:
+        raise ValueError(str(error)) from error
 
 
 def _text(body: Mapping[str, Any], name: str) -> str:

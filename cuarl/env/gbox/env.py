@@ -122,6 +122,10 @@ class GBoxEnv:
         self._volatile = await self._program.volatile()
         return await self._program.state()
 
+    async def point(self, screenshot: Screenshot, target: str) -> tuple[int, int] | None:
+        """Where ``target`` is, as a model of GBox sees it (an ``agent.pointing.Pointer``)."""
+        return await self._boxes.point(screenshot, target)
+
     async def ask_oracle(self) -> Action:
         """The next action of a solution, where ``cuarl-device`` knows one."""
         self._ready()

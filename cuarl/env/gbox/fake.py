@@ -4,7 +4,8 @@
 
 It can misbehave on purpose: ``--refuse 0.1`` answers a tenth of the requests with 429, ``--break 0.05`` with 500 (half of
 those after the request was carried out), ``--drop 0.02`` closes the connection (likewise), ``--start-seconds`` lets boxes
-take their time. ``GET /fake`` counts: boxes made, boxes live, actions carried out, actions carried out twice.
+take their time. Boxes end when ``expiresIn`` is over. ``/model`` points at what is described by the label that is drawn on
+it, on the screen of whichever box looks like the picture. ``GET /fake`` counts: boxes made, boxes live, actions carried out, actions carried out twice.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from cuarl.env.gbox.client import data_uri
+from cuarl.env.gbox.client import data_uri, screenshot_of
 from cuarl.env.gbox.simulated import DEVICES, Invalid, SimulatedBox
 from cuarl.errors import MissingExtra
 
@@ -38,6 +39,8 @@ class Faults:
     breaks: float = 0.0
     drop: float = 0.0
     start_s: float = 0.0
+    retry_after_s: float = 0.05
+    """What a refusal asks clients to wait."""
     seed: int = 0
     random: random.Random = field(init=False)
 
@@ -64,7 +67,7 @@ class FakeGBox:
     def counts(self) -> dict[str, int]:
         """Boxes made and live, actions carried out, and those carried out more than once."""
         acted = [key for box in self.boxes.values() for key in box.acted if key]
-        live = sum(not box.terminated for box in self.boxes.values())
+        live = sum(not box.ended for box in self.boxes.values())
         return {"made": len(self.boxes), "live": live, "actions": len(acted), "doubled": len(acted) - len(set(acted))}
 
     def app(self) -> Starlette:
@@ -77,6 +80,7 @@ class FakeGBox:
             return JSONResponse(self.counts())
 
         api = [
+            Route("/model", self._guarded(self._model), methods=["POST"]),
             Route("/boxes", self._guarded(self._list), methods=["GET"]),
             Route("/boxes/{type}", self._guarded(self._create), methods=["POST"]),
             Route("/boxes/{id}", self._guarded(self._get), methods=["GET"]),
@@ -98,7 +102,7 @@ class FakeGBox:
             if carried_out:
                 reply: Response = await handle(request)
             if fault == "refuse":
-                return JSONResponse({"message": "too many requests"}, 429, {"Retry-After": "0.05"})
+                return JSONResponse({"message": "too many requests"}, 429, {"Retry-After": f"{self.faults.retry_after_s:g}"})
             if fault == "break":
                 return JSONResponse({"message": "internal error"}, 500)
             return dropped() if fault == "drop" else reply
@@ -110,7 +114,7 @@ class FakeGBox:
 
     def _shown(self, box: SimulatedBox) -> dict[str, Any]:
         running = "running" if time.monotonic() >= box.runs_at else "pending"
-        status = "terminated" if box.terminated else running
+        status = "terminated" if box.ended else running
         return {"id": box.id, "type": box.box_type, "status": status, "config": box.config, "reason": ""}
 
     async def _create(self, request: Request) -> Response:
@@ -165,6 +169,18 @@ class FakeGBox:
         body = await _body(request)
         return _json(await box.command(str(body.get("command", "")), body.get("envs") or {}))
 
+    async def _model(self, request: Request) -> Response:
+        body = await _body(request)
+        target = str((body.get("action") or {}).get("target", ""))
+        try:
+            shown = screenshot_of(str(body.get("screenshot", "")))
+        except ValueError as error:
+            return _refused(400, f"screenshot: {error}")
+        alike = [box for box in self.boxes.values() if not box.ended and await box.shows(shown)]
+        x, y = (await alike[0].find(target) if alike else None) or (-1, -1)
+        response = {"type": "click", "coordinates": {"x": x, "y": y}}
+        return _json({"id": secrets.token_hex(8), "model": body.get("model"), "response": response})
+
     async def _terminate(self, request: Request) -> Response:
         box = self._box(request)
         if box is None:
@@ -174,7 +190,7 @@ class FakeGBox:
 
     def _running(self, request: Request) -> SimulatedBox | None:
         box = self._box(request)
-        return box if box and not box.terminated and time.monotonic() >= box.runs_at else None
+        return box if box and not box.ended and time.monotonic() >= box.runs_at else None
 
 
 def _json(body: Any, status: int = 200) -> Response:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from cuarl.env.device_program import UNKNOWN_COMMAND, simulate
 from cuarl.env.gbox.actions import BUTTONS
 from cuarl.env.gbox.client import BoxType
+from cuarl.env.sim import elements as phone
 from cuarl.env.sim.base import SimulatedEnv
+from cuarl.env.sim.desktop import elements as desktop
 from cuarl.env.sim.make import make_sim
 from cuarl.tasks.task import TaskInstance
 from cuarl.types import ACTION, Action, Screenshot, Wait
@@ -35,11 +38,28 @@ class SimulatedBox:
             runs_at,
         )
         self.terminated = False
+        self.expires_at = runs_at + _ms(str(config.get("expiresIn", "60m"))) / 1000
         self.settings: dict[tuple[str, str], str] = {}
         self.acted: list[str] = []
         """Idempotency keys of the actions carried out, in order."""
         self._device: SimulatedEnv[Any] | None = None
         self._shot: Screenshot | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it was terminated, or its time is over."""
+        return self.terminated or time.monotonic() >= self.expires_at
+
+    async def shows(self, screenshot: Screenshot) -> bool:
+        """Whether its screen looks like that."""
+        return (await self.screenshot()).digest == screenshot.digest
+
+    async def find(self, target: str) -> tuple[int, int] | None:
+        """The middle of what ``target`` names by its label; of several, that with the longest label."""
+        world: Any = (await self.device()).world
+        seen = phone.elements(world) if self.box_type == "android" else desktop.elements(world)
+        named = [one for one in seen if one.label and one.label.lower() in target.lower()]
+        return max(named, key=lambda one: len(one.label)).centre if named else None
 
     async def device(self) -> SimulatedEnv[Any]:
         """The device behind the box."""

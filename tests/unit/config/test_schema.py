@@ -104,6 +104,9 @@ def test_values_of_the_wrong_kind_are_refused(fields):
         ({"sft_runs": "a"}, "sft_runs has no effect with algorithm grpo"),
         ({"group_size": 1}, "at least 2"),
         ({"max_turn_time_seconds": 2000}, "exceeds"),
+        ({"coordinate_mode": "gbox"}, "coordinate_mode has no effect with env sim"),
+        ({"env": "gbox", "coordinate_mode": "gbox", "renderer_name": "json"}, "words of its own"),
+        ({"env": "gbox", "gbox_expires_in": "1800s"}, "gbox_expires_in must exceed"),
     ],
     ids=str,
 )

@@ -152,7 +152,7 @@ def test_what_is_described_is_pointed_at_and_what_is_not_there_is_not(server, tm
     async def run():
         env = box(server[1], Ledger(tmp_path))
         shown = (await env.reset(PHONE, 1)).screenshot
-        at = await env.point(shown, 'icon labelled "Clock"')
+        at = await env.point(shown, 'icon labelled "Camera"')
         assert await env.point(shown, 'button labelled "No such thing"') is None
         assert at is not None
         opened = await env.step(Click(x=at[0], y=at[1]))
@@ -161,7 +161,7 @@ def test_what_is_described_is_pointed_at_and_what_is_not_there_is_not(server, tm
         return opened.info["changed"], ui
 
     changed, ui = anyio.run(run)
-    assert changed and "clock" in str(ui)
+    assert changed and "camera" in str(ui)
 
 
 @pytest.mark.parametrize("fault", ["breaks", "drop"])

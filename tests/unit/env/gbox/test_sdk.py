@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 
-from cuarl.env.gbox.client import INVALID, LABEL, GBox, data_uri
+from cuarl.env.gbox.client import INVALID, LABEL, POINTING_MODEL, GBox, data_uri, screenshot_of
 from cuarl.env.gbox.simulated import SimulatedBox
 from tests.fakes.gbox_server import KEY, serving
 
@@ -92,6 +92,28 @@ def test_own_client_finds_display_commands_and_labels_as_the_adapter_does(server
     assert display == (size.width, size.height)
     assert command == (said.exit_code, said.stdout, said.stderr)
     assert labelled == [box.id]
+    client.v1.boxes.terminate(box_id=box.id)
+
+
+def test_own_client_and_adapter_are_pointed_to_the_same_place(server, client):
+    """The typed client has no method for the pointing model, so it is asked through its raw one."""
+    box = client.v1.boxes.create_android(wait=True)
+    shown = client.v1.boxes.actions.screenshot(box_id=box.id, output_format="base64").uri
+
+    def theirs(target):
+        body = {"model": POINTING_MODEL, "screenshot": shown, "action": {"type": "click", "target": target}}
+        return client.post("/model", cast_to=object, body=body)["response"]["coordinates"]
+
+    async def ours(target):
+        boxes = GBox(server[1], KEY)
+        found = await boxes.point(screenshot_of(shown), target)
+        await boxes.close()
+        return found
+
+    there = theirs('icon labelled "Camera"')
+    assert anyio.run(ours, 'icon labelled "Camera"') == (there["x"], there["y"])
+    assert theirs("a unicorn") == {"x": -1, "y": -1}
+    assert anyio.run(ours, "a unicorn") is None
     client.v1.boxes.terminate(box_id=box.id)
 
 

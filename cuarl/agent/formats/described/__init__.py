@@ -1,0 +1,1 @@
+"""Targets described in words, for a second model to point at."""
