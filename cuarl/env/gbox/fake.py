@@ -102,7 +102,9 @@ class FakeGBox:
             if carried_out:
                 reply: Response = await handle(request)
             if fault == "refuse":
-                return JSONResponse({"message": "too many requests"}, 429, {"Retry-After": f"{self.faults.retry_after_s:g}"})
+                return JSONResponse(
+                    {"message": "too many requests"}, 429, {"Retry-After": f"{self.faults.retry_after_s:g}"}
+                )
             if fault == "break":
                 return JSONResponse({"message": "internal error"}, 500)
             return dropped() if fault == "drop" else reply
