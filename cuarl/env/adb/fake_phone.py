@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import secrets
-import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from PIL import Image
 
 from cuarl.env.adb.commands import BUTTONS, KEYS, UNICODE_IME
+from cuarl.env.adb.fake_shell import understood
 from cuarl.env.device_program import PROGRAM, UNKNOWN_COMMAND, simulate
 from cuarl.env.sim import rules
 from cuarl.env.sim.env import SimEnv
@@ -112,9 +112,7 @@ class FakePhone:
         while self.hang:
             await asyncio.sleep(0.05)
         printed, status = b"", 0
-        for words, skip_on_failure in _joined(_split(line)):
-            if words[:1] == ["sleep"] and not line.startswith("sleep"):  # a pause between commands is no action
-                continue
+        for words, skip_on_failure in understood(line):
             if skip_on_failure and status:
                 continue
             if words[:1] == ["echo"]:
@@ -315,44 +313,3 @@ def _world(sim: SimEnv | None) -> World:
     assert sim is not None
     assert sim.world is not None
     return sim.world
-
-
-def _split(line: str) -> list[tuple[list[str], bool]]:
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=";&")
-    lexer.whitespace_split, lexer.commenters = True, ""
-    found: list[tuple[list[str], bool]] = [([], False)]
-    for word in lexer:
-        if word in (";", "&&"):
-            found.append(([], word == "&&"))
-        else:
-            found[-1][0].append(word)
-    return [(words, linked) for words, linked in found if words]
-
-
-def _joined(commands: Sequence[tuple[list[str], bool]]) -> list[tuple[list[str], bool]]:
-    """What one action of a finger or a keyboard was put into several commands of a line, as one again.
-
-    Taps on one spot become ``input tap X Y COUNT``; pieces of a text with line breaks between, and a last Enter,
-    ``input text TEXT [submit]`` with real blanks.
-    """
-    made: list[tuple[list[str], bool]] = []
-    for words, linked in commands:
-        last = made[-1][0] if made else []
-        match words:
-            case ["input", "text", text]:
-                text = text.replace("%s", " ")
-                if last[:2] == ["input", "text"]:
-                    last[2] += "\n" * (len(last) - 3) + text
-                    del last[3:]
-                    continue
-                words = ["input", "text", text]
-            case ["input", "keyevent", "66"] if last[:2] == ["input", "text"]:
-                last.append("submit")
-                continue
-            case ["input", "tap", x, y] if last[:4] == ["input", "tap", x, y]:
-                last[4:] = [str(int(last[4]) + 1)]
-                continue
-            case ["input", "tap", x, y]:
-                words = ["input", "tap", x, y, "1"]
-        made.append((words, linked))
-    return made
