@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tests.fakes.gym_server import AGENT_KEY, BOX_KEY, GYM_KEY, field
+from tests.fakes.kubernetes import TOKEN, cluster
 from tests.fakes.threads import served
 from tests.integration.rollout_place import Place, Result, bare
 
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.integration
 SERVE, OPENAI, DATABASE = "serve-marker-27ab", "openai-marker-c19e", "database-marker-5d40"
 OTHERS = {
     "TINKER_API_KEY": "tml-tinker-marker-8e71", "HF_TOKEN": "hf-marker-0b3c", "WANDB_API_KEY": "wandb-marker-6f52",
-    "KUBE_TOKEN": "pods-marker-1a99", "AWS_SECRET_ACCESS_KEY": "blob-marker-7733",
+    "KUBE_TOKEN": TOKEN, "CUARL_SESSION_TOKEN": "session-marker-64cc", "AWS_SECRET_ACCESS_KEY": "blob-marker-7733",
 }  # fmt: skip
 MARKERS = (GYM_KEY, BOX_KEY, AGENT_KEY, SERVE, OPENAI, DATABASE, *OTHERS.values())
 MINI = ("--gym-actor", "mini-agent", "--gym-poll-seconds", "0.02")
@@ -68,11 +69,15 @@ def echoing() -> Starlette:
     return Starlette(routes=[Route("/{path:path}", refuse, methods=["GET", "POST", "PUT"])])
 
 
+def kept(place: Watched) -> list[Path]:
+    """Every file that anything was written to."""
+    return [path for path in place.folder.rglob("*") if path.is_file()]
+
+
 def assert_unseen(place: Watched) -> None:
     told = {
         (marker, str(path.relative_to(place.folder)))
-        for path in place.folder.rglob("*")
-        if path.is_file()
+        for path in kept(place)
         for data in [path.read_bytes()]
         for marker in MARKERS
         if marker.encode() in data
@@ -93,7 +98,14 @@ def test_no_key_is_kept_or_shown(place: Watched, monkeypatch: pytest.MonkeyPatch
         assert servers.agent.runs, "the mini-agent acted"
         boxes = ("rollout", "--env", "gbox", "--agent", "random", *task, "--gbox-settle-ms", "5")
         assert place.cuarl(*boxes, "--name", "box").code == 0
-    files = [path for path in place.folder.rglob("*") if path.is_file()]
+    with cluster() as pods:
+        monkeypatch.setenv("KUBE_API_URL", pods.url)
+        sessions = ("rollout", "--env", "pods", "--agent", "random", *task, "--pods-settle-ms", "5")
+        assert place.cuarl(*sessions, "--name", "pod").code == 0
+        given = [one["value"] for pod in pods.fake.past for one in pod.manifest["spec"]["containers"][0]["env"]]
+    assert given and not [path for path in kept(place) for token in given if token.encode() in path.read_bytes()]
+    assert not any(token in place.said for token in given)
+    files = kept(place)
     assert {"config.json", "manifest.json", "cuarl.db"} <= {path.name for path in files}
     for command in (
         ("db", "export", "out"),
@@ -117,6 +129,8 @@ def test_services_that_repeat_the_key_in_their_errors_are_masked(
         monkeypatch.setenv("GBOX_BASE_URL", f"{echo}/api/v1")
         assert place.cuarl("rollout", "--env", "gym", "--agent", "random", *task, "--name", "device").code != 0
         assert place.cuarl("rollout", "--env", "gbox", "--agent", "random", *task, "--name", "box").code != 0
+        monkeypatch.setenv("KUBE_API_URL", echo)
+        assert place.cuarl("rollout", "--env", "pods", "--agent", "random", *task, "--name", "pod").code != 0
         monkeypatch.setenv("GYM_BASE_URL", echo)
         assert place.cuarl("tasks", "gym").code != 0
         endpoint = ("rollout", "--model-base-url", f"{echo}/v1", "--tasks", "tasks.json", "--name", "endpoint")

@@ -14,6 +14,7 @@ pytest.importorskip("uvicorn", reason="the local servers need the extra web")
 
 from cuarl.env.gbox.fake import FakeGBox
 from cuarl.env.gym.fake import FakeGym
+from tests.fakes.kubernetes import cluster
 from tests.fakes.threads import served
 from tests.integration.rollout_place import Place, bare
 
@@ -45,8 +46,9 @@ def test_every_command_that_starts_something_is_understood(
     bare(monkeypatch, tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     place = Place(tmp_path, capsys)
-    with served(FakeGym().app()) as gym, served(FakeGBox("key").app()) as boxes:
+    with served(FakeGym().app()) as gym, served(FakeGBox("key").app()) as boxes, cluster() as pods:
         variables = {
+            **pods.variables,
             "GYM_BASE_URL": gym,
             "GBOX_BASE_URL": f"{boxes}/api/v1",
             "GBOX_API_KEY": "key",
