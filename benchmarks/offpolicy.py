@@ -3,8 +3,9 @@
 First, wall time: the same few steps at each latency injected into every step of the environment, in turn (0) and with
 groups at most 1 and 4 steps old. Then success: longer runs without latency, since latency changes no result, which is
 checked: the weights of a mode must be the same at every latency. What is learnt is measured on new instances of the tasks
-that are practised. One thread a computation, so that training and sampling beside each other take a core each; wall times
-mean something on quiet cores only.
+that are practised. ``waits`` counts how often a step waits for environments, one wait after another: unlike wall times it
+is the same on every machine. One thread a computation, so that training and sampling beside each other take a core each;
+wall times mean something on quiet cores only.
 """
 
 from __future__ import annotations
@@ -39,25 +40,42 @@ from cuarl.train.processes import join_processes
 from cuarl.types import Action, StepResult
 
 
+@dataclass
+class Waits:
+    """How often environments were waited for: those that are slow at the same time count once."""
+
+    seconds: float
+    slow: int = 0
+    count: int = 0
+
+    async def one(self) -> None:
+        self.count += self.slow == 0
+        self.slow += 1
+        try:
+            await anyio.sleep(self.seconds)
+        finally:
+            self.slow -= 1
+
+
 class Slow:
     """An environment whose steps take longer."""
 
-    def __init__(self, env: Env, seconds: float) -> None:
-        self._env, self._seconds = env, seconds
+    def __init__(self, env: Env, waits: Waits) -> None:
+        self._env, self._waits = env, waits
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._env, name)
 
     async def step(self, action: Action) -> StepResult:
-        await anyio.sleep(self._seconds)
+        await self._waits.one()
         return await self._env.step(action)
 
 
-def slowed(backend: Backend, seconds: float) -> Backend:
+def slowed(backend: Backend, waits: Waits) -> Backend:
     """``backend`` with slow environments."""
 
     async def make(spec: EpisodeSpec) -> Env:
-        return Slow(await backend.make_env(spec), seconds)
+        return Slow(await backend.make_env(spec), waits)
 
     return replace(backend, make_env=make)
 
@@ -94,6 +112,8 @@ class Trained:
 
     learner: Learner
     wall_s: float
+    waits: float
+    """For environments, one after another, a step."""
     rows: Sequence[Mapping[str, float]]
 
     def mean(self, name: str) -> float:
@@ -123,7 +143,8 @@ def trained(resolved: Resolved, tasks: Sequence[Task], latency_s: float) -> Trai
     """Train as ``cuarl train`` does, without a record."""
     config, sink = resolved.config, Steps()
     learner = Learner(load_policy(model_spec(resolved, "cpu")), learner_config(config), join_processes("cpu"))
-    backend = slowed(environments.backend(config, tasks), latency_s)
+    waits = Waits(latency_s)
+    backend = slowed(environments.backend(config, tasks), waits)
     loop = LoopConfig(max_steps=config.max_steps, eval_every=0, save_every=0, skip_baseline=True)
 
     async def unmeasured(step: int) -> None:
@@ -141,7 +162,7 @@ def trained(resolved: Resolved, tasks: Sequence[Task], latency_s: float) -> Trai
 
     start = time.perf_counter()
     anyio.run(work)
-    return Trained(learner, time.perf_counter() - start, sink.rows)
+    return Trained(learner, time.perf_counter() - start, waits.count / config.max_steps, sink.rows)
 
 
 def measured(resolved: Resolved, tasks: Sequence[Task], learner: Learner, episodes: int) -> Summary:
@@ -166,8 +187,8 @@ def timing(args: argparse.Namespace, tasks: Sequence[Task]) -> Iterator[str]:
     """Wall time by latency and mode."""
     yield f"{args.steps} steps of {args.groups} groups of {args.group_size}, at most {args.max_turns} turns"
     yield ""
-    yield "| latency of a step | mode | wall s | s a step | against in turn | staleness mean / max | dropped |"
-    yield "|---|---|---|---|---|---|---|"
+    yield "| latency of a step | mode | wall s | s a step | against in turn | waits a step | staleness mean / max | dropped |"
+    yield "|---|---|---|---|---|---|---|---|"
     weights: dict[int, torch.Tensor] = {}
     for latency in args.latencies:
         in_turn = None
@@ -178,6 +199,7 @@ def timing(args: argparse.Namespace, tasks: Sequence[Task]) -> Iterator[str]:
             dropped = sum(r.get("async/dropped", 0.0) for r in done.rows)
             yield (
                 f"| {latency} ms | {name(age)} | {done.wall_s:.1f} | {done.step_s:.2f} | {in_turn / done.step_s:.2f}x | "
+                f"{done.waits if latency else 0:.1f} | "
                 f"{done.mean('async/staleness_mean'):.2f} / {stale:.0f} | {dropped:.0f} |"
             )
             if not torch.equal(weights.setdefault(age, done.weights), done.weights):

@@ -31,3 +31,10 @@ def test_two_gpus_equal_one_on_the_same_batches(tmp_path, kind, preset):
     assert set(alone) == set(shared)
     assert all(torch.allclose(alone[name], shared[name], atol=1e-4) for name in alone)
     assert (tmp_path / "two" / "checkpoints" / "latest").exists() == (preset == "fsdp2"), "layers were in shards"
+
+
+def test_in_bfloat16_loss_and_gradient_equal_one_gpus_within_rounding():
+    command = [sys.executable, "benchmarks/scaling.py", "--tiny"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
