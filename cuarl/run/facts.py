@@ -53,6 +53,15 @@ def gpus() -> tuple[str, ...]:
     return tuple(line.strip() for line in text.splitlines() if line.strip()) if text else ()
 
 
+def resident_gib() -> float | None:
+    """Memory of this process that is in use now, GiB; None where the system has no /proc."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**30
+
+
 def _git(*arguments: str) -> str | None:
     folder = Path(cuarl.__file__).parents[1]
     # an installed package inside somebody else's repository is not that repository

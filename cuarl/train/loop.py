@@ -20,6 +20,7 @@ import anyio
 import anyio.to_thread
 from pydantic import NonNegativeInt, PositiveInt
 
+from cuarl.run.facts import resident_gib
 from cuarl.train.batch import Batch
 from cuarl.train.metrics import rollout_metrics
 from cuarl.types import Record, Sink
@@ -156,6 +157,8 @@ class _Clock:
         step_s = time.perf_counter() - self._start
         timed = {f"time/{name}_s": seconds for name, seconds in self._phases.items()} | {"time/step_s": step_s}
         timed["perf/episodes_per_min"] = 60 * sum(len(g.trajectories) for g in batch.collected) / step_s
+        if (resident := resident_gib()) is not None:
+            timed["perf/rss_gib"] = resident
         if "train/tokens" in values:
             timed["perf/tokens_per_s"] = values["tokens/total"] / self._phases["train"]
         return timed

@@ -82,6 +82,7 @@ METRICS: dict[str, str] = {
     "time/step_s": "seconds of the whole step",
     "perf/tokens_per_s": "tokens of the step by seconds of updates",
     "perf/episodes_per_min": "episodes of the step by minutes of the whole step",
+    "perf/rss_gib": "memory of the main process at the end of the step, GiB; on Linux only",
     "perf/peak_gib": "peak memory of the accelerator, GiB",
 }
 """Documented names. ``<…>`` stands for one path segment, or a part of one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 
 import anyio
@@ -180,3 +181,18 @@ async def test_it_ends_while_everybody_is_held():
         async with place.stream.running():
             await place.stream.settled()
             raise RuntimeError("the trainer failed")
+
+
+async def test_five_hundred_steps_leave_nothing_behind():
+    place, counts = Place(lambda serial: 2 + serial % 3), {}
+    async with place.stream.running(None):
+        for step in range(1, 501):
+            await place.stream.take(step, step - 1)
+            await place.stream.settled()
+            place.waves.clear()
+            if step % 100 == 0:
+                gc.collect()
+                counts[step] = len(gc.get_objects()), len(place.stream.state())
+    objects, states = zip(*counts.values(), strict=True)
+    assert max(objects) - objects[0] < 1000, counts  # as many as the episodes under way differ by
+    assert max(states) < 2 * states[0], counts
