@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cuarl.env.adb.transport import Device, client
-from cuarl.env.leases import SWEEPERS, Lease, Ledger, sweep
+from cuarl.env.leases import SWEEPERS, Lease, Ledger, Owner, sweep
 from cuarl.env.shell_checks.reads import run_all
 from cuarl.errors import EnvError
 
@@ -23,9 +23,10 @@ def name_of(adb: Any, serial: str) -> str:
 
 
 def in_use(ledger: Ledger, adb: Any, serial: str) -> bool:
-    """Whether a process that lives, or that can't be seen from here, has the device."""
-    name = name_of(adb, serial)
-    return any(one.kind == KIND and one.id == name and one.state != "orphaned" for one in ledger.leases())
+    """Whether another process that lives, or that can't be seen from here, has the device."""
+    name, me = name_of(adb, serial), Owner.me()
+    held = (one for one in ledger.leases() if one.kind == KIND and one.id == name and one.record.owner != me)
+    return any(one.state != "orphaned" for one in held)
 
 
 async def claim(ledger: Ledger, adb: Any, serial: str) -> Lease | None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import anyio
@@ -11,7 +15,7 @@ from anyio import to_thread
 
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.adb.env import AdbEnv, AdbOptions
-from cuarl.env.adb.lease import claim, in_use, note_undo
+from cuarl.env.adb.lease import claim, in_use, name_of, note_undo
 from cuarl.env.adb.preset import preset_of
 from cuarl.env.adb.transport import Device, serials
 from cuarl.env.leases import Lease, Ledger
@@ -20,6 +24,8 @@ from cuarl.tasks.task import Task, TaskInstance
 
 TASKS_FOR = ("adb", "phone")
 """What ``env`` of a task that a device can run says; ``phone`` needs the program ``cuarl-device`` on it."""
+POLL_S = 0.2
+"""How often is looked whether a device has become free."""
 WHO = "cuarl sessions list --kind adb"
 
 
@@ -56,19 +62,44 @@ def choose(adb: Any, wanted: Sequence[str], ledger: Ledger) -> list[str]:
     if lost or not ready:
         what = f"adb sees no device {', '.join(lost)}" if lost else "adb sees no device"
         raise PrerequisiteError(f"{what} that is ready", hint="adb devices -l")
-    taken = [serial for serial in wanted or ready if in_use(ledger, adb, serial)]
+    mine = _share(list(wanted or ready))
+    taken = [serial for serial in mine if in_use(ledger, adb, serial)]
     if wanted and taken:
         raise PrerequisiteError(f"device {taken[0]} is in use by another run", hint=WHO)
-    free = [serial for serial in wanted or ready if serial not in taken]
+    free = [serial for serial in mine if serial not in taken]
     if not free:
-        raise PrerequisiteError(f"all {len(ready)} devices are in use by other runs", hint=WHO)
+        raise PrerequisiteError(f"all {len(mine)} devices are in use by other runs", hint=WHO)
     return free
+
+
+def _share(serials: list[str]) -> list[str]:
+    """What of the devices falls to this process, where several on this machine train together."""
+    rank, processes = int(os.environ.get("LOCAL_RANK", 0)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    if len(serials) < processes:
+        raise PrerequisiteError(
+            f"{processes} processes need a device each, and there are {len(serials)}",
+            hint=f"--processes {len(serials)}",
+        )
+    return serials[rank::processes]
+
+
+@dataclass(slots=True)
+class _Held:
+    """A device that this process has, for all of its ``users``; who has the lock has an episode on it."""
+
+    lease: Lease
+    lock: Lock = field(default_factory=Lock)
+    users: int = 1
+
+
+_HELD: dict[tuple[Path, str], _Held] = {}
+"""By ledger and name: training and the evaluations beside it, in threads of one process, use the same devices in turn."""
 
 
 class Devices:
     """The devices of a run, held for all of it and lent to one episode each at a time.
 
-    ``start`` takes them into possession, ``close`` gives them back.
+    ``start`` takes them into possession, ``close`` gives them back; both may be called again.
     """
 
     def __init__(
@@ -76,54 +107,61 @@ class Devices:
     ) -> None:
         self._adb, self._wanted, self._ledger, self._options = adb, tuple(serials), ledger, options
         self._reconnect_s = reconnect_s
-        self._leases: dict[str, Lease] = {}
-        self._free: list[str] = []
-        self._lending, self._returned = anyio.Lock(), anyio.Event()
+        self._held: dict[str, _Held] = {}
 
     async def start(self) -> None:
         """Claim the devices. Raises PrerequisiteError if another run has come first to every one of them."""
         for serial in self._wanted:
-            lease = await claim(self._ledger, self._adb, serial)
-            if lease is not None:
-                self._leases[serial] = lease
-        self._free = list(self._leases)
-        if not self._leases:
+            held = self._join(serial)
+            if held is None:
+                lease = await claim(self._ledger, self._adb, serial)
+                # None may also mean that a thread of this process was faster
+                held = self._join(serial) if lease is None else _HELD.setdefault(self._key(serial), _Held(lease))
+            if held is not None:
+                self._held[serial] = held
+        if not self._held:
             raise PrerequisiteError("another run has taken the devices", hint=WHO)
 
     async def env(self, task: TaskInstance) -> AdbEnv:
         """An environment on a device that is free and ready, waited for. Raises EnvError if none is left that could be."""
         serial = await self._lend()
+        held = self._held[serial]
         device = Device(self._adb, serial, reconnect_s=self._reconnect_s)
         return AdbEnv(
-            device, self._options, managed=task.env == "phone", note_undo=partial(note_undo, self._leases[serial]),
-            release=partial(self._take_back, serial),
+            device, self._options, managed=task.env == "phone", note_undo=partial(note_undo, held.lease),
+            release=held.lock.release,
         )  # fmt: skip
 
     async def close(self) -> None:
         """Give the devices back."""
-        while self._leases:
-            self._leases.popitem()[1].release()
+        while self._held:
+            serial, held = self._held.popitem()
+            held.users -= 1
+            if not held.users:
+                del _HELD[self._key(serial)]
+                held.lease.release()
+
+    def _key(self, serial: str) -> tuple[Path, str]:
+        return self._ledger.folder, name_of(self._adb, serial)
+
+    def _join(self, serial: str) -> _Held | None:
+        held = _HELD.get(self._key(serial))
+        if held is not None:
+            held.users += 1
+        return held
 
     async def _lend(self) -> str:
         while True:
-            returned = self._returned
-            async with self._lending:
-                ready = await self._ready()
-                chosen = next((serial for serial in self._free if serial in ready), None)
-                if chosen is not None:
-                    self._free.remove(chosen)
-                    return chosen
-            if len(self._free) == len(self._leases):
+            ready = await self._ready()
+            for serial, held in self._held.items():
+                if serial in ready and held.lock.acquire(blocking=False):
+                    return serial
+            if not any(held.lock.locked() for held in self._held.values()):
                 raise EnvError("no device of this run is ready any more", hint="adb devices -l")
-            await returned.wait()
+            await anyio.sleep(POLL_S)
 
     async def _ready(self) -> list[str]:
         try:
             return await to_thread.run_sync(serials, self._adb, abandon_on_cancel=True)
         except PrerequisiteError as error:  # at the start it was there: a failure of this episode, not of the run's
             raise EnvError(error.what, hint=error.hint) from error
-
-    def _take_back(self, serial: str) -> None:
-        self._free.append(serial)
-        self._returned.set()
-        self._returned = anyio.Event()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 
 import anyio
 import pytest
@@ -17,6 +18,7 @@ from cuarl.env.adb.lease import claim
 from cuarl.env.adb.make import Devices, check_tasks, choose
 from cuarl.env.adb.transport import Device, client
 from cuarl.env.leases import Ledger, sweep
+from cuarl.env.processes import process_start
 from cuarl.errors import ConfigError, EnvError, PrerequisiteError, TaskError
 from cuarl.tasks.task import Task
 from cuarl.types import OpenApp
@@ -49,21 +51,64 @@ async def in_thread(function, *args):
     return await anyio.to_thread.run_sync(function, *args)
 
 
+def of_another(lease):
+    """As if a process that lives had it, and not this one."""
+    changed = {"pid": os.getppid(), "started": process_start(os.getppid())}
+    owner = lease.record.owner.model_copy(update=changed)
+    lease.path.write_text(lease.record.model_copy(update={"owner": owner}).model_dump_json())
+
+
 def test_two_runs_never_share_a_device(ledger):
     async def work(adb, phones):
-        first = Devices(adb, await in_thread(choose, adb, ["p0"], ledger), ledger, QUICK, reconnect_s=1)
+        first = Devices(adb, ["p0"], ledger, QUICK, reconnect_s=1)
         await first.start()
-        assert [lease.id for lease in ledger.leases()] == [f"p0@127.0.0.1:{adb.port}"]
+        (lease,) = ledger.leases()
+        assert lease.id == f"p0@127.0.0.1:{adb.port}"
+        await first.close()
+        assert ledger.leases() == []
+        of_another(ledger.hold(lease.kind, lease.id, lease.detail))
         assert await in_thread(choose, adb, [], ledger) == ["p1"]
         with pytest.raises(PrerequisiteError, match="p0 is in use by another run"):
             await in_thread(choose, adb, ["p0"], ledger)
-        late = Devices(adb, ["p0"], ledger, QUICK, reconnect_s=1)
         with pytest.raises(PrerequisiteError, match="another run has taken"):
-            await late.start()
-        await first.close()
-        assert await in_thread(choose, adb, [], ledger) == ["p0", "p1"]
+            await first.start()
 
     with_phones(2, work)
+
+
+def test_what_trains_and_what_measures_in_one_process_take_turns_on_a_device(ledger):
+    async def work(adb, phones):
+        training, measuring = (Devices(adb, ["p0"], ledger, QUICK, reconnect_s=1) for _ in range(2))
+        await training.start()
+        assert await in_thread(choose, adb, [], ledger) == ["p0"]
+        await measuring.start()
+        assert len(ledger.leases()) == 1
+        busy = await training.env(TASK)
+        with anyio.move_on_after(0.5) as scope:
+            await measuring.env(TASK)
+        assert scope.cancelled_caught
+        await training.close()
+        await busy.close()
+        await (await measuring.env(TASK)).close()
+        assert len(ledger.leases()) == 1
+        await measuring.close()
+        assert ledger.leases() == []
+        await training.start()
+        await training.close()
+
+    with_phones(1, work)
+
+
+def test_processes_that_train_together_have_a_device_each(ledger, monkeypatch):
+    async def work(adb, phones):
+        monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+        for rank, serials in (("0", ["p0", "p2"]), ("1", ["p1"])):
+            monkeypatch.setenv("LOCAL_RANK", rank)
+            assert await in_thread(choose, adb, [], ledger) == serials
+        with pytest.raises(PrerequisiteError, match="2 processes need a device each, and there are 1"):
+            await in_thread(choose, adb, ["p0"], ledger)
+
+    with_phones(3, work)
 
 
 def test_a_device_that_is_not_there_is_named(ledger):
