@@ -19,7 +19,10 @@ import yaml
 pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 
 from cuarl.env.gbox.fake import Faults
+from cuarl.env.leases import Ledger
+from cuarl.env.linux.programs import require
 from cuarl.env.pods.manifest import load
+from cuarl.errors import PrerequisiteError
 from cuarl.types import StopReason
 from tests.fakes import certificates
 from tests.fakes.kubernetes import TOKEN, cluster
@@ -222,3 +225,24 @@ def test_what_can_not_work_is_said_before_anything_starts(place: Place, monkeypa
     assert foreign.code == 2
     assert place.cuarl("rollout", "--agent", "random", "--tasks", "tasks.json", "--pods-settle-ms", "5").code == 2
     assert not (place.folder / "sessions").exists()
+
+
+def test_real_desktops_in_pods_are_solved_judged_and_ended(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same server that the image holds, over Xvfb, openbox and real applications."""
+    try:
+        require(["galculator", "mousepad"])
+    except PrerequisiteError as error:
+        pytest.skip(str(error))
+    desktops = Ledger(place.folder / "desktops")
+    with cluster(desktops=desktops) as server:
+        use(monkeypatch, server.variables)
+        done = place.cuarl(
+            "rollout", "--env", "pods", "--agent", "oracle", "--tasks", "linux_calc_sum,linux_edit_append,linux_edit_unicode",
+            "--episodes", "3", "--max-concurrent-rollouts", "2", "--pods-settle-ms", "50",
+        )  # fmt: skip
+        counts = server.fake.counts()
+    assert done.code == 0, done.err
+    stored = list(place.store().trajectories())
+    assert [one.verdict and one.verdict.success for one in stored] == [True] * 3, [one.failure for one in stored]
+    assert counts["live"] == counts["doubled"] == 0 and counts["actions"] > 3
+    assert desktops.leases() == []

@@ -19,9 +19,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from cuarl.env.base import Env
 from cuarl.env.gbox.fake import Faults, dropped
+from cuarl.env.leases import Ledger
+from cuarl.env.pods.devices import make
 from cuarl.env.pods.fake_pod import FakePod, device_of
 from cuarl.env.pods.manifest import SESSION
+from cuarl.env.sim.make import make_sim
 from cuarl.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -38,19 +42,26 @@ RESOURCES = {
 }  # fmt: skip
 REASONS = {401: "Unauthorized", 404: "NotFound", 409: "AlreadyExists", 422: "Invalid", 429: "TooManyRequests",
            500: "InternalError", 503: "ServiceUnavailable"}  # fmt: skip
+STAND_INS = {"linux": "desktop"}
+"""What is simulated in place of devices that need more than this process."""
+DESKTOP = (640, 480)
+"""Screen of a real desktop."""
 Handler = Callable[["Request"], Awaitable["Response"]]
 
 
 class FakeKubernetes:
     """The cluster's pods and counts, and its application. ``token`` is what clients must send.
 
-    ``forgetful`` sessions don't know requests that come twice, as the protocol's own servers don't.
+    ``forgetful`` sessions don't know requests that come twice, as the protocol's own servers don't. With ``desktops``
+    sessions of type linux are real desktops of this machine, noted there.
     """
 
     def __init__(
-        self, token: str, *, profile: str = "small", faults: Faults | None = None, forgetful: bool = False
-    ) -> None:
+        self, token: str, *, profile: str = "small", faults: Faults | None = None, forgetful: bool = False,
+        desktops: Ledger | None = None,
+    ) -> None:  # fmt: skip
         self.token, self.profile, self.faults, self.forgetful = token, profile, faults or Faults(), forgetful
+        self._desktops = desktops
         self.pods: dict[tuple[str, str], FakePod] = {}
         self.past: list[FakePod] = []
         """Those that were deleted."""
@@ -138,9 +149,14 @@ class FakeKubernetes:
         except ValueError as error:
             return _status(422, str(error))
         runs_at = time.monotonic() + self.faults.random.random() * self.faults.start_s
-        self.pods[namespace, name] = made = FakePod(manifest, namespace, runs_at, self.profile, self.forgetful)
+        self.pods[namespace, name] = made = FakePod(manifest, namespace, runs_at, self._device, self.forgetful)
         self._peak = max(self._peak, len(self.pods))
         return _json(made.shown(), 201)
+
+    def _device(self, session_type: str) -> Env:
+        if session_type == "linux" and self._desktops is not None:
+            return make(session_type, self._desktops, screen=DESKTOP)
+        return make_sim(STAND_INS.get(session_type, session_type), self.profile, clutter=0.0)
 
     async def _list(self, request: Request) -> Response:
         wanted = dict(pair.split("=", 1) for pair in request.query_params.get("labelSelector", "").split(",") if pair)
@@ -167,6 +183,7 @@ class FakeKubernetes:
             )
         del self.pods[found.namespace, found.name]
         self.past.append(found)
+        await found.close()
         shown = found.shown()
         shown["metadata"]["deletionTimestamp"] = datetime.now(UTC).isoformat(timespec="seconds")
         return _json(shown)
@@ -228,6 +245,8 @@ def _missing(request: Request) -> Response:
 
 def main() -> None:
     """Run the server on loopback until it is interrupted."""
+    from cuarl.settings import Settings
+
     try:
         import uvicorn
     except ImportError as error:
@@ -240,9 +259,13 @@ def main() -> None:
     parser.add_argument("--profile", choices=("small", "phone", "tall"), default="small")
     for name in ("--refuse", "--break", "--drop", "--start-seconds"):
         parser.add_argument(name, type=float, default=0.0)
+    parser.add_argument(
+        "--desktops", action="store_true", help="sessions of type linux are real desktops of this machine"
+    )
     args = parser.parse_args()
     faults = Faults(args.refuse, getattr(args, "break"), args.drop, args.start_seconds)
-    fake = FakeKubernetes(args.token, profile=args.profile, faults=faults)
+    desktops = Ledger(Settings.load().sessions_folder) if args.desktops else None
+    fake = FakeKubernetes(args.token, profile=args.profile, faults=faults, desktops=desktops)
     here = f"http://127.0.0.1:{args.port}"
     sys.stdout.write(f"export KUBE_API_URL={here} KUBE_TOKEN={args.token}\n")
     sys.stdout.write(f"export CUARL_PODS_PROXY_URL={here}   # only to go through the sessions' own proxy\n")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from cuarl.env.base import Env
+from cuarl.env.pods.devices import SESSION_TYPES
 from cuarl.env.pods.hosted import HostedSession
 from cuarl.env.pods.manifest import PORT
 from cuarl.env.pods.server import SessionServer
 from cuarl.env.pods.words import SCREENSHOT
-from cuarl.env.sim.make import SIMULATED, make_sim
 from cuarl.tasks.source import load
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 MISSING = "missing"
 """An image of this name can't be pulled."""
-SIMULATION = {"linux": "desktop"}
-"""What stands in for devices that need more than this process."""
 
 
 def device_of(manifest: Mapping[str, Any]) -> tuple[str, str | None]:
@@ -31,17 +30,16 @@ def device_of(manifest: Mapping[str, Any]) -> tuple[str, str | None]:
     args = [str(arg) for arg in manifest["spec"]["containers"][0].get("args") or ()]
     if args[:2] != ["sessions", "serve"] or len(args) < 3:
         raise ValueError("spec.containers[0].args: this server runs only `sessions serve DEVICE`")
-    device = SIMULATION.get(args[2], args[2])
-    if device not in SIMULATED:
+    if args[2] not in SESSION_TYPES:
         raise ValueError(f"spec.containers[0].args: there is no device {args[2]}")
-    return device, args[args.index("--task") + 1] if "--task" in args else None
+    return args[2], args[args.index("--task") + 1] if "--task" in args else None
 
 
 class FakePod:
     """One pod. Its device starts with the first request."""
 
     def __init__(
-        self, manifest: Mapping[str, Any], namespace: str, runs_at: float, profile: str, forgetful: bool
+        self, manifest: Mapping[str, Any], namespace: str, runs_at: float, make: Callable[[str], Env], forgetful: bool
     ) -> None:
         self.manifest, self.namespace, self.name = manifest, namespace, str(manifest["metadata"]["name"])
         self.labels: Mapping[str, str] = manifest["metadata"].get("labels") or {}
@@ -54,7 +52,7 @@ class FakePod:
         self._ends_at = runs_at + float(spec.get("activeDeadlineSeconds", float("inf")))
         device, self._task = device_of(manifest)
         given = {one["name"]: one.get("value") for one in container.get("env") or ()}
-        self._session = HostedSession(lambda: make_sim(device, profile, clutter=0.0))
+        self._session = HostedSession(lambda: make(device))
         server = SessionServer(self._session, device, given.get("CUARL_SESSION_TOKEN"))
         self._app, self._killed = server.app(), ""
         self.asked: set[str] = set()
@@ -97,6 +95,10 @@ class FakePod:
         start, *rest = replied
         headers = {name.decode(): value.decode() for name, value in start["headers"]}
         return Response(b"".join(part.get("body", b"") for part in rest), start["status"], headers)
+
+    async def close(self) -> None:
+        """Release its device."""
+        await self._session.close()
 
     def shown(self) -> dict[str, Any]:
         """The pod as the API server shows it."""
