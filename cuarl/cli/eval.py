@@ -13,6 +13,7 @@ import typer
 
 from cuarl.cli import environments, players
 from cuarl.cli import episodes as parts
+from cuarl.cli.curves import show_curves
 from cuarl.cli.evaluating import Measurement, home, keep, measure, measure_baselines
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.options import experiment_options
@@ -39,6 +40,7 @@ Examples:
   cuarl eval latest
   cuarl eval my-run@8 --tasks settings --difficulty easy --episodes 200
   cuarl eval --compare base my-run
+  cuarl eval --curve my-run --curve my-run-seed1 --out curve.svg
   cuarl eval runs/my-run/checkpoints/step-000064 --fail-under 0.9 --json
   cuarl eval http://localhost:8000/v1 --model-name Qwen/Qwen3-VL-8B-Instruct"""
 )
@@ -65,6 +67,11 @@ def evaluate(
         tuple[str, str] | None,
         typer.Option(metavar="A B", help="Is B better than A? Two targets, or folders of evaluations already made."),
     ] = None,
+    curve: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RUN", help="Show how success went along a run's steps, by its evaluations (repeatable)."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="With --curve: draw it into this SVG file.")] = None,
     episodes: Annotated[int | None, typer.Option(min=1, help="Episodes in all; unset means eval_episodes.")] = None,
     attempts: Annotated[int, typer.Option(min=1, help="Attempts at each instance, for pass@k.")] = 1,
     baselines: Annotated[bool, typer.Option(help="Put doing nothing and acting at random beside.")] = True,
@@ -78,6 +85,11 @@ def evaluate(
     Instances have seeds that training never uses, and are the same for everything that is evaluated with the same
     --tasks and --seed. A run is measured with its own configuration unless flags say otherwise.
     """
+    if curve or out is not None:
+        if not curve or compare is not None or target is not None or fail_under is not None or name is not None:
+            raise ConfigError("--curve takes runs and --out alone", hint="cuarl eval --curve RUN --out curve.svg")
+        show_curves(curve, experiment.settings(), out=out, as_json=experiment.json)
+        return
     if compare is not None:
         if target is not None or fail_under is not None or name is not None:
             raise ConfigError("--compare takes two targets, no name and no bar", hint="cuarl eval --compare A B")
@@ -161,6 +173,11 @@ def _player(experiment: Experiment, config: ExperimentConfig, target: Target) ->
 
         settings = experiment.settings()
         return remote.player(config, target.name, settings, temperature=config.eval_temperature, strict=False)
+    if target.kind == "tinker":
+        raise ConfigError(
+            "weights that Tinker keeps are measured while the run goes on, or as an endpoint", where=target.name,
+            hint=f"cuarl serve {target.name} --model-name {config.model_name}",
+        )  # fmt: skip
     policy = players.load_model(config, model=target.model, adapter=target.adapter)
     policy.updated(target.step)
     # read as strictly as in training, so that the two agree on what is a success

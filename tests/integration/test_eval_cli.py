@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cuarl.evaluate.suite import read_results
+from cuarl.evaluate.suite import read_results, write_results
 from cuarl.policy.load import load_policy
 from cuarl.policy.spec import LoraSpec, ModelSpec
 from cuarl.rollout.seeds import EVAL_SEEDS
@@ -102,3 +102,41 @@ def test_checkpoint_is_evaluated_on_the_base_that_it_names_with_baselines_beside
     assert (evaluation["step"], evaluation["policy_version"], evaluation["overall"]["n"]) == (8, 8, 2)
     assert set(evaluation["baselines"]) == {"nothing", "random"}
     assert done.lines[-1]["path"].endswith("tasks-step-000008/results.json")
+
+
+def test_the_curve_of_a_run_is_its_evaluations_by_step_and_can_be_drawn(place):
+    common = ("--tasks", "tasks.json", "--episodes", "6", "--json")
+    for name in ("one", "two"):
+        assert place.cuarl("eval", "nothing", *common, "--name", name).code == 0
+    later = read_results(place.folder / place.cuarl("eval", "oracle", *common).lines[-1]["path"])
+    for name in ("one", "two"):
+        write_results(
+            place.folder / "runs" / name / "evals" / "tasks-step-000008", later.model_copy(update={"step": 8})
+        )
+    shown = place.cuarl("eval", "--curve", "one", "--curve", "two", "--out", "curve.svg")
+    assert shown.code == 0, shown.err
+    cells = [line.split() for line in shown.out.splitlines()]
+    assert [row[0] for row in cells[1:]] == ["one", "one", "two", "two"]
+    assert "+100.0" in cells[2]
+    assert "tasks, step 8: mean of 2 runs 100.0 %" in shown.err
+    assert (place.folder / "curve.svg").read_text().startswith("<svg")
+    (data,) = place.cuarl("eval", "--curve", "one", "--json").lines
+    (curve,) = data["curves"]
+    assert [(p["step"], p["success_rate"]) for p in curve["points"]] == [(0, 0.0), (8, 1.0)]
+    assert curve["points"][1]["since_first"]["pairs"] == 6
+    assert data["together"] == []
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--curve", "latest"), "the run was never evaluated"),
+        (("--out", "x.svg"), "--curve takes runs and --out alone"),
+        (("oracle", "--curve", "latest"), "--curve takes runs and --out alone"),
+        (("--curve", "latest", "--out", "x.png"), "fix: --out x.svg"),
+    ],
+)
+def test_curves_of_nothing_are_refused(place, args, message):
+    assert place.cuarl("rollout", "--tasks", "tasks.json", "--agent", "nothing").code == 0
+    done = place.cuarl("eval", *args)
+    assert (done.code, message in done.err) == (2, True), done.err

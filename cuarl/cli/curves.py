@@ -1,0 +1,93 @@
+"""``cuarl eval --curve``: how success went along the steps of runs, from the evaluations that were made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cuarl.cli.output import note, print_json, print_table
+from cuarl.cli.results import SUMMARY_COLUMNS, percent, summary_cells
+from cuarl.errors import ConfigError
+from cuarl.evaluate.curve import Curve, Point, Together, curves, together
+from cuarl.evaluate.suite import RESULTS, read_results
+from cuarl.monitor.plot import Mark, svg
+from cuarl.run import Run, find_run
+
+if TYPE_CHECKING:
+    from cuarl.settings import Settings
+
+
+def show_curves(names: Sequence[str], settings: Settings, *, out: Path | None, as_json: bool) -> None:
+    """Print the curves of the runs ``names``, and their mean if they are several; draw them into ``out``.
+
+    Raises ConfigError for a run without evaluations, and for a file that is no SVG.
+    """
+    if out is not None and out.suffix != ".svg":
+        raise ConfigError("curves are drawn as SVG", where=str(out), hint=f"--out {out.with_suffix('.svg')}")
+    found = [curve for name in names for curve in _of_run(name, settings)]
+    means = together(found)
+    if as_json:
+        data = {"event": "curves", "curves": [_as_data(c) for c in found], "together": [m._asdict() for m in means]}
+        print_json(data, line=True)
+    else:
+        _print(found, means)
+    if out is not None:
+        out.write_text(_drawn(found), encoding="utf-8")
+        note(f"drawn: {out}")
+
+
+def _of_run(name: str, settings: Settings) -> list[Curve]:
+    run = Run(find_run(settings.runs_dir, name))
+    files = sorted(run.evals_dir.glob(f"*/{RESULTS}")) if run.evals_dir.is_dir() else []
+    if not files:
+        raise ConfigError("the run was never evaluated", where=str(run.path), hint=f"cuarl eval {run.name}")
+    return curves(run.name, map(read_results, files))
+
+
+def _print(found: Sequence[Curve], means: Sequence[Together]) -> None:
+    columns = ("run", "tasks of", "step", *SUMMARY_COLUMNS, "since first", "p")
+    rows = [
+        (curve.run, curve.label, point.step, *summary_cells(point.overall), *_since(point))
+        for curve in found
+        for point in curve.points
+    ]
+    print_table(columns, rows, numeric={"step", *SUMMARY_COLUMNS, "since first", "p"})
+    for m in means:
+        note(
+            f"{m.label}, step {m.step}: mean of {m.runs} runs {percent(m.mean)} (95 % interval {100 * m.low:.1f}–"
+            f"{100 * m.high:.1f} %)"
+        )
+
+
+def _since(point: Point) -> tuple[str, str]:
+    found = point.since_first
+    return ("-", "-") if found is None else (f"{100 * found.difference:+.1f}", f"{found.p_value:.3g}")
+
+
+def _as_data(curve: Curve) -> dict[str, Any]:
+    points = [
+        {
+            "step": p.step, **p.overall.model_dump(mode="json"),
+            "since_first": p.since_first._asdict() if p.since_first else None,
+        }
+        for p in curve.points
+    ]  # fmt: skip
+    return {"run": curve.run, "label": curve.label, "points": points}
+
+
+def _drawn(found: Sequence[Curve]) -> str:
+    several = len({curve.label for curve in found}) > 1
+    lines = [
+        (f"{curve.run}, {curve.label}" if several else curve.run, list(filter(None, map(_mark, curve.points))))
+        for curve in found
+    ]
+    title = "success by training step, 95 % intervals" + ("" if several else f", {found[0].label}")
+    return svg(lines, title=title)
+
+
+def _mark(point: Point) -> Mark | None:
+    s = point.overall
+    if s.success_rate is None or s.ci_low is None or s.ci_high is None:
+        return None
+    return Mark(point.step, s.success_rate, s.ci_low, s.ci_high)
