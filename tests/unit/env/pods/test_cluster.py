@@ -84,15 +84,15 @@ def test_token_is_not_sent_openly():
 
 def test_account_of_the_pod_is_read_anew(tmp_path, monkeypatch, authority):
     monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "token").write_text("first\n")
+    (tmp_path / "token").write_text("account-token-1\n")
     (tmp_path / "namespace").write_text("agents")
     (tmp_path / "ca.crt").write_bytes((authority / "ca.pem").read_bytes())
     environment = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
     cluster = find(Where(), environment, tmp_path)
     assert (cluster.server, cluster.namespace) == ("https://10.0.0.1:443", "agents")
-    assert token_of(cluster) == "Bearer first"
-    (tmp_path / "token").write_text("second\n")
-    assert token_of(cluster) == "Bearer second"
+    assert token_of(cluster) == "Bearer account-token-1"
+    (tmp_path / "token").write_text("account-token-2\n")
+    assert token_of(cluster) == "Bearer account-token-2"
 
 
 def test_without_any_cluster_that_is_said(tmp_path, monkeypatch):
