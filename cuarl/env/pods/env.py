@@ -79,7 +79,7 @@ class PodEnv:
 
     @property
     def volatile(self) -> tuple[str, ...]:
-        """Globs of state paths whose change is nobody's fault, as the session tells them."""
+        """Globs of state paths whose change is nobody's fault, as the session told them with the latest state."""
         return self._volatile
 
     async def reset(self, task: TaskInstance, seed: int) -> Observation:
@@ -91,8 +91,7 @@ class PodEnv:
             self._session = session = await self._start()
         async with self._explained():
             if self._device.own:
-                told = await session.reset(task.model_dump_json(), seed)
-                self._volatile = tuple(told.get("volatile", ()))
+                await session.reset(task.model_dump_json(), seed)
             else:
                 self._progress = await session.progress()
             self._shown = await session.screenshot()
@@ -116,7 +115,10 @@ class PodEnv:
         """The device's state as our server tells it; for a task whose ``env`` is ``pods`` its ``progress``."""
         session, _ = self._ready()
         async with self._explained():
-            return await session.state() if self._device.own else {"progress": (await session.progress()).state()}
+            if not self._device.own:
+                return {"progress": (await session.progress()).state()}
+            state, self._volatile = await session.state()
+            return state
 
     async def ask_oracle(self) -> Action:
         """The next action of a solution, where our server knows one."""

@@ -46,8 +46,8 @@ class HostedSession:
         self.acted = 0
         """Actions carried out."""
 
-    async def reset(self, task: TaskInstance, seed: int) -> Mapping[str, Any]:
-        """Set a task up; what a client has to know about it. Once, and before the device is used. Raises TaskError."""
+    async def reset(self, task: TaskInstance, seed: int) -> None:
+        """Set a task up: once, and before the device is used. Raises TaskError."""
         if self._env is not None:
             raise InUse("this session is in use already; a session serves one episode")
         self._env = env = self._make()
@@ -58,7 +58,6 @@ class HostedSession:
             await env.close()
             raise
         self._task, self._before = task, await env.state()
-        return {"volatile": list(self._volatile)}
 
     async def act(self, action: Action | None, delay_s: float) -> Screenshot:
         """The screen, after the action if there is one and ``delay_s`` more seconds. Raises Refused."""
@@ -80,7 +79,7 @@ class HostedSession:
         held: list[int] = []
         mistakes = 0
         if self._task is not None and self._task.checks:
-            said = verdict(self._task, self._before, await self.state(), volatile=self._volatile)
+            said = verdict(self._task, self._before, await self.state(), volatile=self.volatile)
             held = [i for i, check in enumerate(said.checks) if check.passed]
             mistakes = len(said.side_effects)
         return {
@@ -111,5 +110,6 @@ class HostedSession:
         return self._env
 
     @property
-    def _volatile(self) -> tuple[str, ...]:
+    def volatile(self) -> tuple[str, ...]:
+        """Globs of state paths that have changed by themselves so far, or may."""
         return tuple(getattr(self._env, "volatile", ()))

@@ -3,8 +3,8 @@
     GET  /          text for people and readiness probes; needs no token
     GET  /act       action_type, x, y, text, keys, direction, delay (or action: any action as JSON) → PNG after it
     GET  /progress  num_correct_submissions, submitted_row_indices, num_incorrect_submissions
-    POST /reset     {"task": JSON of a TaskInstance, "seed": n} → {"volatile": […]}, once
-    GET  /state     the device's state
+    POST /reset     {"task": JSON of a TaskInstance, "seed": n} → {}, once
+    GET  /state     {"state": the device's, "volatile": globs of what in it changes by itself}
     GET  /oracle    the next action of a solution
 
 Actions are one after another, and a request that arrives twice (the same Idempotency-Key, as proxies may send a GET again)
@@ -118,10 +118,12 @@ class SessionServer:
         with _understood():
             body = await request.json()
             task, seed = TaskInstance.model_validate_json(body["task"]), int(body["seed"])
-        return _json(await self.session.reset(task, seed))
+        await self.session.reset(task, seed)
+        return _json({})
 
     async def _state(self, request: Request) -> Response:
-        return _json(await self.session.state())
+        state = await self.session.state()
+        return _json({"state": state, "volatile": self.session.volatile})
 
     async def _oracle(self, request: Request) -> Response:
         return _json((await self.session.oracle()).model_dump(mode="json"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import httpx
@@ -21,6 +21,14 @@ TOKEN = "X-Session-Token"
 POLL_S = 0.25
 TIMEOUT_S = 30.0
 """How long an answer may take."""
+
+
+class DeviceState(NamedTuple):
+    """What our server tells of its device."""
+
+    state: Mapping[str, Any]
+    volatile: tuple[str, ...]
+    """Globs of paths in it that have changed by themselves so far, or may."""
 
 
 class Session:
@@ -75,18 +83,21 @@ class Session:
         """How far the task is."""
         return progress.read(await self._json("GET", "progress"))
 
-    async def reset(self, task: str, seed: int) -> Mapping[str, Any]:
+    async def reset(self, task: str, seed: int) -> None:
         """Have our server set a task up (JSON of a ``TaskInstance``). Raises TaskError for one that it refuses."""
         reply = await self._send(
             "POST", "reset", json={"task": task, "seed": seed}, repeatable=self._own, accept=(422,)
         )
         if reply.status_code == httpx.codes.UNPROCESSABLE_ENTITY:
             raise TaskError(f"the session refuses the task: {_detail(reply)}")
-        return _object(reply)
 
-    async def state(self) -> dict[str, Any]:
+    async def state(self) -> DeviceState:
         """The device's state, where the server is ours."""
-        return await self._json("GET", "state")
+        body = await self._json("GET", "state")
+        try:
+            return DeviceState(dict(body["state"]), tuple(map(str, body["volatile"])))
+        except (KeyError, TypeError, ValueError) as error:
+            raise EnvError(f"the session tells no state: {body!r:.200}") from error
 
     async def oracle(self) -> Action:
         """The next action of a solution, where the server is ours and knows one."""

@@ -20,6 +20,7 @@ from cuarl.env.pods.make import Ways
 from cuarl.env.pods.manifest import LEASE, load
 from cuarl.errors import EnvError
 from cuarl.tasks.check import verdict
+from cuarl.tasks.source import load as load_tasks
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.types import Button, Click, Key, LongPress, Scroll, TypeText
 from tests.fakes.kubernetes import TOKEN, cluster
@@ -293,6 +294,28 @@ def test_progress_scores_the_steps_and_the_episode(server, tmp_path):
     assert rewards[-1] == 1.0 and set(rewards[:-1]) <= {-0.01}
     assert after["progress"]["submitted_row_indices"] == [0]
     assert verdict(FORM, before, after, volatile=("progress",)).success
+
+
+def test_what_the_device_changes_by_itself_is_no_side_effect(server, tmp_path):
+    """Aeroplane mode takes Wi-Fi along, which is known only once it has happened."""
+    (task,) = load_tasks(["train_72_quick_settings_airplane_on"], role=None).tasks
+    instance = task.instantiate(0)
+
+    async def run():
+        env = pod(server.url, Ledger(tmp_path))
+        await env.reset(instance, 0)
+        before = await env.state()
+        for _ in range(10):
+            action = await env.ask_oracle()
+            if action.kind == "finish":
+                break
+            await env.step(action)
+        after = await env.state()
+        await env.close()
+        return verdict(instance, before, after, volatile=env.volatile)
+
+    said = anyio.run(run)
+    assert said.success and not said.side_effects
 
 
 def test_actions_that_the_protocol_lacks_are_rejected_and_never_sent(server, tmp_path):
