@@ -16,7 +16,7 @@ from cuarl.cli.players import Player
 from cuarl.cli.progress import EpisodeProgress, draws
 from cuarl.cli.targets import checkpoint
 from cuarl.config.load import Resolved
-from cuarl.config.rules import LORA_ONLY
+from cuarl.config.rules import LORA_ONLY, default_of
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
 from cuarl.evaluate.suite import Evaluation
@@ -63,7 +63,7 @@ def model_spec(resolved: Resolved, device: str) -> ModelSpec:
     config = resolved.config
     start = checkpoint(Path(config.load_checkpoint_path)) if config.load_checkpoint_path else None
     if start is not None and start.adapter is not None:
-        given = [name for name in LORA_ONLY if resolved.sources[name] != "default"]
+        given = [name for name in LORA_ONLY if _asked(resolved, name)]
         if given or not config.use_lora:
             what = f"{given[0]} has no effect" if given else "use_lora can't be false"
             raise ConfigError(
@@ -81,6 +81,12 @@ def model_spec(resolved: Resolved, device: str) -> ModelSpec:
         targets=config.lora_target_modules if custom else config.lora_target_option,
     )  # fmt: skip
     return _spec(config, base, device, lora=lora, train="adapter")
+
+
+def _asked(resolved: Resolved, name: str) -> bool:
+    """Whether somebody wants a field to be what it is. A run's own file and a printed one have every field, usual ones too."""
+    usual = getattr(resolved.config, name) == default_of(resolved.config, name)
+    return resolved.sources[name].startswith("-") or not usual
 
 
 def _spec(config: ExperimentConfig, model: str, device: str, **fields: object) -> ModelSpec:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from peft import PeftModel
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForImageTextToText
 
 from tests.integration.rollout_place import Place, bare
@@ -147,6 +147,32 @@ def test_ctrl_c_keeps_what_was_learnt_and_says_how_to_go_on(place, options):
     assert json.loads((run / "manifest.json").read_text())["status"] == "cancelled"
     # only while a step is being learnt, and not collected, does its interruption cost what was not saved yet
     assert all(int(p.name[-6:]) >= 2 for p in (run / "checkpoints").glob("step-*"))
+
+
+@pytest.mark.slow
+def test_c35_the_reference_stays_the_adapter_that_a_run_began_with_even_if_that_changes(place, options):
+    """With a history window that packs, too."""
+    short = [*options, "--skip-baseline", "--eval-every", "0", "--eval-episodes", "1", "--save-every", "1"]
+    window = ["--history-images", "3", "--history-turns", "3"]
+    assert place.cuarl(*short, *window, "--name", "first", "--max-steps", "2").code == 0
+    runs = place.folder / "runs"
+    start = runs / "first" / "checkpoints" / "step-000002"
+    held = [
+        *short, *window, "--load-checkpoint-path", str(start), "--kl-penalty-coef", "0.1", "--kl-reference", "start",
+    ]  # fmt: skip
+    assert place.cuarl(*held, "--name", "whole").code == 0
+    assert place.cuarl(*held, "--name", "cut", "--max-steps", "2").code == 0
+    file = start / "adapter_model.safetensors"
+    save_file({name: 2 * value for name, value in load_file(file).items()}, file, metadata={"format": "pt"})
+    resumed = place.cuarl("train", "--resume", "cut", "--max-steps", "4")
+    assert resumed.code == 0, resumed.err
+    rows = measured(runs / "whole")
+    assert [abs(row["policy/kl_ref"]) < 1e-6 for row in rows] == [True, False, False, False]
+    assert max(row["train/packed_frac"] for row in rows) > 0
+    assert [row["policy/kl_ref"] for row in measured(runs / "cut")] == [row["policy/kl_ref"] for row in rows]
+    assert (
+        checkpoint(runs / "cut")["adapter_model.safetensors"] == checkpoint(runs / "whole")["adapter_model.safetensors"]
+    )
 
 
 def test_demonstrations_are_imitated_by_all_weights(place, options, qwen3_folder):  # noqa: F811

@@ -37,8 +37,12 @@ def test_a_checkpoint_to_start_from_keeps_its_adapter_as_it_is(tmp_path):
     start = {"load_checkpoint_path": str(tmp_path)}
     spec = model_spec(resolve(flags=start), "cpu")
     assert (spec.model, spec.adapter, spec.lora) == ("org/base", str(tmp_path), None)
-    with pytest.raises(ConfigError, match="lora_rank has no effect"):
-        model_spec(resolve(flags={**start, "lora_rank": 4}), "cpu")
+    for rank in (4, 16):
+        with pytest.raises(ConfigError, match="lora_rank has no effect"):
+            model_spec(resolve(flags={**start, "lora_rank": rank}), "cpu")
+    whole = tmp_path / "config.json"
+    whole.write_text(resolve(flags=start).config.model_dump_json())
+    assert model_spec(resolve(files=[whole]), "cpu") == spec, "the file of a run, which has every field, resumes it"
     with pytest.raises(ConfigError, match="use_lora can't be false"):
         model_spec(resolve(flags={**start, "use_lora": False}), "cpu")
 
