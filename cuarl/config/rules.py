@@ -83,6 +83,10 @@ def _contradictions(config: ExperimentConfig) -> list[str]:
         found.append(
             "dynamic_sampling_rounds collects again within a step, which max_steps_off_policy has no place for: set one to 0"
         )
+    if config.max_steps_off_policy and config.env == "adb":
+        found.append(
+            "max_steps_off_policy would leave evaluations without devices, which the episodes beside training hold: set it to 0"
+        )
     if (config.lora_target_option == "custom") != bool(config.lora_target_modules):
         found.append("lora_target_option custom and lora_target_modules need each other")
     if config.kl_penalty_coef and not config.use_lora and config.kl_reference == "base":

@@ -91,6 +91,7 @@ def test_values_of_the_wrong_kind_are_refused(fields):
     ("fields", "message"),
     [
         ({"max_steps_off_policy": 1, "dynamic_sampling_rounds": 2}, "set one to 0"),
+        ({"max_steps_off_policy": 1, "env": "adb"}, "without devices"),
         ({"max_steps_off_policy": 1, "algorithm": "sft", "sft_runs": "a"}, "no effect with algorithm sft"),
         ({"max_steps_off_policy": 1, "model_base_url": "http://localhost:1/v1"}, "sampler in this process"),
         ({"max_steps_off_policy": 1, "trainer": "tinker"}, "not supported with trainer tinker"),
