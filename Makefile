@@ -78,7 +78,7 @@ docs: setup ## Write the generated parts of the reference pages
 	$(BIN)/python docs/reference.py
 
 bench: setup ## Run the benchmarks
-	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
 
 clean: ## Remove the environment, caches and builds; runs stay
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
