@@ -55,7 +55,7 @@ def test_64_episodes_with_faults_leave_nothing_and_double_nothing(
     with cluster(faults=Faults(refuse=0.1, breaks=0.05, drop=0.02, start_s=0.3, seed=1)) as server:
         use(monkeypatch, server.variables)
         done = place.cuarl(
-            "rollout", "--env", "pods", "--agent", "oracle", "--tasks", "system", "--episodes", "64",
+            "rollout", "--env", "pods", "--agent", "oracle", "--tasks", "train_07_go_home", "--episodes", "64",
             "--pods-settle-ms", "10", "--name", "many", "--json",
         )  # fmt: skip
         counts = server.fake.counts()
@@ -75,7 +75,7 @@ def test_faults_of_other_servers_fail_episodes_by_name(place: Place, monkeypatch
     with cluster(faults=Faults(refuse=0.1, breaks=0.05, drop=0.02, start_s=0.3, seed=1), forgetful=True) as server:
         use(monkeypatch, server.variables)
         done = place.cuarl(
-            "rollout", "--env", "pods", "--agent", "random", "--tasks", "form.json", "--episodes", "32", "--reward", "env",
+            "rollout", "--env", "pods", "--agent", "random", "--tasks", "form.json", "--episodes", "24", "--reward", "env",
             "--pods-manifest", "pod.yaml", "--pods-settle-ms", "10", "--max-failed-share", "1", "--max-turns", "4",
         )  # fmt: skip
         counts = server.fake.counts()
@@ -83,7 +83,7 @@ def test_faults_of_other_servers_fail_episodes_by_name(place: Place, monkeypatch
     assert (counts["live"], counts["doubled"]) == (0, 0)
     stored = list(place.store().trajectories())
     failed = [one.failure.message for one in stored if one.failure]
-    assert len(stored) == 32 and 0 < len(failed) < 32
+    assert len(stored) == 24 and 0 < len(failed) < 24
     assert all("Kubernetes answered 500" in message or "Kubernetes did not answer" in message for message in failed)
     scored = [one for one in stored if not one.failure]
     assert all(
