@@ -21,8 +21,10 @@ class Running(NamedTuple):
 
 
 @contextmanager
-def cluster(secure: Mapping[str, Any] | None = None, **options: Any) -> Iterator[Running]:
+def cluster(
+    secure: Mapping[str, Any] | None = None, make: type[FakeKubernetes] = FakeKubernetes, **options: Any
+) -> Iterator[Running]:
     """Serve while inside; ``secure`` are ``certificates.secured``."""
-    fake = FakeKubernetes(TOKEN, **options)
+    fake = make(TOKEN, **options)
     with served(fake.app(), **(secure or {})) as url:
         yield Running(fake, url, {"KUBE_API_URL": url, "KUBE_TOKEN": TOKEN})

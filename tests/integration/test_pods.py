@@ -11,9 +11,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+import stamina
 import yaml
 
 pytest.importorskip("uvicorn", reason="the local server needs the extra web")
@@ -21,6 +23,7 @@ pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 from cuarl.env.gbox.fake import Faults
 from cuarl.env.leases import Ledger
 from cuarl.env.linux.programs import require
+from cuarl.env.pods.fake import FakeKubernetes
 from cuarl.env.pods.manifest import load
 from cuarl.errors import PrerequisiteError
 from cuarl.types import StopReason
@@ -102,6 +105,39 @@ def test_one_actor_is_one_episode_is_one_pod(place: Place, monkeypatch: pytest.M
         counts = server.fake.counts()
     assert done.code == 0, done.err
     assert (counts["made"], counts["live"], counts["peak"]) == (9, 0, 2)
+
+
+def test_pods_that_die_are_named_and_replaced(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Scarce(FakeKubernetes):
+        """Runs out of memory for every third pod, once it acts."""
+
+        async def _proxy(self, request: Any) -> Any:
+            pods = list(self.made)
+            pod = self._pod(request)
+            if pod is not None and pods.index(pod.name) % 3 == 2 and pod.acted:
+                pod.kill("OOMKilled")
+            return await super()._proxy(request)
+
+        async def _create(self, request: Any) -> Any:
+            reply = await super()._create(request)
+            self.made = dict.fromkeys(pod.name for pod in [*self.past, *self.pods.values()])
+            return reply
+
+    with cluster(make=Scarce) as server, stamina.set_testing(True, attempts=3):
+        use(monkeypatch, server.variables)
+        done = place.cuarl(
+            "rollout", "--env", "pods", "--agent", "oracle", "--tasks", "system", "--episodes", "9",
+            "--max-concurrent-rollouts", "1", "--max-failed-share", "1", "--pods-settle-ms", "10",
+        )  # fmt: skip
+        counts = server.fake.counts()
+    assert done.code == 0, done.err
+    assert (counts["made"], counts["live"], counts["peak"]) == (9, 0, 1)
+    stored = list(place.store().trajectories())
+    failed = [one.failure for one in stored if one.failure]
+    assert len(stored) == 9 and len(failed) == 3
+    assert all("is lost: it has failed (OOMKilled" in failure.message for failure in failed)
+    assert all(failure.boundary == "env" for failure in failed)
+    assert all((one.reward is None) == (one.failure is not None) for one in stored)
 
 
 def killed_within_an_episode(folder: Path, variables: dict[str, str], ended) -> None:
