@@ -48,6 +48,22 @@ def player(config: ExperimentConfig, url: str, settings: Settings, *, temperatur
     return Player(sampler.capabilities.name, make, attend=attend, start=start, close=sampler.close)
 
 
+def endpoint(
+    config: ExperimentConfig, url: str, settings: Settings
+) -> tuple[OpenAISampler, Renderer | None, Callable[[], Awaitable[list[str]]]]:
+    """A policy behind a server as a plain sampler, our own rendering if it can be had, and what has to be awaited first.
+
+    The latter gives what the server lacks for training.
+    """
+    renderer, placeholders = _renderer(config)
+    sampler = _sampler(config, url, settings, renderer, placeholders)
+
+    async def begin() -> list[str]:
+        return missing(await _begin(sampler, config), config.temperature)
+
+    return sampler, renderer, begin
+
+
 def missing(features: EndpointFeatures, temperature: float) -> list[str]:
     """What a server lacks for training, in words."""
     found = [] if features.token_ids else ["token ids (return_token_ids)"]

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
-import anyio.to_thread
 import typer
 
 from cuarl.cli import episodes as parts
-from cuarl.cli import players
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.options import experiment_options
 from cuarl.cli.output import closing, note, print_json, print_table
-from cuarl.cli.targets import Target, resolve_target
-from cuarl.config.schema import ExperimentConfig, ModelFields, SamplingFields
+from cuarl.cli.served import Upstream, check, upstream
+from cuarl.cli.targets import Target, resolve_target, with_run_config
+from cuarl.config.schema import ExperimentConfig, ModelFields, RemoteFields, SamplingFields
 from cuarl.errors import ConfigError
 from cuarl.policy.sampler import SamplingParams
 from cuarl.serve.listen import bind, listening, require_web
@@ -29,13 +28,10 @@ from cuarl.types import Screenshot
 if TYPE_CHECKING:
     from cuarl.run import Run
     from cuarl.serve.app import Service
-    from cuarl.serve.models import Served
     from cuarl.store import Store
 
 app = typer.Typer()
-
-ADAPTERS = "adapters.json"
-"""In a run's folder: which adapter each policy version was, for ``rollout verify``."""
+UNTRAINABLE = "what it samples is recorded, and can't be trained on exactly"
 
 
 @app.command(
@@ -44,18 +40,22 @@ Examples:
   cuarl serve
   cuarl serve my-run --port 8000 --name recorded
   cuarl serve base --adapters runs --fixed-sampling --temperature 1
+  cuarl serve http://localhost:8001/v1 --model-name Qwen/Qwen3-VL-8B-Instruct
+  cuarl serve tinker --model-name Qwen/Qwen3-VL-30B-A3B-Instruct
   OPENAI_BASE_URL=http://127.0.0.1:8000/sessions/first/v1 your-agent"""
 )
 @experiment_options(
     parts.only(ModelFields, "model_name", "dtype", "device"),
     parts.only(SamplingFields, "temperature", "top_p", "top_k", "max_tokens"),
+    parts.only(RemoteFields, "model_base_url", "served_model_name"),
 )
 def serve(
     experiment: Experiment,
     target: Annotated[
         str,
         typer.Argument(
-            help="What answers: base, a run (RUN@STEP for another checkpoint than the last), or a checkpoint's folder."
+            help="What answers: base, a run (RUN@STEP for another checkpoint than the last), a checkpoint's folder, the URL "
+            "of another endpoint, tinker, or the tinker:// path of weights that Tinker keeps."
         ),
     ] = "base",
     host: Annotated[
@@ -85,9 +85,8 @@ def serve(
     X-Cuarl-Session. Ends with Ctrl-C.
     """
     require_web()
-    found = resolve_target(target, experiment.settings())
-    if found.kind != "policy":
-        raise ConfigError(f"{found.name} can't be served", hint="cuarl serve base, or a run")
+    found = _target(experiment, target)
+    check(found, named=experiment.resolved.sources["model_name"] != "default", adapters=adapters is not None)
     if adapters is not None and not adapters.is_dir():
         raise ConfigError("there is no such folder of adapters", where=str(adapters), hint=f"mkdir {adapters}")
     options = _Options(
@@ -113,26 +112,40 @@ class _Options:
     seed: int
 
 
+def _target(experiment: Experiment, text: str) -> Target:
+    url = experiment.config.model_base_url
+    if url is not None and text not in ("base", url):
+        raise ConfigError("--model-base-url is a target itself", hint=f"cuarl serve {url}")
+    return resolve_target(url or text, experiment.settings())
+
+
 def _resolved(experiment: Experiment, target: Target) -> Any:
-    """The configuration with the checkpoint in it, so that the record says what was served."""
-    changes: dict[str, Any] = {"load_checkpoint_path": target.adapter or target.model}
-    if target.model and target.adapter:
-        changes["model_name"] = target.model
-    config = experiment.config.model_copy(update=changes) if target.name != "base" else experiment.config
-    return replace(experiment.resolved, config=config)
+    """The configuration with the target in it, so that the record says what was served."""
+    config, changes = experiment.config, dict[str, Any]()
+    if target.kind == "endpoint":
+        changes["model_base_url"] = target.name
+    elif target.kind == "tinker":
+        if experiment.resolved.sources["model_name"] == "default":
+            changes["model_name"] = with_run_config(experiment.resolved, target.run).model_name
+    elif target.name != "base":
+        changes["load_checkpoint_path"] = target.adapter or target.model
+        if target.model and target.adapter:
+            changes["model_name"] = target.model
+    return replace(experiment.resolved, config=config.model_copy(update=changes))
 
 
 def _serve(experiment: Experiment, target: Target, options: _Options) -> None:
     settings, config = experiment.settings(), experiment.config
     token = settings.serve_token.get_secret_value() if settings.serve_token else None
     sock = bind(options.host, options.port, token)
-    with parts.open_store(settings) as store, experiment.open_run("serve") as run:
-        policy = players.load_model(config, model=target.model, adapter=target.adapter)
-        policy.updated(target.step)
-        with _recorded(store, run, config) as counts:
-            loader = _Loader(config, run, target.step)
-            service = _service(policy, options, token, run, counts.save(store), loader)
-            anyio.run(partial(_until_stopped, service, sock, experiment.json, run))
+    with (
+        parts.open_store(settings) as store, experiment.open_run("serve") as run,
+        upstream(target, config, settings, run, options.served_name) as policy, _recorded(store, run, config) as counts,
+    ):  # fmt: skip
+        service = _service(policy, config, options, token, run, counts.save(store))
+        # Ctrl-C is the usual end
+        with suppress(KeyboardInterrupt):
+            anyio.run(partial(_until_stopped, service, policy, sock, experiment.json, run))
         run.count({"episodes": len(counts.episodes), "turns": service.sessions.recorded})
     closing(
         f"recorded {service.sessions.recorded} turns of {len(counts.episodes)} sessions", where=run.path,
@@ -140,72 +153,39 @@ def _serve(experiment: Experiment, target: Target, options: _Options) -> None:
     )  # fmt: skip
 
 
-def _service(policy: Any, options: _Options, token: str | None, run: Run, save: Any, loader: _Loader) -> Service:
+def _service(
+    policy: Upstream, config: ExperimentConfig, options: _Options, token: str | None, run: Run, save: Any
+) -> Service:
     from cuarl.serve.app import Service, is_loopback
     from cuarl.serve.asks import Defaults
     from cuarl.serve.models import Models
     from cuarl.serve.pictures import Pictures
     from cuarl.serve.sessions import Sessions
 
-    base = _in_process(policy, options.served_name or policy.name)
-    config = loader.config
     params = SamplingParams(
         temperature=config.temperature, top_p=config.top_p, top_k=config.top_k, max_tokens=config.max_tokens
     )
     return Service(
-        Models(base, adapters=options.adapters, load=loader.load),
+        Models(policy.served, adapters=options.adapters, load=policy.load),
         Sessions(save, run_id=run.run_id, prefix=run.run_id, idle_s=options.idle_s),
         Pictures(options.hosts), Defaults(params, fixed=options.fixed), token, is_loopback(options.host), options.seed,
     )  # fmt: skip
 
 
-async def _until_stopped(service: Service, sock: Any, as_json: bool, run: Run) -> None:
+async def _until_stopped(service: Service, policy: Upstream, sock: Any, as_json: bool, run: Run) -> None:
+    lacking = await policy.start()
     async with listening(service, sock) as url:
-        model = service.models.base.name
+        model = policy.served.name
         if as_json:
-            print_json({"event": "listening", "url": f"{url}/v1", "model": model, "run": run.name}, line=True)
+            started = {"event": "listening", "url": f"{url}/v1", "model": model, "run": run.name, "lacking": lacking}
+            print_json(started, line=True)
         else:
             note(
                 f"serving {model} at {url}/v1 (sessions at {url}/sessions/ID/v1), recording to {run.path}; Ctrl-C ends it"
             )
+        if lacking:
+            note(f"{policy.served.path or model} does not give {' and '.join(lacking)} exactly: {UNTRAINABLE}")
         await anyio.sleep_forever()
-
-
-def _in_process(policy: Any, name: str, *, parent: str | None = None, path: str = "") -> Served:
-    from cuarl.policy.local import LocalSampler
-    from cuarl.serve.models import Served
-
-    return Served(name, LocalSampler(policy), policy.decode, parent, path)
-
-
-class _Loader:
-    """Puts adapters in: the first as a policy of its own beside the base, later ones into its weights."""
-
-    def __init__(self, config: ExperimentConfig, run: Run, version: int) -> None:
-        self.config, self._run, self._version = config, run, version
-        self._paths: dict[str, str] = {}
-
-    async def load(self, name: str, folder: Path, old: Served | None) -> Served:
-        """A ``Models`` loader. Raises CuarlError if the adapter does not fit."""
-        from cuarl.policy.hotswap import swap_adapter
-
-        previous = getattr(old.sampler, "policy", None) if old else None
-        load = partial(players.load_model, self.config, adapter=str(folder))
-        policy = await anyio.to_thread.run_sync(swap_adapter, previous, folder, load)
-        self._version += 1
-        policy.updated(self._version)
-        self._note(self._version, folder)
-        if policy is previous and old is not None:
-            return replace(old, name=name, path=str(folder))
-        return _in_process(policy, name, parent=self.config.model_name, path=str(folder))
-
-    def _note(self, version: int, folder: Path) -> None:
-        import json
-
-        from cuarl.run.atomic import write_text
-
-        self._paths[str(version)] = str(folder)
-        write_text(self._run.path / ADAPTERS, json.dumps(self._paths, indent=2) + "\n")
 
 
 @dataclass(slots=True)
@@ -225,7 +205,7 @@ class _Counts:
 
 @contextmanager
 def _recorded(store: Store, run: Run, config: ExperimentConfig) -> Iterator[_Counts]:
-    """The run's row in the store, from its start to how it ended. Ctrl-C is the usual end, not an interruption."""
+    """The run's row in the store, from its start to how it ended."""
     from cuarl.store import RunRecord
 
     store.start_run(
@@ -236,8 +216,6 @@ def _recorded(store: Store, run: Run, config: ExperimentConfig) -> Iterator[_Cou
     )  # fmt: skip
     try:
         yield _Counts()
-    except KeyboardInterrupt:
-        pass
     except BaseException as error:
         store.finish_run(run.run_id, "failed", str(error)[:200])
         raise

@@ -11,10 +11,13 @@ from cuarl.cli.players import SCRIPTED
 from cuarl.config.load import Resolved
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import CheckpointError, ConfigError
+from cuarl.run.lookup import POINTER
 
 if TYPE_CHECKING:
     from cuarl.settings import Settings
 
+TINKER_BASE = "tinker"
+"""The untrained model, as Tinker has it."""
 ALIASES = {"do-nothing": "nothing", "noop": "nothing"}
 
 
@@ -22,9 +25,9 @@ ALIASES = {"do-nothing": "nothing", "noop": "nothing"}
 class Target:
     """A resolved target."""
 
-    kind: Literal["scripted", "policy", "endpoint"]
+    kind: Literal["scripted", "policy", "endpoint", "tinker"]
     name: str
-    """Agent, base model, checkpoint folder or URL, for people."""
+    """Agent, base model, checkpoint folder, URL, or path of weights that Tinker keeps, for people."""
     model: str | None = None
     """Base model, where it is not the configured one."""
     adapter: str | None = None
@@ -38,8 +41,9 @@ class Target:
 def resolve_target(text: str, settings: Settings) -> Target:
     """Find out what ``text`` means.
 
-    An agent's name (oracle, random, nothing), ``base``, a URL, the folder of a checkpoint, or a run: its name, path,
-    unique beginning or ``latest``, with ``@STEP`` for another checkpoint than the last. Raises ConfigError.
+    An agent's name (oracle, random, nothing), ``base``, a URL, ``tinker`` or the ``tinker://`` path of weights, the folder
+    of a checkpoint, or a run: its name, path, unique beginning or ``latest``, with ``@STEP`` for another checkpoint than the
+    last. Raises ConfigError.
     """
     name = ALIASES.get(text, text)
     if name in SCRIPTED:
@@ -48,18 +52,30 @@ def resolve_target(text: str, settings: Settings) -> Target:
         return Target("policy", "base")
     if text.startswith(("http://", "https://")):
         return Target("endpoint", text)
+    if text == TINKER_BASE or text.startswith("tinker://"):
+        return Target("tinker", text)
     folder = Path(text).expanduser()
+    if (folder / POINTER).is_file():
+        return _kept_by_tinker(folder)
     if (folder / "adapter_config.json").is_file() or ((folder / "config.json").is_file() and not _is_run(folder)):
         return checkpoint(folder)
     return _of_run(text, settings)
 
 
 def checkpoint(folder: Path) -> Target:
-    """The checkpoint in ``folder``: an adapter with the base that it names, or a whole model."""
+    """The checkpoint in ``folder``: an adapter with the base that it names, or a whole model.
+
+    Raises CheckpointError where there is none, or only the name of weights that Tinker keeps.
+    """
+    if (folder / POINTER).is_file():
+        raise CheckpointError(
+            "Tinker keeps the weights of this checkpoint; they can be served from there", where=str(folder),
+            hint=f"cuarl serve {folder}",
+        )  # fmt: skip
     facts = folder / "cuarl.json"
     known = json.loads(facts.read_text(encoding="utf-8")) if facts.is_file() else {}
     step = int(known.get("step", 0))
-    run = folder.parent.parent if folder.parent.name == "checkpoints" and _is_run(folder.parent.parent) else None
+    run = _run_of(folder)
     if (folder / "adapter_config.json").is_file():
         return Target("policy", str(folder), known.get("base_model"), str(folder), step, run)
     if (folder / "config.json").is_file():
@@ -96,7 +112,18 @@ def _of_run(text: str, settings: Settings) -> Target:
         raise ConfigError(
             f"{what} (it has {', '.join(have) or 'none'})", where=str(run), hint=f"cuarl eval {run.name}@0"
         )
-    return checkpoint(folder.resolve())
+    folder = folder.resolve()
+    return _kept_by_tinker(folder) if (folder / POINTER).is_file() else checkpoint(folder)
+
+
+def _kept_by_tinker(folder: Path) -> Target:
+    there = json.loads((folder / POINTER).read_text(encoding="utf-8"))
+    return Target("tinker", str(there["sampler"]), step=int(there["step"]), run=_run_of(folder))
+
+
+def _run_of(folder: Path) -> Path | None:
+    """The run whose checkpoint ``folder`` is."""
+    return folder.parent.parent if folder.parent.name == "checkpoints" and _is_run(folder.parent.parent) else None
 
 
 def _is_run(folder: Path) -> bool:

@@ -65,13 +65,13 @@ def train_there(
         parts.open_store(settings) as store,
         experiment.open_run("train") as run,
         parts.recording(store, run, config, [*tasks, *measurement.tasks]) as record,
-        _service(key, settings.tinker_base_url) as service,
+        service(key, settings.tinker_base_url) as connected,
     ):
         saved = saved_state(run.checkpoints_dir)
         start = saved[0] if saved else 0
         if experiment.resume is not None:
             store.rewind_run(run.run_id, start)
-        learner = _learner(service, config, renderer, saved[1] if saved else None, start)
+        learner = _learner(connected, config, renderer, saved[1] if saved else None, start)
         practised = _player(config, learner.sampler, config.temperature)
         measured = _player(config, learner.sampler, config.eval_temperature)
         measuring = Measuring(measurement, measured, run, store, record, json=experiment.json)
@@ -96,18 +96,18 @@ def train_there(
 
 
 @contextmanager
-def _service(key: str, url: str | None) -> Iterator[Any]:
+def service(key: str, url: str | None) -> Iterator[Any]:
     """A connection that tells the service how it ended."""
-    service, status = connect(key, url), "errored"
+    connected, status = connect(key, url), "errored"
     try:
-        yield service
+        yield connected
         status = "success"
     except KeyboardInterrupt:
         status = "interrupted"
         raise
     finally:
         with mapped(PrerequisiteError, "closing the session"):
-            service.close(status).result()
+            connected.close(status).result()
 
 
 def _learner(service: Any, config: ExperimentConfig, renderer: Renderer, state: str | None, step: int) -> TinkerLearner:

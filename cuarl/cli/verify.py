@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cuarl.cli.players import load_model
+from cuarl.cli.served import WEIGHTS
 from cuarl.cli.targets import checkpoint
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
+from cuarl.run.lookup import POINTER
 from cuarl.trajectory import Sampled, Trajectory
 from cuarl.types import Record, Screenshot
 
@@ -74,10 +76,10 @@ def verify(
 def _weights(config: ExperimentConfig, run: Path, kind: str, version: int) -> PolicyModel | None:
     swapped = _swapped_in(run, version) if kind == "serve" else None
     if swapped is not None:
-        return load_model(config, adapter=swapped)
+        return None if swapped.startswith("tinker://") else load_model(config, adapter=swapped)
     if kind == "train" and version > 0:
         folder = run / "checkpoints" / f"step-{version:06d}"
-        if not folder.is_dir():
+        if not folder.is_dir() or (folder / POINTER).is_file():
             return None
     elif config.load_checkpoint_path:
         folder = Path(config.load_checkpoint_path)
@@ -88,8 +90,8 @@ def _weights(config: ExperimentConfig, run: Path, kind: str, version: int) -> Po
 
 
 def _swapped_in(run: Path, version: int) -> str | None:
-    """Folder of the adapter that a server put in as ``version``; None for what it started with."""
-    noted = run / "adapters.json"
+    """Folder of the adapter that a server had as ``version``, or where Tinker keeps it; None for what it started with."""
+    noted = run / WEIGHTS
     paths = json.loads(noted.read_text(encoding="utf-8")) if noted.is_file() else {}
     found: str | None = paths.get(str(version))
     return found

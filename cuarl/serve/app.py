@@ -45,9 +45,8 @@ MAX_BODY = 128 << 20
 """Largest request: some dozens of screenshots."""
 _KEPT_RESPONSES = 1000
 _BEAT_S = 15.0
-_REFUSED = {
-    "top_p": "sampled with top_p or top_k: the log-probabilities are of a truncated distribution, so they are left out",
-}  # fmt: skip
+_TRUNCATED = "sampled with top_p or top_k: the log-probabilities are of a truncated distribution, so they are left out"
+_INEXACT = "the policy is elsewhere and did not give the token ids that it saw and sampled: not exact"
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -208,15 +207,19 @@ class _Turn:
             assert self._messages is not None
             begin = time.perf_counter()
             sampled = await self._sample(self._messages)
+            if self.ask.logprobs and sampled.logprobs is None:
+                raise Refusal(
+                    "the policy behind this server gives no log-probabilities for this request", param="logprobs"
+                )
             answer = read_answer(sampled.text, {t["name"] for t in self.ask.tools})
             call_ids = tuple(
                 f"call_{_digest(self.session.episode_id, len(self.session.turns), i)}" for i in range(len(answer.calls))
             )
             truncated = _truncates(self.ask.params)
+            warnings = ((_TRUNCATED,) if truncated else ()) + (() if sampled.exact else (_INEXACT,))
             kept = sampled.model_copy(update={"logprobs": None}) if truncated else sampled
             self.session.record(
-                kept, self._messages, answer, call_ids, time.perf_counter() - begin,
-                (_REFUSED["top_p"],) if truncated else (),
+                kept, self._messages, answer, call_ids, time.perf_counter() - begin, warnings,
             )  # fmt: skip
             await self.service.sessions.keep(self.session)
         reply = Reply(self.id, self.ask, self.served, sampled, answer, call_ids)

@@ -22,12 +22,10 @@ from cuarl.errors import CheckpointError, TrainError
 from cuarl.policy.render import Renderer
 from cuarl.policy.tinker import TinkerSampler, mapped, model_input, sdk
 from cuarl.run.atomic import point, write_text
+from cuarl.run.lookup import POINTER
 from cuarl.train.batch import Batch, BatchConfig, policy_updates, supervised_updates
 from cuarl.train.checkpoint import latest_step, step_name
 from cuarl.types import Record, Screenshot
-
-POINTER = "tinker.json"
-"""In a checkpoint's folder: where the service keeps the weights."""
 
 
 class TinkerConfig(Record):

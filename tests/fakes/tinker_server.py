@@ -27,10 +27,12 @@ from tinker.proto import tinker_public_pb2 as pb
 
 from cuarl.policy.generate import Job, generate
 from cuarl.policy.inputs import Row
+from cuarl.policy.load import load_policy
 from cuarl.policy.model import PolicyModel
 from cuarl.policy.render import Prompt
 from cuarl.policy.sampler import SamplingParams
 from cuarl.policy.score import Scorer
+from cuarl.policy.spec import LoraSpec, ModelSpec
 from cuarl.types import Screenshot
 
 API = "/api/v1"
@@ -449,6 +451,15 @@ def json_free_copy(state: Any) -> Any:
 
 def _rank(policy: PolicyModel) -> int:
     return int(next(p.shape[0] for n, p in policy.model.named_parameters() if "lora_A" in n))
+
+
+def shipped_base() -> TinkerServer:
+    """A server that trains and samples the shipped base."""
+
+    def make(rank: int, seed: int) -> PolicyModel:
+        return load_policy(ModelSpec(model="tiny", lora=LoraSpec(rank=rank, seed=seed), train="adapter"))
+
+    return TinkerServer(make)
 
 
 @contextmanager

@@ -25,18 +25,19 @@ TOKEN = "serve-token-canary-51c2"
 
 
 class Server:
-    """A running ``cuarl serve``, its run called ``rec``."""
+    """A running ``cuarl serve``, its run called ``name``."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
-        words = [sys.executable, "-m", "cuarl", "serve", "--port", "0", "--name", "rec", "--json", *options]
-        environment = {**os.environ, "CUARL_SERVE_TOKEN": TOKEN, "OMP_NUM_THREADS": "1"}
+    def __init__(self, folder: Path, *options: str, name: str = "rec", **variables: str) -> None:
+        words = [sys.executable, "-m", "cuarl", "serve", "--port", "0", "--name", name, "--json", *options]
+        environment = {**os.environ, "CUARL_SERVE_TOKEN": TOKEN, "OMP_NUM_THREADS": "1", **variables}
         self.process = subprocess.Popen(
             words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, self.process.communicate()[1]
-        self.url: str = json.loads(line)["url"]
+        self.started: dict[str, Any] = json.loads(line)
+        self.url: str = self.started["url"]
 
     def stop(self) -> str:
         """End it as Ctrl-C does; what it said on stderr."""
