@@ -41,6 +41,12 @@ def remember(values: Iterable[str]) -> None:
             _secrets.update({value, quote(value, safe="")})
 
 
+def forget(values: Iterable[str]) -> None:
+    """Mask these no more: what they guarded is gone. Who makes a secret for each episode must forget them, too."""
+    for value in values:
+        _secrets.difference_update({value, quote(value, safe="")})
+
+
 def remember_environment(environment: Mapping[str, str] | None = None) -> None:
     """Mask the values of environment variables that are named like credentials, and passwords in their URLs."""
     for name, value in (os.environ if environment is None else environment).items():

@@ -66,6 +66,7 @@ class PodEnv:
         self._patience = Patience(quiet_ms=quiet, react_ms=2 * quiet, cap_ms=max(2000.0, 4 * quiet))
         self._lease: Lease | None = None
         self._session: Session | None = None
+        self._token = ""
         self._made = self._used = self._closed = False
         self._shown: Screenshot | None = None
         self._progress = Progress(0, 0)
@@ -137,20 +138,21 @@ class PodEnv:
             except EnvError as error:
                 logger.warning("pod %s could not be deleted (cuarl sessions sweep does it later): %s", lease.id, error)
                 return
+        safe_text.forget([self._token])
         lease.release()
 
     async def _start(self) -> Session:
         """A pod of our own whose session answers, within the time that starting may take. Raises EnvError."""
-        session_id, token = uuid.uuid4().hex[:8], secrets.token_urlsafe(18)
-        safe_text.remember([token])
+        session_id, self._token = uuid.uuid4().hex[:8], secrets.token_urlsafe(18)
+        safe_text.remember([self._token])
         options, name, label = self._options, pod_name(session_id), secrets.token_hex(12)
         values = {
-            "session_id": session_id, "session_type": self._session_type, "image": options.image, "token": token
+            "session_id": session_id, "session_type": self._session_type, "image": options.image, "token": self._token
         }  # fmt: skip
         manifest = options.template.pod(values, label, options.expires_s)
         self._lease = self._ledger.hold(KIND, name, {**self._pods.found(), "label": label})
         how_far = ["Kubernetes has not answered yet"]
-        session = self._connect(session_id, token)
+        session = self._connect(session_id, self._token)
         with anyio.move_on_after(options.start_s):
             await self._pods.create(manifest)
             self._made = True

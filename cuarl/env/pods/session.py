@@ -9,7 +9,6 @@ import anyio
 import httpx
 from PIL import UnidentifiedImageError
 
-from cuarl import safe_text
 from cuarl.env.http import Service
 from cuarl.env.pods import progress
 from cuarl.env.pods.words import SCREENSHOT, Query
@@ -41,7 +40,6 @@ class Session:
     def __init__(self, service: Service, path: str, token: str, *, own: bool) -> None:
         self._service, self._path, self._own = service, path, own
         self._headers = {TOKEN: token}
-        safe_text.remember([token])
 
     async def wait(self) -> None:
         """Wait until it answers: a proxy may take a moment longer than Kubernetes to know that it is there."""

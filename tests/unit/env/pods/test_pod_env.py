@@ -10,6 +10,7 @@ import stamina
 
 pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 
+from cuarl import safe_text
 from cuarl.env.conformance import CHECKS
 from cuarl.env.gbox.fake import Faults
 from cuarl.env.leases import Ledger, sweep
@@ -105,6 +106,20 @@ def test_pod_bears_its_owner_and_its_end(server, tmp_path):
     assert name == f"session-{labels['session-id']}" and len(labels["session-id"]) == 8
     assert labels["app.kubernetes.io/managed-by"] == "cuarl" and labels["cuarl/owner"] and len(labels[LEASE]) == 24
     assert shown["spec"]["activeDeadlineSeconds"] == OPTIONS.expires_s and shown["spec"]["restartPolicy"] == "Never"
+
+
+def test_token_of_a_session_is_masked_while_there_is_one(server, tmp_path):
+    async def run():
+        env = pod(server.url, Ledger(tmp_path))
+        await env.reset(PHONE, 1)
+        (made,) = server.fake.pods.values()
+        token = made.manifest["spec"]["containers"][0]["env"][0]["value"]
+        assert token not in safe_text.masked(f"the token is {token}.")
+        await env.close()
+        return token
+
+    token = anyio.run(run)
+    assert token in safe_text.masked(token), "a long run does not collect the secrets of all its sessions"
 
 
 def test_lease_is_written_before_the_pod_is_asked_for(tmp_path):
