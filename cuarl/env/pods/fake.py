@@ -117,8 +117,8 @@ class FakeKubernetes:
         faulty = self._faulty(handle)
 
         async def guarded(request: Request) -> Response:
-            given = request.headers.get("authorization", "")
-            if not hmac.compare_digest(given, f"Bearer {self.token}"):
+            given = request.headers.get("authorization", "").encode()
+            if not hmac.compare_digest(given, f"Bearer {self.token}".encode()):
                 return _status(401, "Unauthorized")
             return await faulty(request)
 
