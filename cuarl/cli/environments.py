@@ -89,6 +89,8 @@ def _browser(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
 
 
 def _gbox(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
+    import anyio
+
     from cuarl.cli.state import load_settings
     from cuarl.env.gbox.env import GBoxEnv
     from cuarl.env.gbox.make import boxes, check_tasks, options
@@ -98,11 +100,15 @@ def _gbox(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     settings, chosen = load_settings(), options(config)
     service = boxes(settings)
     ledger = Ledger(settings.sessions_folder)
+    starting: list[anyio.CapacityLimiter] = []  # made where the event loop is
+
+    async def start() -> None:
+        starting[:] = [anyio.CapacityLimiter(config.gbox_starting)]
 
     async def make(spec: EpisodeSpec) -> Env:
-        return GBoxEnv(service, ledger, spec.task.env, chosen)
+        return GBoxEnv(service, ledger, spec.task.env, chosen, starting=starting[0])
 
-    return Backend(make, close=service.close, at_most=config.gbox_boxes)
+    return Backend(make, start=start, close=service.close, at_most=config.gbox_boxes)
 
 
 def _adb(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:

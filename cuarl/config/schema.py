@@ -146,6 +146,8 @@ class EnvFields(Fields):
     """How long a box's screen must be still after an action; twice as long is waited for a first change."""
     gbox_boxes: PositiveInt = 64
     """Most boxes at the same time, within max_concurrent_rollouts; set it to the account's quota."""
+    gbox_starting: PositiveInt = 8
+    """Most boxes that are being started at the same time, so that a service refuses few of them."""
     coordinate_mode: Literal["direct", "gbox"] = "direct"
     """Who says where to act: direct is the policy itself, gbox a model of GBox, to which the policy describes the target."""
     adb_settle_ms: PositiveFloat = 300.0

@@ -35,6 +35,10 @@ KEPT_OPEN_S = 2.0
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
+class UnknownOutcome(EnvError):
+    """A request of which nobody knows whether it was carried out."""
+
+
 @cache
 def trusted() -> ssl.SSLContext:
     """The certificates that are trusted, read once for all services: reading them takes longer than most requests."""
@@ -63,7 +67,7 @@ class Service:
         headers: Mapping[str, str] | None = None, repeatable: bool = False, accept: Collection[int] = (),
         timeout_s: float | None = None,
     ) -> httpx.Response:  # fmt: skip
-        """The reply, of status 2xx or one in ``accept``. Raises EnvError, naming the request.
+        """The reply, of status 2xx or one in ``accept``. Raises EnvError (or UnknownOutcome), naming the request.
 
         ``repeatable`` says that carrying it out twice does no harm.
         """
@@ -89,11 +93,13 @@ class Service:
             reply = refused.reply
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             what = masked(f"{type(error).__name__}: {error}".rstrip(": "))
-            raise EnvError(f"{self.name} did not answer: {what}", where=where) from error
+            kind = EnvError if isinstance(error, (*_UNSENT, httpx.InvalidURL)) else UnknownOutcome
+            raise kind(f"{self.name} did not answer: {what}", where=where) from error
         assert reply is not None, "the context tries at least once"
         if not reply.is_success and reply.status_code not in accept:
             what = f"{self.name} answered {reply.status_code}: {masked(reply.text[:SHOWN])}"
-            raise EnvError(what, where=where, hint=self._hints.get(reply.status_code))
+            kind = UnknownOutcome if reply.is_server_error else EnvError
+            raise kind(what, where=where, hint=self._hints.get(reply.status_code))
         return reply
 
     async def json(self, method: str, path: str, **options: Any) -> dict[str, Any]:

@@ -31,8 +31,8 @@ PHONE = TaskInstance(task_id="t", goal="g", checks=(Check(path="network.nfc", va
 
 
 def test_many_episodes_with_faults_leave_nothing_and_double_nothing(tmp_path):
-    async def episode(boxes, ledger, failures):
-        env = GBoxEnv(boxes, ledger, "phone", BoxOptions(settle_ms=10, start_s=60))
+    async def episode(boxes, ledger, failures, starting):
+        env = GBoxEnv(boxes, ledger, "phone", BoxOptions(settle_ms=10, start_s=60), starting=starting)
         try:
             await env.reset(PHONE, 1)
             for _ in range(2):
@@ -43,10 +43,10 @@ def test_many_episodes_with_faults_leave_nothing_and_double_nothing(tmp_path):
             await env.close()
 
     async def run(url, failures):
-        boxes, ledger = GBox(url, KEY), Ledger(tmp_path)
+        boxes, ledger, starting = GBox(url, KEY), Ledger(tmp_path), anyio.CapacityLimiter(8)
         async with anyio.create_task_group() as group:
             for _ in range(64):
-                group.start_soon(episode, boxes, ledger, failures)
+                group.start_soon(episode, boxes, ledger, failures, starting)
         await boxes.close()
         assert ledger.leases() == []
 
@@ -55,6 +55,8 @@ def test_many_episodes_with_faults_leave_nothing_and_double_nothing(tmp_path):
         anyio.run(run, url, failures)
         counts = fake.counts()
     assert (counts["live"], counts["doubled"]) == (0, 0)
+    # a box can't be pending longer than it is being started
+    assert fake.most_pending <= 8
     assert 0 < len(failures) < 64
     assert all("GBox answered 500" in f or "GBox did not answer" in f for f in failures)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from cuarl.env.device_program import DeviceProgram
 from cuarl.env.gbox.actions import KINDS, refusal, request
 from cuarl.env.gbox.client import BoxType, GBox
 from cuarl.env.gbox.lease import KIND
+from cuarl.env.http import UnknownOutcome
 from cuarl.env.leases import Lease, Ledger
 from cuarl.env.settle import Patience, settle
 from cuarl.env.shell_checks.reads import read_all, run_all
@@ -42,10 +44,14 @@ class GBoxEnv:
     """A box for one episode of a task whose ``env`` is ``kind``: ``gbox``, or ``phone`` or ``desktop``.
 
     The latter two need ``cuarl-device`` in the box's image. ``lent`` is the id of a box that somebody else has set up and
-    will end; it is used as it is.
+    will end; it is used as it is. ``starting`` bounds how many boxes are being started at the same time.
     """
 
-    def __init__(self, boxes: GBox, ledger: Ledger, kind: str, options: BoxOptions, lent: str = "") -> None:
+    def __init__(
+        self, boxes: GBox, ledger: Ledger, kind: str, options: BoxOptions, lent: str = "",
+        starting: AbstractAsyncContextManager[object] | None = None,
+    ) -> None:  # fmt: skip
+        self._starting = starting or nullcontext()
         self._boxes, self._ledger, self._options = boxes, ledger, options
         self._box_type: BoxType = BOX_TYPES.get(kind, options.box_type)
         self._managed = kind in BOX_TYPES
@@ -77,12 +83,13 @@ class GBoxEnv:
         if self._used or self._closed:
             raise EnvError("this environment was reset already; an environment serves one episode")
         self._used = True
-        if not self._box:
-            label = secrets.token_hex(12)
-            self._lease = self._ledger.hold(KIND, label, {"base_url": self._boxes.service.base_url})
-            self._box = await self._boxes.create(self._box_type, label, self._options.expires_in)
-            self._lease.note(box=self._box)
-        await self._boxes.wait(self._box, self._options.start_s)
+        async with self._starting:
+            if not self._box:
+                label = secrets.token_hex(12)
+                self._lease = self._ledger.hold(KIND, label, {"base_url": self._boxes.service.base_url})
+                self._box = await self._made(label)
+                self._lease.note(box=self._box)
+            await self._boxes.wait(self._box, self._options.start_s)
         size = await self._boxes.display(self._box)
         if self._managed:
             await self._program.reset(task, seed)
@@ -94,6 +101,18 @@ class GBoxEnv:
         self._scale = size[0] / shot.width, size[1] / shot.height
         self._shown = shot
         return Observation(shot)
+
+    async def _made(self, label: str) -> str:
+        """A new box. One whose answer was lost on its way is there all the same, and known by its label."""
+        try:
+            return await self._boxes.create(self._box_type, label, self._options.expires_in)
+        except UnknownOutcome:
+            found: list[str] = []
+            with suppress(EnvError):
+                found = await self._boxes.labelled(label)
+            if not found:
+                raise
+            return found[0]
 
     async def step(self, action: Action) -> StepResult:
         """Carry out one action, and wait until the screen is still."""

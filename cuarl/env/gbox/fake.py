@@ -63,6 +63,8 @@ class FakeGBox:
     def __init__(self, key: str, profile: str = "small", faults: Faults | None = None) -> None:
         self.key, self.profile, self.faults = key, profile, faults or Faults()
         self.boxes: dict[str, SimulatedBox] = {}
+        self.most_pending = 0
+        """Most boxes that were starting at the same time."""
 
     def counts(self) -> dict[str, int]:
         """Boxes made and live, actions carried out, and those carried out more than once."""
@@ -127,6 +129,8 @@ class FakeGBox:
         runs_at = time.monotonic() + self.faults.random.random() * self.faults.start_s
         box = SimulatedBox(secrets.token_hex(8), kind, self.profile, body.get("config") or {}, runs_at)
         self.boxes[box.id] = box
+        pending = sum(not one.ended and time.monotonic() < one.runs_at for one in self.boxes.values())
+        self.most_pending = max(self.most_pending, pending)
         return _json(self._shown(box), 201)
 
     async def _list(self, request: Request) -> Response:

@@ -184,7 +184,7 @@ def test_action_of_unknown_fate_fails_the_episode_and_is_not_sent_again(fault, t
         assert fake.counts()["doubled"] == 0
 
 
-def test_box_whose_id_never_arrived_is_found_by_its_label_and_ended(tmp_path):
+def test_box_whose_id_never_arrived_is_found_by_its_label_and_used(tmp_path):
     class CreatesThenBreaks(Faults):
         broken = False
 
@@ -195,15 +195,34 @@ def test_box_whose_id_never_arrived_is_found_by_its_label_and_ended(tmp_path):
     async def run(fake, url):
         ledger = Ledger(tmp_path)
         env = box(url, ledger)
-        with pytest.raises(EnvError):
-            await env.reset(PHONE, 1)
+        await env.reset(PHONE, 1)
         assert fake.counts()["live"] == 1
         await env.close()
         assert ledger.leases() == []
 
     with serving(CreatesThenBreaks()) as (fake, url):
         anyio.run(run, fake, url)
-        assert fake.counts()["live"] == 0
+        assert (fake.counts()["made"], fake.counts()["live"]) == (1, 0)
+
+
+def test_box_that_was_never_made_fails_its_episode_with_the_first_reason(tmp_path):
+    class BreaksOnce(Faults):
+        broken = False
+
+        def draw(self):
+            first, self.broken = not self.broken, True
+            return ("break", False) if first else ("", True)
+
+    async def run(url):
+        env = box(url, Ledger(tmp_path))
+        with pytest.raises(EnvError, match="500") as caught:
+            await env.reset(PHONE, 1)
+        assert "boxes/android" in str(caught.value.where)
+        await env.close()
+
+    with serving(BreaksOnce()) as (fake, url):
+        anyio.run(run, url)
+        assert fake.counts()["made"] == 0
 
 
 def test_sweep_ends_what_an_environment_left(server, tmp_path, monkeypatch):
