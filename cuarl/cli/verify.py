@@ -31,7 +31,8 @@ class Verified(Record):
     turns: int
     tokens: int
     largest: float | None
-    """Largest absolute difference, in nats; None where the version's weights are gone."""
+    """Largest absolute difference, in nats, times the temperature where that is below 1 (it divides the logits, and what they
+    are off by); None where the version's weights are gone."""
     worst: str = ""
     """Episode and turn of the largest difference."""
 
@@ -118,6 +119,7 @@ def _compare(
         for turn, scored in zip(part, scores, strict=True):
             recorded = torch.tensor(turn.sampled.logprobs, dtype=torch.float64)
             difference = float((scored[: len(recorded)] - recorded).abs().max())
+            difference *= min(turn.sampled.temperature or 1.0, 1.0)
             tokens += len(recorded)
             if not difference <= largest:
                 largest, worst = difference, turn.name
