@@ -120,11 +120,6 @@ class Trained:
         return sum(r.get(name, 0.0) for r in self.rows) / len(self.rows)
 
     @property
-    def step_s(self) -> float:
-        """Mean seconds of a step; the first, which fills the slots, left out."""
-        return sum(r["time/step_s"] for r in self.rows[1:]) / max(1, len(self.rows) - 1)
-
-    @property
     def weights(self) -> torch.Tensor:
         return torch.cat([p.detach().flatten() for p in self.learner.policy.parameters()])
 
@@ -187,18 +182,18 @@ def timing(args: argparse.Namespace, tasks: Sequence[Task]) -> Iterator[str]:
     """Wall time by latency and mode."""
     yield f"{args.steps} steps of {args.groups} groups of {args.group_size}, at most {args.max_turns} turns"
     yield ""
-    yield "| latency of a step | mode | wall s | s a step | against in turn | waits a step | staleness mean / max | dropped |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield "| latency of a step | mode | wall s | against in turn | waits a step | staleness mean / max | dropped |"
+    yield "|---|---|---|---|---|---|---|"
     weights: dict[int, torch.Tensor] = {}
     for latency in args.latencies:
         in_turn = None
         for age in (0, *args.ages):
             done = trained(configured(args, age, args.steps), tasks, latency / 1000)
-            in_turn = in_turn or done.step_s
+            in_turn = in_turn or done.wall_s
             stale = max(r.get("async/staleness_max", 0.0) for r in done.rows)
             dropped = sum(r.get("async/dropped", 0.0) for r in done.rows)
             yield (
-                f"| {latency} ms | {name(age)} | {done.wall_s:.1f} | {done.step_s:.2f} | {in_turn / done.step_s:.2f}x | "
+                f"| {latency} ms | {name(age)} | {done.wall_s:.1f} | {in_turn / done.wall_s:.2f}x | "
                 f"{done.waits if latency else 0:.1f} | "
                 f"{done.mean('async/staleness_mean'):.2f} / {stale:.0f} | {dropped:.0f} |"
             )
@@ -246,7 +241,7 @@ def main() -> None:
         "--latencies", nargs="*", type=int, default=[0, 50, 200], help="milliseconds; none: no first table"
     )
     parser.add_argument("--ages", nargs="+", type=int, default=[1, 4])
-    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--steps", type=int, default=10, help="a multiple of every age plus 1 compares best")
     parser.add_argument("--groups", type=int, default=4)
     parser.add_argument("--group-size", type=int, default=8)
     parser.add_argument("--max-turns", type=int, default=8)
