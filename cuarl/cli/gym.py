@@ -119,7 +119,11 @@ def backend(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     settings = load_settings()
     gym, agent, ledger = _gym(config, settings), _mini_agent(settings), Ledger(settings.sessions_folder)
     devices = Devices(
-        ledger, partial(boxes, settings), partial(_adb, settings), space=config.gym_action_space, settle_ms=config.gym_settle_ms
+        ledger,
+        partial(boxes, settings),
+        partial(_adb, settings),
+        space=config.gym_action_space,
+        settle_ms=config.gym_settle_ms,
     )
     hosts = _Hosts(_address(config, settings))
     starting: list[anyio.CapacityLimiter] = []  # made where the event loop is

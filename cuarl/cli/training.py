@@ -129,9 +129,9 @@ def learner_config(config: ExperimentConfig) -> LearnerConfig:
             "curriculum": _curriculum(config), "batch": _batch_config(config), "loss": _loss_config(config),
             "reference": config.kl_reference,
             "optim": OptimConfig(
-                learning_rate=config.learning_rate, lr_schedule=config.lr_schedule, warmup_steps=config.warmup_steps,
-                max_grad_norm=config.max_grad_norm, weight_decay=config.weight_decay, adam_beta1=config.adam_beta1,
-                adam_beta2=config.adam_beta2, adam_eps=config.adam_eps,
+                learning_rate=config.effective_learning_rate, lr_schedule=config.lr_schedule,
+                warmup_steps=config.warmup_steps, max_grad_norm=config.max_grad_norm, weight_decay=config.weight_decay,
+                adam_beta1=config.adam_beta1, adam_beta2=config.adam_beta2, adam_eps=config.adam_eps,
             ),
         }
     )  # fmt: skip

@@ -164,7 +164,7 @@ class Learner:
         and after several gradients in a row that are not finite.
         """
         config, critic = self.config, self.config.batch.critic
-        rate = learning_rate(config.optim, step, config.max_steps, adapter=self.policy.has_adapter)
+        rate = learning_rate(config.optim, step, config.max_steps)
         self._warming = self._head is not None and step <= critic.warmup_steps
         rates = [0.0 if self._warming else rate, critic.learning_rate]
         for group, value in zip(self._optimizer.param_groups, rates, strict=False):

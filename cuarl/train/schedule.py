@@ -10,14 +10,13 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
 from cuarl.types import Record
 
 Schedule = Literal["constant", "linear", "cosine"]
-LORA_LEARNING_RATE, FULL_LEARNING_RATE = 2e-4, 1e-5
 
 
 class OptimConfig(Record):
     """AdamW (arXiv:1711.05101) and its learning rate."""
 
-    learning_rate: PositiveFloat | None = None
-    """Peak rate; unset: 2e-4 for an adapter, 1e-5 for full fine-tuning."""
+    learning_rate: PositiveFloat = 2e-4
+    """Peak rate."""
     lr_schedule: Schedule = "constant"
     """After the warm-up: stay, or fall to zero at the end of the run, along a line or half a cosine."""
     warmup_steps: NonNegativeInt = 0
@@ -30,16 +29,9 @@ class OptimConfig(Record):
     adam_eps: PositiveFloat = 1e-8
 
 
-def peak_learning_rate(config: OptimConfig, *, adapter: bool) -> float:
-    """The configured rate, or the rule for adapters and full fine-tuning."""
-    if config.learning_rate is not None:
-        return config.learning_rate
-    return LORA_LEARNING_RATE if adapter else FULL_LEARNING_RATE
-
-
-def learning_rate(config: OptimConfig, step: int, max_steps: int, *, adapter: bool) -> float:
+def learning_rate(config: OptimConfig, step: int, max_steps: int) -> float:
     """Rate of training step ``step`` of 1 … ``max_steps``; never zero within the run."""
-    peak = peak_learning_rate(config, adapter=adapter)
+    peak = config.learning_rate
     if step <= config.warmup_steps:
         return peak * step / config.warmup_steps
     if config.lr_schedule == "constant":

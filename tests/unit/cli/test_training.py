@@ -66,3 +66,9 @@ def test_the_learner_is_told_every_field_that_concerns_it():
         "learning_rate": 1e-3, "lr_schedule": "cosine", "warmup_steps": 5, "max_grad_norm": 0.5, "weight_decay": 0.1,
         "adam_beta1": 0.8, "adam_beta2": 0.9, "adam_eps": 1e-5,
     }  # fmt: skip
+
+
+def test_the_learner_takes_the_rate_that_the_plan_names():
+    for flags in ({}, {"use_lora": False}, {"model_name": "some/model"}):
+        config = resolve(flags=flags).config
+        assert learner_config(config).optim.learning_rate == config.effective_learning_rate

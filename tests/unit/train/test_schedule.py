@@ -1,17 +1,11 @@
 import pytest
 
-from cuarl.train.schedule import OptimConfig, learning_rate, peak_learning_rate
+from cuarl.train.schedule import OptimConfig, learning_rate
 
 
 def rates(steps, **fields):
     config = OptimConfig(learning_rate=1.0, **fields)
-    return [learning_rate(config, step, steps, adapter=True) for step in range(1, steps + 1)]
-
-
-@pytest.mark.parametrize(("adapter", "rate"), [(True, 2e-4), (False, 1e-5)])
-def test_an_unset_rate_depends_on_what_is_trained(adapter, rate):
-    assert peak_learning_rate(OptimConfig(), adapter=adapter) == rate
-    assert peak_learning_rate(OptimConfig(learning_rate=3e-4), adapter=adapter) == 3e-4
+    return [learning_rate(config, step, steps) for step in range(1, steps + 1)]
 
 
 @pytest.mark.parametrize(
