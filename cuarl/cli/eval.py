@@ -17,7 +17,7 @@ from cuarl.cli.curves import show_curves
 from cuarl.cli.evaluating import Measurement, home, keep, measure, measure_baselines
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.options import experiment_options
-from cuarl.cli.output import closing, note, print_json, print_table
+from cuarl.cli.output import closing, note, print_json, print_plan, print_table
 from cuarl.cli.players import Player
 from cuarl.cli.progress import EpisodeProgress
 from cuarl.cli.results import SUMMARY_COLUMNS, headline, percent, print_summaries, summary_cells
@@ -207,11 +207,7 @@ def _print_plan(experiment: Experiment, targets: Sequence[Target], what: Measure
         "attempts": what.attempts, "limited": what.limited or None, "env": what.config.env,
         "profile": what.config.profile, "temperature": what.config.eval_temperature,
     }  # fmt: skip
-    if experiment.json:
-        print_json(facts)
-    else:
-        print_table(("what", "value"), list(facts.items()))
-        note("nothing was started")
+    print_plan(facts, as_json=experiment.json)
 
 
 # --- two targets ---------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from cuarl.cli.state import STATE
@@ -76,6 +76,15 @@ def print_json(value: Any, *, line: bool = False) -> None:
     # serialised twice: values that serialise to text may hold secrets, and the mask must not break the JSON
     data = from_json(to_json(value, inf_nan_mode="null"))
     print(to_json(masked_data(data), indent=None if line else 2).decode(), flush=line)
+
+
+def print_plan(facts: Mapping[str, object], *, as_json: bool) -> None:
+    """Print what ``--dry-run`` found out."""
+    if as_json:
+        print_json(facts)
+    else:
+        print_table(("what", "value"), list(facts.items()))
+        note("nothing was started")
 
 
 def note(text: str) -> None:

@@ -14,7 +14,7 @@ from cuarl.cli import environments, players
 from cuarl.cli import episodes as parts
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.options import experiment_options
-from cuarl.cli.output import closing, note, print_json, print_table
+from cuarl.cli.output import closing, note, print_json, print_plan, print_table
 from cuarl.cli.players import Player
 from cuarl.cli.progress import EpisodeProgress
 from cuarl.cli.results import headline, print_summaries
@@ -221,11 +221,7 @@ def _print_plan(experiment: Experiment, agent: str, tasks: Sequence[Task], group
         "episodes": len(tasks) * group_size, "at_once": config.max_concurrent_rollouts, "env": config.env,
         "profile": config.profile, "model": config.model_name if agent == "policy" else None, "reward": config.reward,
     }  # fmt: skip
-    if experiment.json:
-        print_json(facts)
-    else:
-        print_table(("what", "value"), list(facts.items()))
-        note("nothing was started")
+    print_plan(facts, as_json=experiment.json)
 
 
 # --- show ----------------------------------------------------------------------------------------------------------

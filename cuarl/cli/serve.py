@@ -15,7 +15,7 @@ import typer
 from cuarl.cli import episodes as parts
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.options import experiment_options
-from cuarl.cli.output import closing, note, print_json, print_table
+from cuarl.cli.output import closing, note, print_json, print_plan
 from cuarl.cli.served import Upstream, check, upstream
 from cuarl.cli.targets import Target, resolve_target, with_run_config
 from cuarl.config.schema import ExperimentConfig, ModelFields, RemoteFields, SamplingFields
@@ -228,8 +228,4 @@ def _print_plan(experiment: Experiment, target: Target, options: _Options) -> No
         "image_hosts": ", ".join(options.hosts) or None, "adapters": options.adapters,
         "sampling": "fixed" if options.fixed else "as clients ask",
     }  # fmt: skip
-    if experiment.json:
-        print_json(facts)
-    else:
-        print_table(("what", "value"), list(facts.items()))
-        note("nothing was started")
+    print_plan(facts, as_json=experiment.json)

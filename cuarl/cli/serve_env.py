@@ -15,7 +15,7 @@ from cuarl.cli import episodes as parts
 from cuarl.cli.environments import Backend
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.options import experiment_options
-from cuarl.cli.output import note, print_json, print_table
+from cuarl.cli.output import note, print_json, print_plan
 from cuarl.config.schema import EnvFields, ExperimentConfig, TaskFields
 from cuarl.env.openenv.client import require_websockets
 from cuarl.rollout.driven import Driven
@@ -115,8 +115,4 @@ def _print_plan(experiment: Experiment, splits: Mapping[str, Sequence[Task]], ho
         "env": experiment.config.env, **{f"{name}_tasks": len(tasks) for name, tasks in splits.items()},
         "address": f"{host}:{port}",
     }  # fmt: skip
-    if experiment.json:
-        print_json(facts)
-    else:
-        print_table(("what", "value"), list(facts.items()))
-        note("nothing was started")
+    print_plan(facts, as_json=experiment.json)

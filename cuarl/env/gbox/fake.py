@@ -13,14 +13,13 @@ from __future__ import annotations
 import argparse
 import random
 import secrets
-import sys
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from cuarl.env.gbox.client import data_uri, screenshot_of
 from cuarl.env.gbox.simulated import DEVICES, Invalid, SimulatedBox
-from cuarl.errors import MissingExtra
+from cuarl.env.local_server import run
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -230,12 +229,6 @@ def dropped() -> Response:
 
 def main() -> None:
     """Run the server on loopback until it is interrupted."""
-    try:
-        import uvicorn
-    except ImportError as error:
-        raise SystemExit(
-            str(MissingExtra("the server needs the extra web", hint='pip install "cuarl[web]"'))
-        ) from error
     parser = argparse.ArgumentParser(prog="python -m cuarl.env.gbox.fake", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--port", type=int, default=28080)
     parser.add_argument("--key", required=True, help="what clients must send as GBOX_API_KEY")
@@ -245,9 +238,7 @@ def main() -> None:
     args = parser.parse_args()
     faults = Faults(args.refuse, getattr(args, "break"), args.drop, args.start_seconds)
     fake = FakeGBox(args.key, args.profile, faults)
-    sys.stdout.write(f"export GBOX_BASE_URL=http://127.0.0.1:{args.port}/api/v1\n")
-    sys.stdout.flush()
-    uvicorn.run(fake.app(), host="127.0.0.1", port=args.port, log_level="warning")
+    run(fake.app, args.port, f"export GBOX_BASE_URL=http://127.0.0.1:{args.port}/api/v1")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import hmac
 import secrets
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from cuarl.env.gbox.fake import FakeGBox, Faults, dropped
 from cuarl.env.gbox.simulated import SimulatedBox
-from cuarl.errors import CuarlError, MissingExtra
+from cuarl.env.local_server import run
+from cuarl.errors import CuarlError
 from cuarl.tasks.check import verdict
 from cuarl.tasks.library import Library
 from cuarl.tasks.task import Task, TaskInstance
@@ -222,12 +222,6 @@ async def _body(request: Request) -> dict[str, Any]:
 
 def main() -> None:
     """Run the server on loopback until it is interrupted."""
-    try:
-        import uvicorn
-    except ImportError as error:
-        raise SystemExit(
-            str(MissingExtra("the server needs the extra web", hint='pip install "cuarl[web]"'))
-        ) from error
     parser = argparse.ArgumentParser(prog="python -m cuarl.env.gym.fake", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--port", type=int, default=5010)
     parser.add_argument("--gym-key", help="what clients must send as GYM_API_KEY; else nothing is asked for")
@@ -239,9 +233,7 @@ def main() -> None:
     faults = Faults(args.refuse, getattr(args, "break"), args.drop)
     fake = FakeGym(key=args.gym_key, box_key=args.key, profile=args.profile, faults=faults)
     here = f"http://127.0.0.1:{args.port}"
-    sys.stdout.write(f"export GYM_BASE_URL={here} GBOX_BASE_URL={here}{BOXES} GBOX_API_KEY=KEY\n")
-    sys.stdout.flush()
-    uvicorn.run(fake.app(), host="127.0.0.1", port=args.port, log_level="warning")
+    run(fake.app, args.port, f"export GYM_BASE_URL={here} GBOX_BASE_URL={here}{BOXES} GBOX_API_KEY=KEY")
 
 
 if __name__ == "__main__":

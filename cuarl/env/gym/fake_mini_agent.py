@@ -12,7 +12,6 @@ import argparse
 import asyncio
 import hmac
 import secrets
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,7 +23,8 @@ from cuarl.agent.formats import Size, get
 from cuarl.env.gbox.actions import refusal, request
 from cuarl.env.gbox.client import GBox, data_uri
 from cuarl.env.http import trusted
-from cuarl.errors import CuarlError, MissingExtra
+from cuarl.env.local_server import run
+from cuarl.errors import CuarlError
 from cuarl.types import Action, Finish, Screenshot, Wait
 
 if TYPE_CHECKING:
@@ -274,12 +274,6 @@ def _json(body: Any, status: int = 200) -> Response:
 
 def main() -> None:
     """Run the server on loopback until it is interrupted."""
-    try:
-        import uvicorn
-    except ImportError as error:
-        raise SystemExit(
-            str(MissingExtra("the server needs the extra web", hint='pip install "cuarl[web]"'))
-        ) from error
     parser = argparse.ArgumentParser(
         prog="python -m cuarl.env.gym.fake_mini_agent", description=(__doc__ or "").splitlines()[0]
     )
@@ -287,10 +281,8 @@ def main() -> None:
     parser.add_argument("--key", help="what clients must send as GBOX_MINI_AGENT_API_KEY; else nothing is asked for")
     parser.add_argument("--model-key", default="-", help="what it sends to models as their key")
     args = parser.parse_args()
-    sys.stdout.write(f"export GBOX_MINI_AGENT_BASE_URL=http://127.0.0.1:{args.port}\n")
-    sys.stdout.flush()
     fake = FakeMiniAgent(key=args.key, model_key=args.model_key)
-    uvicorn.run(fake.app(), host="127.0.0.1", port=args.port, log_level="warning")
+    run(fake.app, args.port, f"export GBOX_MINI_AGENT_BASE_URL=http://127.0.0.1:{args.port}")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import hmac
 import secrets
-import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
@@ -22,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 from cuarl.env.base import Env
 from cuarl.env.gbox.fake import Faults, dropped
 from cuarl.env.leases import Ledger
+from cuarl.env.local_server import run
 from cuarl.env.pods.devices import make
 from cuarl.env.pods.fake_pod import FakePod, device_of
 from cuarl.env.pods.manifest import SESSION
 from cuarl.env.sim.make import make_sim
-from cuarl.errors import MissingExtra
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -247,12 +246,6 @@ def main() -> None:
     """Run the server on loopback until it is interrupted."""
     from cuarl.settings import Settings
 
-    try:
-        import uvicorn
-    except ImportError as error:
-        raise SystemExit(
-            str(MissingExtra("the server needs the extra web", hint='pip install "cuarl[web]"'))
-        ) from error
     parser = argparse.ArgumentParser(prog="python -m cuarl.env.pods.fake", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--port", type=int, default=26443)
     parser.add_argument("--token", default=secrets.token_hex(8), help="what clients must send as KUBE_TOKEN")
@@ -267,10 +260,12 @@ def main() -> None:
     desktops = Ledger(Settings.load().sessions_folder) if args.desktops else None
     fake = FakeKubernetes(args.token, profile=args.profile, faults=faults, desktops=desktops)
     here = f"http://127.0.0.1:{args.port}"
-    sys.stdout.write(f"export KUBE_API_URL={here} KUBE_TOKEN={args.token}\n")
-    sys.stdout.write(f"export CUARL_PODS_PROXY_URL={here}   # only to go through the sessions' own proxy\n")
-    sys.stdout.flush()
-    uvicorn.run(fake.app(), host="127.0.0.1", port=args.port, log_level="warning")
+    run(
+        fake.app,
+        args.port,
+        f"export KUBE_API_URL={here} KUBE_TOKEN={args.token}",
+        f"export CUARL_PODS_PROXY_URL={here}   # only to go through the sessions' own proxy",
+    )
 
 
 if __name__ == "__main__":
