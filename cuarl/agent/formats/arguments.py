@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cuarl.agent.formats.base import Size
-from cuarl.agent.formats.call import CallError
+from cuarl.agent.formats.call import CallError, sound
 from cuarl.agent.formats.points import RELATIVE, to_pixel
 
 _HUGE = 1e6
@@ -79,7 +79,7 @@ class Arguments:
         value = self._get(name)
         if not isinstance(value, str):
             raise CallError("bad_argument", f"{name} must be a text, not {value!r}")
-        if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
+        if not sound(value):
             raise CallError("bad_argument", f"{name} holds code points that are no text")
         return value
 

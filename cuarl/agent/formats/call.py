@@ -118,6 +118,11 @@ def word_of(call: Mapping[str, Any], name: str) -> str:
     return word
 
 
+def sound(text: str) -> bool:
+    """Whether a string is text that can be stored and encoded: without zeros and halves of surrogate pairs."""
+    return "\0" not in text and not any("\ud800" <= c <= "\udfff" for c in text)
+
+
 def short(text: str) -> str:
     """``text``, or its beginning."""
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

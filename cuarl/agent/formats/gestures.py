@@ -54,3 +54,9 @@ def pressed(kind: DeviceKind, keys: tuple[str, ...]) -> Button | Key:
     """Keys, or the button of a phone that a lone key names."""
     name = BUTTON_KEYS.get(keys[0].lower()) if len(keys) == 1 and kind == "phone" else None
     return Key(keys=keys) if name is None else Button(name=cast(Any, name))
+
+
+def usual_ms(kind: type[Drag | Swipe | LongPress]) -> int:
+    """How long a movement takes where nobody says, in ms: what families mean that have no word for it."""
+    default: int = kind.model_fields["duration_ms"].default
+    return default

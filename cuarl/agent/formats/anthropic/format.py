@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from cuarl.agent.formats.anthropic.words import read_action, write_action
 from cuarl.agent.formats.base import DeviceKind, Size
-from cuarl.agent.formats.call import CallError, as_object, short, whole_object
+from cuarl.agent.formats.call import CallError, as_object, short, sound, whole_object
 from cuarl.agent.formats.family import Family
 from cuarl.agent.prompt import Window
 from cuarl.errors import AgentError
@@ -145,6 +145,6 @@ def _input(block: dict[str, Any], *, strict: bool, warnings: list[str]) -> dict[
 
 def _end(block: dict[str, Any]) -> Finish:
     text = block.get("text")
-    if not isinstance(text, str) or "\0" in text or any("\ud800" <= c <= "\udfff" for c in text):
+    if not isinstance(text, str) or not sound(text):
         raise CallError("bad_argument", "the block of text holds no text")
     return Finish(message=text)

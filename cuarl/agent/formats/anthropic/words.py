@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 from cuarl.agent.formats.arguments import Arguments
 from cuarl.agent.formats.base import DeviceKind, Size
 from cuarl.agent.formats.call import CallError, unknown, word_of
-from cuarl.agent.formats.gestures import BUTTON_KEYS, DIRECTIONS, Direction, dragged, pressed, scrolled
+from cuarl.agent.formats.gestures import BUTTON_KEYS, DIRECTIONS, Direction, dragged, pressed, scrolled, usual_ms
 from cuarl.agent.formats.points import to_grid
 from cuarl.errors import AgentError
 from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Move, Scroll, Swipe, TypeText, Wait
@@ -126,9 +126,9 @@ def _write_shared(action: Action, point: _Point) -> dict[str, Any] | None:
 
 def _write_phone(action: Action, point: _Point) -> dict[str, Any] | None:
     match action:
-        case LongPress(x=x, y=y, duration_ms=duration) if duration == _usual(LongPress):
+        case LongPress(x=x, y=y, duration_ms=duration) if duration == usual_ms(LongPress):
             return {"action": "left_click_drag", "start_coordinate": point(x, y), "coordinate": point(x, y)}
-        case Swipe(x=x, y=y, x2=x2, y2=y2) if action.duration_ms == _usual(Swipe) and point(x, y) != point(x2, y2):
+        case Swipe(x=x, y=y, x2=x2, y2=y2) if action.duration_ms == usual_ms(Swipe) and point(x, y) != point(x2, y2):
             return {"action": "left_click_drag", "start_coordinate": point(x, y), "coordinate": point(x2, y2)}
         case Key(keys=keys) if isinstance(pressed("phone", keys), Key):
             return _chord(keys)
@@ -144,7 +144,7 @@ def _write_desktop(action: Action, point: _Point) -> dict[str, Any] | None:
             return {"action": word, "coordinate": point(x, y)} if word else None
         case Move(x=x, y=y):
             return {"action": "mouse_move", "coordinate": point(x, y)}
-        case Drag(path=path, duration_ms=duration) if duration == _usual(Drag) and len(path) == 2:
+        case Drag(path=path, duration_ms=duration) if duration == usual_ms(Drag) and len(path) == 2:
             return {"action": "left_click_drag", "start_coordinate": point(*path[0]), "coordinate": point(*path[1])}
         case Scroll(x=x, y=y, direction=direction, amount=amount, unit="notch"):
             where = {"coordinate": point(x, y)} if x is not None and y is not None else {}
@@ -156,8 +156,3 @@ def _write_desktop(action: Action, point: _Point) -> dict[str, Any] | None:
 
 def _chord(keys: tuple[str, ...]) -> dict[str, Any] | None:
     return None if any("+" in key for key in keys) else {"action": "key", "text": "+".join(keys)}
-
-
-def _usual(kind: type[Drag | Swipe | LongPress]) -> int:
-    default: int = kind.model_fields["duration_ms"].default
-    return default

@@ -14,7 +14,7 @@ import re
 from typing import ClassVar
 
 from cuarl.agent.formats.base import DeviceKind, Size
-from cuarl.agent.formats.call import CallError, as_object, short, whole_object
+from cuarl.agent.formats.call import CallError, as_object, short, sound, whole_object
 from cuarl.agent.formats.family import Family
 from cuarl.agent.formats.gemini.words import LAST_SAID, read_action, write_action
 from cuarl.agent.prompt import Window
@@ -111,6 +111,6 @@ class GeminiComputer(Family):
 
 
 def _end(text: object) -> Finish:
-    if not isinstance(text, str) or "\0" in text or any("\ud800" <= c <= "\udfff" for c in text):
+    if not isinstance(text, str) or not sound(text):
         raise CallError("bad_argument", "the text is none")
     return Finish(message=text)

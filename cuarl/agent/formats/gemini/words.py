@@ -8,7 +8,7 @@ from typing import Any, Literal
 from cuarl.agent.formats.arguments import Arguments
 from cuarl.agent.formats.base import DeviceKind, Size
 from cuarl.agent.formats.call import CallError, unknown
-from cuarl.agent.formats.gestures import BUTTON_KEYS, DIRECTIONS, dragged, pressed, scrolled
+from cuarl.agent.formats.gestures import BUTTON_KEYS, DIRECTIONS, dragged, pressed, scrolled, usual_ms
 from cuarl.agent.formats.points import RELATIVE, to_grid
 from cuarl.errors import AgentError
 from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Move, OpenApp, Scroll, Swipe, TypeText, Wait
@@ -142,7 +142,7 @@ def _write_phone(action: Action, point: _Point) -> _Call | None:
     match action:
         case LongPress(x=x, y=y, duration_ms=duration):
             return "long_press", point(x, y) | {"seconds": _number(duration / 1000)}
-        case Swipe(x=x, y=y, x2=x2, y2=y2, duration_ms=duration) if duration == _usual(Swipe):
+        case Swipe(x=x, y=y, x2=x2, y2=y2, duration_ms=duration) if duration == usual_ms(Swipe):
             return "drag_and_drop", point(x, y, "start_") | point(x2, y2, "end_")
         case Button(name="back"):
             return "go_back", {}
@@ -162,7 +162,7 @@ def _write_desktop(action: Action, point: _Point) -> _Call | None:
             return (name, point(x, y)) if name else None
         case Move(x=x, y=y):
             return "move", point(x, y)
-        case Drag(path=path, duration_ms=duration) if duration == _usual(Drag) and len(path) == 2:
+        case Drag(path=path, duration_ms=duration) if duration == usual_ms(Drag) and len(path) == 2:
             return "drag_and_drop", point(*path[0], "start_") | point(*path[1], "end_")
         case Scroll(x=x, y=y, direction=direction, amount=amount, unit="px"):
             where: dict[str, Any] = point(x, y) if x is not None and y is not None else {}
@@ -174,8 +174,3 @@ def _write_desktop(action: Action, point: _Point) -> _Call | None:
 
 def _number(value: float) -> int | float:
     return int(value) if value == int(value) else value
-
-
-def _usual(kind: type[Drag | Swipe]) -> int:
-    default: int = kind.model_fields["duration_ms"].default
-    return default

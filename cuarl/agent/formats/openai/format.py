@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from cuarl.agent.formats.base import DeviceKind, Size
-from cuarl.agent.formats.call import CallError, as_object, decode, short, whole_object
+from cuarl.agent.formats.call import CallError, as_object, decode, short, sound, whole_object
 from cuarl.agent.formats.family import Family
 from cuarl.agent.formats.openai.words import read_action, write_action
 from cuarl.agent.prompt import Window
@@ -141,7 +141,7 @@ def _end(item: Mapping[str, Any]) -> Finish:
     if not texts and not refusals:
         raise CallError("missing_argument", "the message has no text")
     message = "".join(refusals or texts)
-    if "\0" in message or any("\ud800" <= c <= "\udfff" for c in message):
+    if not sound(message):
         raise CallError("bad_argument", "the message holds code points that are no text")
     return Finish(success=not refusals, message=message)
 

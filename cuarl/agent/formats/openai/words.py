@@ -8,7 +8,7 @@ from typing import Any, Literal
 from cuarl.agent.formats.arguments import Arguments
 from cuarl.agent.formats.base import DeviceKind, Size
 from cuarl.agent.formats.call import CallError, unknown, word_of
-from cuarl.agent.formats.gestures import BUTTON_KEYS, dragged, pressed, scrolled
+from cuarl.agent.formats.gestures import BUTTON_KEYS, dragged, pressed, scrolled, usual_ms
 from cuarl.agent.formats.points import to_grid
 from cuarl.errors import AgentError
 from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Move, Scroll, Swipe, TypeText, Wait
@@ -128,9 +128,9 @@ def _write_shared(action: Action, point: _Point) -> dict[str, Any] | None:
 
 def _write_phone(action: Action, point: _Point) -> dict[str, Any] | None:
     match action:
-        case LongPress(x=x, y=y, duration_ms=duration) if duration == _usual(LongPress):
+        case LongPress(x=x, y=y, duration_ms=duration) if duration == usual_ms(LongPress):
             return {"type": "drag", "path": [point(x, y), point(x, y)]}
-        case Swipe(x=x, y=y, x2=x2, y2=y2) if action.duration_ms == _usual(Swipe) and point(x, y) != point(x2, y2):
+        case Swipe(x=x, y=y, x2=x2, y2=y2) if action.duration_ms == usual_ms(Swipe) and point(x, y) != point(x2, y2):
             return {"type": "drag", "path": [point(x, y), point(x2, y2)]}
         case Key(keys=keys) if isinstance(pressed("phone", keys), Key):
             return {"type": "keypress", "keys": list(keys)}
@@ -147,7 +147,7 @@ def _write_desktop(action: Action, point: _Point) -> dict[str, Any] | None:
             return {"type": "click", "button": "wheel" if button == "middle" else button} | point(x, y)
         case Move(x=x, y=y):
             return {"type": "move"} | point(x, y)
-        case Drag(path=path, duration_ms=duration) if duration == _usual(Drag):
+        case Drag(path=path, duration_ms=duration) if duration == usual_ms(Drag):
             return {"type": "drag", "path": [point(x, y) for x, y in path]}
         case Scroll(x=x, y=y, direction=direction, amount=amount, unit="px"):
             where: dict[str, int] = point(x, y) if x is not None and y is not None else {}
@@ -157,8 +157,3 @@ def _write_desktop(action: Action, point: _Point) -> dict[str, Any] | None:
         case Key(keys=keys):
             return {"type": "keypress", "keys": list(keys)}
     return None
-
-
-def _usual(kind: type[Drag | Swipe | LongPress]) -> int:
-    default: int = kind.model_fields["duration_ms"].default
-    return default

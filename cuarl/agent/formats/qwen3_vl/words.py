@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 from cuarl.agent.formats.arguments import Arguments
 from cuarl.agent.formats.base import DeviceKind, Size
 from cuarl.agent.formats.call import unknown, word_of
+from cuarl.agent.formats.gestures import usual_ms
 from cuarl.agent.formats.points import RELATIVE, to_grid
 from cuarl.errors import AgentError
 from cuarl.types import (
@@ -221,8 +222,7 @@ def _write_desktop(action: Action, point: _Point) -> dict[str, Any] | None:
 
 def _time(action: LongPress | Swipe | Drag) -> dict[str, Any]:
     """``time`` in seconds, where it is not the usual one."""
-    usual = type(action).model_fields["duration_ms"].default
-    return {} if action.duration_ms == usual else {"time": _number(action.duration_ms / 1000)}
+    return {} if action.duration_ms == usual_ms(type(action)) else {"time": _number(action.duration_ms / 1000)}
 
 
 def _number(value: float) -> int | float:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from cuarl.agent.formats.arguments import Arguments
 from cuarl.agent.formats.base import DeviceKind, Size
 from cuarl.agent.formats.call import CallError, unknown
-from cuarl.agent.formats.gestures import DIRECTIONS, dragged, scrolled
+from cuarl.agent.formats.gestures import DIRECTIONS, dragged, scrolled, usual_ms
 from cuarl.agent.formats.points import to_grid
 from cuarl.agent.formats.ui_tars.syntax import Call, written
 from cuarl.errors import AgentError
@@ -179,7 +179,7 @@ def _write_phone(action: Action, point: _Write, style: Style) -> str | None:
         case Click(x=x, y=y, button="left", count=1):
             return written("click", **{at: point(x, y)})
         case LongPress(x=x, y=y, duration_ms=duration):
-            usual = duration == LongPress.model_fields["duration_ms"].default
+            usual = duration == usual_ms(LongPress)
             return written("long_press", **{at: point(x, y)}, **({} if usual else {"time": f"{duration / 1000:g}"}))
         case Swipe(x=x, y=y, x2=x2, y2=y2, duration_ms=duration):
             return _write_move(((x, y), (x2, y2)), duration, Swipe, point, style)
@@ -211,7 +211,7 @@ def _write_move(
     path: tuple[tuple[int, int], ...], duration: int, kind: type[Drag | Swipe], point: _Write, style: Style
 ) -> str | None:
     """From one point to another in the usual time; the family has no words for more."""
-    if len(path) != 2 or duration != kind.model_fields["duration_ms"].default:
+    if len(path) != 2 or duration != usual_ms(kind):
         return None
     end = "box" if style == "box" else "point"
     return written("drag", **{f"start_{end}": point(*path[0]), f"end_{end}": point(*path[1])})
