@@ -41,6 +41,8 @@ def configure(level: str) -> None:
     debug, verbose = level.lower() == "debug", level.lower() in ("debug", "info")
     root.setLevel(logging.INFO if debug else logging.WARNING)
     logging.getLogger("cuarl").setLevel(logging.DEBUG if debug else logging.INFO)
+    # a service that refuses often is what retries are for; only giving up is news, and that is an error of ours
+    logging.getLogger("stamina").setLevel(logging.NOTSET if debug else logging.ERROR)
     logging.captureWarnings(True)
     if not verbose and not sys.warnoptions:
         # what a library means to change some day helps its callers' authors, not their users

@@ -7,7 +7,6 @@ and the episode fails rather than act twice. Requests that only read, or that ma
 
 from __future__ import annotations
 
-import logging
 import random
 import ssl
 import uuid
@@ -20,9 +19,6 @@ import stamina
 
 from cuarl.errors import EnvError
 from cuarl.safe_text import masked
-
-# a service that refuses often is what retries are for; only giving up is news, and that is an EnvError
-logging.getLogger("stamina").setLevel(logging.ERROR)
 
 SHOWN = 200
 """Characters of a service's answer that an error repeats."""

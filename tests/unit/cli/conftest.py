@@ -18,10 +18,12 @@ def bare_terminal(monkeypatch, tmp_path):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     monkeypatch.chdir(tmp_path)
-    root, ours = logging.getLogger(), logging.getLogger("cuarl")
-    levels, handlers = (root.level, ours.level), list(root.handlers)
+    loggers = [logging.getLogger(name) for name in (None, "cuarl", "stamina")]
+    root, levels = loggers[0], [logger.level for logger in loggers]
+    handlers = list(root.handlers)
     yield
-    root.setLevel(levels[0]), ours.setLevel(levels[1])
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
     for handler in set(root.handlers) - set(handlers):
         root.removeHandler(handler)
     logging.captureWarnings(False)

@@ -6,6 +6,7 @@ import warnings
 from typing import Annotated
 
 import pytest
+import stamina
 import typer
 
 from cuarl import errors, safe_text
@@ -175,6 +176,20 @@ def test_what_libraries_will_change_some_day_is_told_on_request(add_command, cap
     add_command("warn", warn)
     run([*args, "warn"])
     assert ("will go" in capsys.readouterr().err) == shown
+
+
+@pytest.mark.parametrize(("args", "shown"), [([], False), (["-v"], False), (["-vv"], True)])
+def test_that_a_request_is_sent_again_is_told_on_request(add_command, capsys, args, shown):
+    def insist() -> None:
+        with stamina.set_testing(True, attempts=2):
+            for attempt in stamina.retry_context(on=ValueError):
+                with attempt:
+                    if attempt.num == 1:
+                        raise ValueError
+
+    add_command("insist", insist)
+    run([*args, "insist"])
+    assert ("retry_scheduled" in capsys.readouterr().err) == shown
 
 
 @pytest.mark.parametrize(("args", "bars"), [([], False), (["--display", "rich"], True), (["-q"], False)])
