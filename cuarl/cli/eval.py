@@ -20,12 +20,12 @@ from cuarl.cli.options import experiment_options
 from cuarl.cli.output import closing, note, print_json, print_plan, print_table
 from cuarl.cli.players import Player
 from cuarl.cli.progress import EpisodeProgress
-from cuarl.cli.results import SUMMARY_COLUMNS, headline, percent, print_summaries, summary_cells
+from cuarl.cli.results import SUMMARY_COLUMNS, headline, percent, print_summaries, print_tasks, summary_cells
 from cuarl.cli.targets import Target, resolve_target, with_run_config
 from cuarl.config.schema import EnvFields, ExperimentConfig, ModelFields, RemoteFields, SamplingFields, TaskFields
 from cuarl.errors import BarMissed, ConfigError
 from cuarl.evaluate.suite import RESULTS, Evaluation, read_results
-from cuarl.evaluate.summary import Outcome, summarise
+from cuarl.evaluate.summary import Outcome, breakdown, summarise
 from cuarl.evaluate.summary import compare as compare_outcomes
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def evaluate(
     episodes: Annotated[int | None, typer.Option(min=1, help="Episodes in all; unset means eval_episodes.")] = None,
     attempts: Annotated[int, typer.Option(min=1, help="Attempts at each instance, for pass@k.")] = 1,
     baselines: Annotated[bool, typer.Option(help="Put doing nothing and acting at random beside.")] = True,
+    by_task: Annotated[bool, typer.Option("--by-task", help="Print one row a task, too.")] = False,
     fail_under: Annotated[
         float | None, typer.Option(min=0, max=1, help="Exit with 3 if the success rate is lower than this share.")
     ] = None,
@@ -86,14 +87,21 @@ def evaluate(
     --tasks and --seed. A run is measured with its own configuration unless flags say otherwise.
     """
     if curve or out is not None:
-        if not curve or compare is not None or target is not None or fail_under is not None or name is not None:
+        if (
+            not curve
+            or compare is not None
+            or target is not None
+            or fail_under is not None
+            or name is not None
+            or by_task
+        ):
             raise ConfigError("--curve takes runs and --out alone", hint="cuarl eval --curve RUN --out curve.svg")
         show_curves(curve, experiment.settings(), out=out, as_json=experiment.json)
         return
     if compare is not None:
         if target is not None or fail_under is not None or name is not None:
             raise ConfigError("--compare takes two targets, no name and no bar", hint="cuarl eval --compare A B")
-        _compare(experiment, compare, episodes, attempts)
+        _compare(experiment, compare, episodes, attempts, by_task=by_task)
         return
     found = _target(experiment, target)
     what = _measurement(experiment, found, episodes, attempts)
@@ -101,7 +109,7 @@ def evaluate(
         _print_plan(experiment, [found], what)
         return
     done = _evaluate(replace(experiment, name=name), found, what, baselines=baselines)
-    _report(experiment, done)
+    _report(experiment, done, found.name, by_task=by_task)
     rate = done.evaluation.overall.success_rate
     closing(
         f"{found.name}: {headline(done.evaluation.overall)}", where=done.path,
@@ -184,10 +192,11 @@ def _player(experiment: Experiment, config: ExperimentConfig, target: Target) ->
     return players.in_process(config, policy, temperature=config.eval_temperature, strict=True)
 
 
-def _report(experiment: Experiment, done: _Done) -> None:
+def _report(experiment: Experiment, done: _Done, name: str, *, by_task: bool) -> None:
     evaluation = done.evaluation
     if experiment.json:
-        print_json({"event": "done", "path": done.path, "evaluation": _without_outcomes(evaluation)}, line=True)
+        said = _without_outcomes(evaluation, by_task=by_task)
+        print_json({"event": "done", "path": done.path, "evaluation": said}, line=True)
         return
     print_summaries(evaluation.outcomes, done.baselines)
     if evaluation.overall.pass_at:
@@ -195,10 +204,15 @@ def _report(experiment: Experiment, done: _Done) -> None:
         note(f"{ks}; {', '.join(f'pass^{k} {percent(v)}' for k, v in evaluation.overall.pass_hat.items())}")
     if evaluation.limited:
         note(f"limited: {evaluation.limited}")
+    if by_task:
+        print_tasks({name: evaluation.outcomes})
 
 
-def _without_outcomes(evaluation: Evaluation) -> dict[str, Any]:
-    return evaluation.model_dump(mode="json", exclude={"outcomes"})
+def _without_outcomes(evaluation: Evaluation, *, by_task: bool) -> dict[str, Any]:
+    told = evaluation.model_dump(mode="json", exclude={"outcomes"})
+    if by_task:
+        told["by_task"] = {task: s.metrics() for task, s in breakdown(evaluation.outcomes, "task_id").items()}
+    return told
 
 
 def _print_plan(experiment: Experiment, targets: Sequence[Target], what: Measurement) -> None:
@@ -213,18 +227,22 @@ def _print_plan(experiment: Experiment, targets: Sequence[Target], what: Measure
 # --- two targets ---------------------------------------------------------------------------------------------------
 
 
-def _compare(experiment: Experiment, names: tuple[str, str], episodes: int | None, attempts: int) -> None:
+def _compare(
+    experiment: Experiment, names: tuple[str, str], episodes: int | None, attempts: int, *, by_task: bool
+) -> None:
     evaluations = [_made(name) or _measured(experiment, name, names, episodes, attempts) for name in names]
     a, b = evaluations
     found = compare_outcomes(a.outcomes, b.outcomes)
     if experiment.json:
         print_json({
             "event": "comparison", "a": names[0], "b": names[1], **found._asdict(),
-            "evaluations": [_without_outcomes(e) for e in evaluations],
+            "evaluations": [_without_outcomes(e, by_task=by_task) for e in evaluations],
         }, line=True)  # fmt: skip
         return
     rows = [(name, *summary_cells(e.overall)) for name, e in zip(names, evaluations, strict=True)]
     print_table(("target", *SUMMARY_COLUMNS), rows, numeric=set(SUMMARY_COLUMNS))
+    if by_task:
+        print_tasks({name: e.outcomes for name, e in zip(names, evaluations, strict=True)})
     note(_in_words(found, *names))
 
 

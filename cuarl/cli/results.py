@@ -1,4 +1,4 @@
-"""Tables of success rates: one row a category or difficulty, never a rate without its n and its interval."""
+"""Tables of success rates: one row a category, difficulty or task, never a rate without its n and its interval."""
 
 from __future__ import annotations
 
@@ -40,6 +40,19 @@ def print_summaries(outcomes: Sequence[Outcome], baselines: Mapping[str, Sequenc
         for part, summary in _parts(outcomes).items()
     ]
     print_table(("part", *SUMMARY_COLUMNS, *rest), rows, numeric={*SUMMARY_COLUMNS, *rest})
+
+
+def print_tasks(targets: Mapping[str, Sequence[Outcome]]) -> None:
+    """Print one row a task, in the order in which they were measured: success with its interval for each target."""
+    parts = {name: breakdown(outcomes, "task_id") for name, outcomes in targets.items()}
+    tasks = dict.fromkeys(task for part in parts.values() for task in part)
+    columns = [column for name in targets for column in ("n", name, "95 % interval")]
+    rows = [[task, *(cell for part in parts.values() for cell in _task_cells(part.get(task)))] for task in tasks]
+    print_table(("task", *columns), rows, numeric=set(columns))
+
+
+def _task_cells(s: Summary | None) -> tuple[object, str, str]:
+    return (None, "-", "-") if s is None else (s.n, percent(s.success_rate), interval(s).removesuffix(" %"))
 
 
 def summary_cells(s: Summary) -> list[object]:

@@ -64,6 +64,18 @@ def test_comparison_is_paired_and_can_be_made_from_what_was_measured(place):
     )
 
 
+def test_a_row_for_each_task_shows_both_targets(place):
+    done = place.cuarl(
+        "eval", "--compare", "nothing", "oracle", "--tasks", "tasks.json", "--episodes", "8", "--by-task"
+    )  # fmt: skip
+    lines = done.out.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("task "))
+    rows = [line.split() for line in lines[start + 1 :]]
+    assert [(row[1:4], row[5:8]) for row in rows] == [(["4", "0.0", "%"], ["4", "100.0", "%"])] * 2
+    told = place.cuarl("eval", "oracle", "--tasks", "tasks.json", "--episodes", "8", "--by-task", "--json").lines[-1]
+    assert [part["n"] for part in told["evaluation"]["by_task"].values()] == [4, 4]
+
+
 def test_fewer_episodes_than_tasks_are_labelled_as_limited(place):
     done = place.cuarl("eval", "nothing", "--tasks", "tasks.json", "--episodes", "1")
     assert "limited: a sample of 1 of 2 tasks" in done.err
@@ -75,6 +87,7 @@ def test_fewer_episodes_than_tasks_are_labelled_as_limited(place):
         (["nosuch"], 'there is no run "nosuch"'),
         (["http://localhost:9/v1"], "--model-name"),
         (["oracle", "--compare", "nothing", "oracle"], "--compare takes two targets"),
+        (["--curve", "nosuch", "--by-task"], "--curve takes runs and --out alone"),
     ],
 )
 def test_wrong_usage_starts_nothing(place, args, message):
