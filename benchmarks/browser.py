@@ -1,10 +1,12 @@
-"""How many steps a second pages of MiniWoB++ give, by the number of contexts, and what they cost in memory.
+"""How many steps a second pages of MiniWoB++ give, what recording adds, and what contexts and episodes cost in memory.
 
-    python benchmarks/browser.py [--contexts 1,8,16] [--seconds 8] [--record]
+    python benchmarks/browser.py                      steps/s with 1, 8 and 16 contexts, and memory by context
+    python benchmarks/browser.py --record             the same with and without recording, in turn
+    python benchmarks/browser.py --episodes 2000      memory at the start and after 500, 1,000 and 2,000 episodes in a row
 
-A step is a click, a picture and the page's reward; resets (a fresh load each) are included. ``--record`` also encodes each
-picture as the record does. Memory is the proportional set size of the browser's processes. ``--episodes N`` runs N episodes
-in a row instead, and prints memory as they go.
+A step is a click, a picture and the page's reward; resets (a fresh load each) are included. Screens are 160x210 pixels.
+Recording is what a rollout does with its pictures: each is encoded and put into a store's folder. Memory is the proportional
+set size of the browser's processes.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ import argparse
 import random
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import anyio
 import psutil
@@ -23,10 +27,18 @@ from cuarl.env.browser.miniwob import MiniWoBEnv
 from cuarl.env.browser.options import BrowserOptions
 from cuarl.env.leases import Ledger
 from cuarl.env.processes import marked
+from cuarl.store.blobs import Blobs
 from cuarl.tasks.task import TaskInstance
 from cuarl.types import Click
 
 TASK = TaskInstance(task_id="b", goal="", env="browser", preset={"page": "click-button"})
+
+
+class Rate(NamedTuple):
+    steps: float
+    """A second, of all contexts together."""
+    episodes: float
+    memory_mb: float
 
 
 def memory_mb(browser: Browser) -> float:
@@ -43,15 +55,15 @@ def memory_mb(browser: Browser) -> float:
     return total / 2**20
 
 
-async def episode(browser: Browser, seed: int, record: bool, until: float) -> int:
+async def episode(browser: Browser, seed: int, record: Blobs | None, until: float) -> int:
     env, rng, steps = MiniWoBEnv(browser, BrowserOptions()), random.Random(seed), 0
     try:
         await env.reset(TASK, seed)
         while steps < 20 and time.perf_counter() < until:
             result = await env.step(Click(x=rng.randrange(160), y=rng.randrange(50, 210)))
             steps += 1
-            if record:
-                await anyio.to_thread.run_sync(result.observation.screenshot.png)
+            if record is not None:
+                await record.put_async((result.observation.screenshot,))
             if result.terminated:
                 break
     finally:
@@ -59,18 +71,19 @@ async def episode(browser: Browser, seed: int, record: bool, until: float) -> in
     return steps
 
 
-async def rate(contexts: int, seconds: float, record: bool) -> None:
+async def rate(contexts: int, seconds: float, record: bool) -> Rate:
     with tempfile.TemporaryDirectory() as folder:
         browser = Browser(Ledger(Path(folder)))
-        await episode(browser, 0, record, time.perf_counter() + 60)
-        counts, peak = [0, 0], 0.0
+        blobs = Blobs(f"{folder}/blobs") if record else None
+        await episode(browser, 0, blobs, time.perf_counter() + 60)
+        counts = [0, 0]
         start = time.perf_counter()
         until = start + seconds
 
         async def worker(number: int) -> None:
             seed = number
             while time.perf_counter() < until:
-                counts[0] += await episode(browser, seed, record, until)
+                counts[0] += await episode(browser, seed, blobs, until)
                 counts[1] += 1
                 seed += contexts
 
@@ -78,49 +91,65 @@ async def rate(contexts: int, seconds: float, record: bool) -> None:
             for number in range(contexts):
                 group.start_soon(worker, number)
             await anyio.sleep(seconds / 2)
-            peak = await anyio.to_thread.run_sync(memory_mb, browser)
+            memory = await anyio.to_thread.run_sync(memory_mb, browser)
         took = time.perf_counter() - start
         await browser.close()
-    print(
-        f"{contexts:4d} contexts  {counts[0] / took:7.1f} steps/s  {counts[1] / took:6.1f} episodes/s  {peak:6.0f} MB",
-        flush=True,
-    )
+    return Rate(counts[0] / took, counts[1] / took, memory)
 
 
-async def endurance(episodes: int) -> None:
+def rates(contexts: Sequence[int], seconds: float, record: bool) -> None:
+    print("contexts  steps/s  episodes/s  browser MB" + "  steps/s recorded  recording ms/step" * record)
+    memory: dict[int, float] = {}
+    for number in contexts:
+        plain = anyio.run(rate, number, seconds, False)
+        memory[number] = plain.memory_mb
+        line = f"{number:8d} {plain.steps:8.1f} {plain.episodes:11.1f} {plain.memory_mb:11.0f}"
+        if record:
+            kept = anyio.run(rate, number, seconds, True)
+            line += f" {kept.steps:17.1f} {1000 / kept.steps - 1000 / plain.steps:18.2f}"
+        print(line, flush=True)
+    few, many = min(memory), max(memory)
+    if few < many:
+        print(f"a further context: {(memory[many] - memory[few]) / (many - few):.0f} MB")
+
+
+async def endurance(marks: Sequence[int], contexts: int = 8) -> None:
+    """Print memory once so many episodes are over, with no other under way."""
     with tempfile.TemporaryDirectory() as folder:
         browser = Browser(Ledger(Path(folder)))
-        done = 0
+        await episode(browser, 0, None, time.perf_counter() + 60)
+        done, start = 0, time.perf_counter()
 
-        async def worker(number: int) -> None:
+        async def worker(last: int) -> None:
             nonlocal done
-            while done < episodes:
+            while done < last:
                 done += 1
-                await episode(browser, done, False, time.perf_counter() + 60)
+                await episode(browser, done, None, time.perf_counter() + 60)
 
-        async with anyio.create_task_group() as group:
-            for number in range(8):
-                group.start_soon(worker, number)
-            while done < episodes:
-                mine = psutil.Process().memory_info().rss / 2**20
-                theirs = await anyio.to_thread.run_sync(memory_mb, browser)
-                print(f"{done:6d} episodes  browser {theirs:6.0f} MB  this process {mine:6.0f} MB", flush=True)
-                await anyio.sleep(10)
+        for mark in marks:
+            async with anyio.create_task_group() as group:
+                for _ in range(contexts):
+                    group.start_soon(worker, mark)
+            mine = psutil.Process().memory_info().rss / 2**20
+            theirs = await anyio.to_thread.run_sync(memory_mb, browser)
+            took = time.perf_counter() - start
+            print(
+                f"{done:6d} episodes  {took:6.0f} s  browser {theirs:6.0f} MB  this process {mine:6.0f} MB", flush=True
+            )
         await browser.close()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--contexts", default="1,8,16")
-    parser.add_argument("--seconds", type=float, default=8)
-    parser.add_argument("--record", action="store_true")
-    parser.add_argument("--episodes", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=8, help="for each rate")
+    parser.add_argument("--record", action="store_true", help="measure with recording, too")
+    parser.add_argument("--episodes", type=int, default=0, help="memory over so many episodes instead of rates")
     options = parser.parse_args()
     if options.episodes:
-        anyio.run(endurance, options.episodes)
+        anyio.run(endurance, [0, options.episodes // 4, options.episodes // 2, options.episodes])
         return
-    for contexts in map(int, options.contexts.split(",")):
-        anyio.run(rate, contexts, options.seconds, options.record)
+    rates([int(number) for number in options.contexts.split(",")], options.seconds, options.record)
 
 
 if __name__ == "__main__":
