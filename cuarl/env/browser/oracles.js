@@ -21,6 +21,12 @@ globalThis.cuarlOracle = (() => {
     const r = el.getBoundingClientRect();
     return [r.left + r.width / 2, r.top + r.height / 2];
   };
+  // the middle, or where something else lies over it, a point of the element that is free
+  const free = (el) => {
+    const r = el.getBoundingClientRect(), shares = [0.5, 0.25, 0.75, 0.1, 0.9];
+    const points = shares.flatMap((v) => shares.map((h) => [r.left + h * r.width, r.top + v * r.height]));
+    return points.find(([x, y]) => el.contains(document.elementFromPoint(x, y))) ?? middle(el);
+  };
   const scroller = (el) => {
     for (let up = el.parentElement; up && up !== document.body && up !== document.documentElement; up = up.parentElement) {
       if (/auto|scroll/.test(getComputedStyle(up).overflowY) && up.scrollHeight > up.clientHeight + 1) return up;
@@ -30,7 +36,7 @@ globalThis.cuarlOracle = (() => {
   // a click on an element, or the turn of the wheel that brings it into view
   const click = (el) => {
     if (!el) return null;
-    const [x, y] = middle(el);
+    const [x, y] = free(el);
     const box = scroller(el);
     const area = box ? box.getBoundingClientRect() : {top: 0, bottom: innerHeight, left: 0, right: innerWidth};
     const top = Math.max(area.top, 0), bottom = Math.min(area.bottom, innerHeight);
