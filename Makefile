@@ -3,14 +3,18 @@
 # PYTHON   interpreter that makes the environment (3.11 or newer)
 # PIP_ARGS further arguments of pip, for example an index or a cache of one's own
 # ARGS     further arguments of pytest
+# WORKERS  processes that share the tests, for each of which there should be 1.5 GB; 0 is none but pytest's own
 
 PYTHON ?= python3
 VENV ?= .venv
 PIP_ARGS ?=
 ARGS ?=
+WORKERS ?= logical
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DESKTOP := xvfb openbox dbus xterm mousepad galculator pcmanfm fonts-dejavu-core
+# stealing leaves a module's tests, and what they set up once, with one worker for as long as there is other work
+SHARED := --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 CODE := cuarl tests docs benchmarks examples
 
 .DEFAULT_GOAL := help
@@ -57,7 +61,7 @@ seeds: setup ## Run the commands of docs/seeds.md against local servers of all t
 	$(BIN)/python examples/seeds.py
 
 test: setup ## Run the unit and integration tests
-	$(BIN)/python -m pytest -q tests/unit tests/integration -m "not gpu and not slow" $(ARGS)
+	$(BIN)/python -m pytest -q $(SHARED) tests/unit tests/integration -m "not gpu and not slow" $(ARGS)
 
 test-all: setup ## Run all tests, slow ones and those for a GPU included
 	$(BIN)/python -m pytest -q $(ARGS)
