@@ -56,6 +56,7 @@ class Experiment:
     max_turns: int
     device: str
     extra: Sequence[str]
+    category: Sequence[str] = ()
 
     @property
     def episodes(self) -> int:
@@ -82,7 +83,8 @@ class Job:
         """What is still to be run, in order."""
         place = ["--runs-dir", str(self.folder / "runs"), "--db", self.url]
         shared = [*place, "--seed", str(self.seed), "--device", e.device, "--difficulty", ",".join(e.difficulty),
-                  "--max-turns", str(e.max_turns)]  # fmt: skip
+                  "--max-turns", str(e.max_turns),
+                  *(["--category", ",".join(e.category)] if e.category else [])]  # fmt: skip
         run = self.folder / "runs" / "run"
         if self.algorithm == BASE:
             yield ["eval", BASE, "--tasks", ",".join(e.measured), "--episodes", str(e.eval_episodes), "--no-baselines",
@@ -302,6 +304,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--tasks", nargs="+", default=["settings_train", "phone_train"])
     parser.add_argument("--eval-tasks", nargs="+", default=["settings_eval", "phone_eval"])
     parser.add_argument("--difficulty", nargs="+", default=["easy"])
+    parser.add_argument("--category", nargs="+", default=[], help="only these; all unless given")
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--groups", type=int, default=6, help="groups a step")
     parser.add_argument("--group-size", type=int, default=16)
@@ -321,7 +324,7 @@ def main() -> None:
     args = arguments()
     experiment = Experiment(
         args.tasks, args.eval_tasks, args.difficulty, args.steps, args.groups, args.group_size, args.eval_episodes,
-        args.max_turns, args.device, shlex.split(args.extra),
+        args.max_turns, args.device, shlex.split(args.extra), args.category,
     )  # fmt: skip
     out = (args.out or Path("algorithms")).resolve()
     jobs = [Job(name, seed, out) for seed in args.seeds for name in (BASE, *args.algorithms)]
