@@ -113,7 +113,7 @@ def evaluate(
     rate = done.evaluation.overall.success_rate
     closing(
         f"{found.name}: {headline(done.evaluation.overall)}", where=done.path,
-        then=f"cuarl eval --compare base {target or 'latest'}",
+        then=f"cuarl eval --compare base {target if target and target != 'base' else 'latest'}",
     )  # fmt: skip
     if fail_under is not None and (rate is None or rate < fail_under):
         raise BarMissed(f"success {percent(rate)} is below {percent(fail_under)}", where=str(done.path))
