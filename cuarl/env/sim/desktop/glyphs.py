@@ -8,6 +8,7 @@ from PIL import Image
 
 from cuarl.env.sim.desktop.widgets import CELL
 from cuarl.env.sim.kit.canvas import Canvas
+from cuarl.env.sim.kit.cover import Mask, mask_of
 from cuarl.env.sim.kit.style import Colour, line_mask, text_width
 
 SIZE = 10.0
@@ -27,12 +28,12 @@ def draw_cells(c: Canvas, text: str, x: float, y: float, colour: Colour) -> None
 
 
 @lru_cache(maxsize=2048)
-def cell_mask(char: str, px: int, cell: int) -> Image.Image:
-    """Coverage of one character, ``cell`` pixels wide, mode L."""
+def cell_mask(char: str, px: int, cell: int) -> Mask:
+    """Coverage of one character, ``cell`` pixels wide."""
     mask = line_mask(char, px)
     width = max(1, round(text_width(char, px)))
     if width > cell:
         mask = mask.crop((0, 0, width + 1, mask.height)).resize((cell, mask.height), Image.Resampling.BOX)
     out = Image.new("L", (cell, mask.height), 0)
     out.paste(mask, (max(0, (cell - min(width, cell)) // 2), 0))
-    return out
+    return mask_of(out)

@@ -9,6 +9,7 @@ from PIL import Image, ImageFilter
 from cuarl.env.sim.desktop import widgets as d
 from cuarl.env.sim.desktop.glyphs import draw_cells
 from cuarl.env.sim.kit.canvas import Canvas, rounded_mask
+from cuarl.env.sim.kit.cover import Mask, mask_of
 from cuarl.env.sim.kit.marks import draw_app_icon, draw_radio, draw_switch, text_units
 from cuarl.env.sim.kit.paint import PAINTERS, paint_slider
 from cuarl.env.sim.kit.style import Colour
@@ -27,7 +28,7 @@ KINDS: dict[str, Colour] = {
 
 def paint_shadow(c: Canvas, shadow: d.Shadow) -> None:
     """A soft dark edge."""
-    c.image.putalpha(_shadow(c.image.size, c.style.px(5)))
+    c.cover(_shadow(c.size, c.style.px(5)))
 
 
 @lru_cache(maxsize=256)
@@ -129,10 +130,15 @@ def paint_desk_icon(c: Canvas, icon: d.DeskIcon) -> None:
     size = c.fitted(icon.label, TEXT, c.width - 4)
     if not icon.picked:
         width = min(c.width, text_units(c, icon.label, size) + 7)
-        mask = rounded_mask(c.style.px(width), c.style.px(12), c.style.px(16)).point(lambda v: v * 45 // 100)
+        mask = _faint_pill(c.style.px(width), c.style.px(12), c.style.px(16))
         c.paste((16, 16, 20), mask, c.style.px((c.width - width) / 2), c.style.px(c.height - 14))
     ink = WHITE if not icon.picked else p.on_accent
     c.text(c.width / 2, c.height - 8, icon.label, size, ink, align="centre", width=c.width - 2)
+
+
+@lru_cache(maxsize=256)
+def _faint_pill(width: int, height: int, radius: int) -> Mask:
+    return mask_of(rounded_mask(width, height, radius).point(lambda v: v * 45 // 100))
 
 
 def paint_menu_entry(c: Canvas, entry: d.MenuEntry) -> None:

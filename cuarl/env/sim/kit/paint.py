@@ -266,8 +266,7 @@ def paint_tile(c: Canvas, widget: w.Tile) -> None:
 
 def paint_picture(c: Canvas, widget: w.Picture) -> None:
     """A drawn picture."""
-    image = draw_picture(widget.subject, c.image.size)
-    c.image.paste(image, (0, 0))
+    c.picture(draw_picture(widget.subject, c.size))
     if widget.badge:
         c.rounded(3, c.height - 15, text_units(c, widget.badge, 9) + 8, 12, 4, (0, 0, 0))
         c.text(7, c.height - 9, widget.badge, 9, (255, 255, 255))

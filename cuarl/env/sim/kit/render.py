@@ -260,9 +260,10 @@ def _tile(item: Placed, style: Style) -> Image.Image | None:
     canvas = Canvas(style, (max(1, x1 - x0), max(1, y1 - y0)), style.palette.by_name.get(item.ground))
     PAINTERS[type(widget)](canvas, widget)
     # asked for anew: a bitmap before this one may have pushed the style's others out
-    _TILES.shelf(style)[widget, x1 - x0, y1 - y0, item.ground] = canvas.image
-    _TILES.grown(style, canvas.image.width * canvas.image.height * 4)
-    return canvas.image
+    image = Image.Image()._new(canvas.core)
+    _TILES.shelf(style)[widget, x1 - x0, y1 - y0, item.ground] = image
+    _TILES.grown(style, image.width * image.height * 4)
+    return image
 
 
 TileKey = tuple[w.Widget, int, int, str]

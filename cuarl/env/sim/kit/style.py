@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from PIL import Image, ImageChops, ImageFont
 
+from cuarl.env.sim.kit.cover import Mask, mask_of
+
 Colour = tuple[int, int, int]
 
 ACCENTS: tuple[float, ...] = (0.60, 0.36, 0.08, 0.78, 0.93, 0.50, 0.03, 0.68)
@@ -125,9 +127,9 @@ def _metrics(px: int) -> tuple[int, int]:
 
 
 class TextMask(NamedTuple):
-    """Coverage of a line of text, mode L, cut to what is covered; it lies at ``left``, ``top`` of the line's box."""
+    """Coverage of a line of text, cut to what is covered; it lies at ``left``, ``top`` of the line's box."""
 
-    image: Image.Image
+    mask: Mask
     left: int
     top: int
     height: int
@@ -139,7 +141,7 @@ def text_mask(text: str, px: int, bold: bool = False) -> TextMask:
     """Coverage of a line of text."""
     line = line_mask(text, px, bold)
     covered = line.getbbox() or (0, 0, 1, 1)
-    return TextMask(line.crop(covered), covered[0], covered[1], line.height)
+    return TextMask(mask_of(line.crop(covered)), covered[0], covered[1], line.height)
 
 
 def line_mask(text: str, px: int, bold: bool = False) -> Image.Image:
