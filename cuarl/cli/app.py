@@ -41,14 +41,12 @@ class Commands(LazyGroup):
         "rollout": Entry("cuarl.cli.rollout", "Collect episodes, look at them, and prove what was recorded."),
         "train": Entry("cuarl.cli.train", "Train a policy on tasks, and measure it before and after."),
         "eval": Entry("cuarl.cli.eval", "Measure checkpoints, endpoints and baselines, and compare them."),
-        "serve": Entry("cuarl.cli.serve", "Serve a policy to any agent that speaks OpenAI, and record its turns."),
+        "serve": Entry("cuarl.cli.serve", "Serve a policy to any agent, and record what it does."),
         "serve-env": Entry("cuarl.cli.serve_env", "Serve environments to any learner that speaks OpenEnv."),
         "model": Entry("cuarl.cli.model", "The shipped base, and checkpoints made ready for others."),
         "db": Entry("cuarl.cli.db", "Look after the database of runs and trajectories."),
         "monitor": Entry("cuarl.cli.monitor", "Watch runs."),
-        "sessions": Entry(
-            "cuarl.cli.sessions", "List and end browsers, displays, boxes and pods that were left behind."
-        ),
+        "sessions": Entry("cuarl.cli.sessions", "List and end browsers, displays, boxes and pods left behind."),
         "config": Entry("cuarl.cli.config", "Show configurations, their fields and the shipped presets."),
     }
 
@@ -88,7 +86,9 @@ def root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and results only.")] = False,
-    verbose: Annotated[int, typer.Option("--verbose", "-v", count=True, help="Say more; twice for everything.")] = 0,
+    verbose: Annotated[
+        int, typer.Option("--verbose", "-v", count=True, show_default=False, help="Say more; twice for everything.")
+    ] = 0,
     log_level: Annotated[
         str | None, typer.Option(envvar="CUARL_LOG_LEVEL", help="debug, info, warning or error; wins over -q and -v.")
     ] = None,

@@ -218,6 +218,7 @@ def test_help_in_a_pipe_is_plain(capsys):
     out = capsys.readouterr().out
     assert out.isascii() and "\x1b" not in out
     assert out.index("  doctor ") < out.index("  monitor ") < out.index("  config ")
+    assert "..." not in out.partition("Commands:")[2], "a summary is cut off"
 
 
 @pytest.mark.parametrize("name", Commands.entries)
