@@ -55,10 +55,33 @@ def test_every_dependency_is_pinned_within_its_range():
         assert wanted.specifier.contains(pin), f"{wanted.name} {pin} is not {wanted.specifier}"
 
 
-@pytest.mark.parametrize("page", ["README.md", *(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))])
+def prose(path):
+    """A page without its code, which may look like links and headings."""
+    return re.sub(r"^( *```).*?^\1$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(path):
+    """What a page's headings can be linked to by, as GitHub makes it of their words."""
+    return {
+        re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+        for heading in re.findall(r"^#+ (.+)$", prose(path), re.MULTILINE)
+    }
+
+
+PAGES = [
+    *ROOT.glob("*.md"),
+    *(p for part in ("docs", "examples", "cuarl", "tasks") for p in (ROOT / part).rglob("*.md")),
+]
+
+
+@pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in PAGES])
 def test_links_between_pages_lead_somewhere(page):
-    targets = re.findall(r"\]\((?!https?://|#)([^)#]+)", (ROOT / page).read_text(encoding="utf-8"))
-    missing = [target for target in targets if not ((ROOT / page).parent / target).exists()]
+    missing = []
+    for link in re.findall(r"\]\((?!\w+:)([^)\s]+)", prose(ROOT / page)):
+        name, _, anchor = link.partition("#")
+        target = (ROOT / page).parent / name if name else ROOT / page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            missing.append(link)
     assert missing == []
 
 
