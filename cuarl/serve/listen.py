@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from cuarl.env.local_server import stop_accepting
 from cuarl.errors import MissingExtra, MissingSecret, PrerequisiteError
 
 if TYPE_CHECKING:
@@ -99,11 +100,16 @@ def _server(app: Any, websockets: bool) -> Any:
     import uvicorn
 
     class Quiet(uvicorn.Server):
-        """Leaves the process's signals to whoever runs the loop."""
+        """Leaves the process's signals to whoever runs the loop, and no connection open."""
 
         @contextmanager
         def capture_signals(self) -> Iterator[None]:
             yield
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            for server in self.servers:
+                await stop_accepting(server)
+            await super().shutdown(sockets)
 
     return Quiet(
         uvicorn.Config(

@@ -9,15 +9,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from cuarl.env.local_server import stop_accepting
+
 
 @contextmanager
 def served(app: Any, **options: Any) -> Iterator[str]:
     """Serve while inside; gives the base URL. ``options`` are uvicorn's."""
     import uvicorn
 
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            for server in self.servers:
+                await stop_accepting(server)
+            await super().shutdown(sockets)
+
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off", **options))
+        server = Server(uvicorn.Config(app, log_level="critical", lifespan="off", **options))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
         while not server.started:

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -34,6 +33,7 @@ from cuarl.policy.sampler import SamplingParams
 from cuarl.policy.score import Scorer
 from cuarl.policy.spec import LoraSpec, ModelSpec
 from cuarl.types import Screenshot
+from tests.fakes.threads import served
 
 API = "/api/v1"
 Weights = dict[str, torch.Tensor]
@@ -465,15 +465,5 @@ def shipped_base() -> TinkerServer:
 @contextmanager
 def running(server: TinkerServer) -> Iterator[str]:
     """Serve on a free port in a thread; gives the base URL."""
-    made = uvicorn.Server(uvicorn.Config(server.app(), port=0, log_level="error", lifespan="off", ws="none"))
-    made.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-    thread = threading.Thread(target=made.run, daemon=True)
-    thread.start()
-    while not made.started:
-        threading.Event().wait(0.01)
-    port = made.servers[0].sockets[0].getsockname()[1]
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        made.should_exit = True
-        thread.join(10)
+    with served(server.app(), ws="none") as url:
+        yield url

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 
 from cuarl.env.adb.fake_phone import FakePhone
+from cuarl.env.local_server import stop_accepting
 
 VERSION = 41
 
@@ -57,29 +58,38 @@ async def console(phone: FakePhone, token: str) -> AsyncIterator[int]:
 @asynccontextmanager
 async def _listening(talk: Handler, port: int) -> AsyncIterator[int]:
     """A server on loopback that leaves no connection behind; yields its port."""
-    talking: set[asyncio.Task[None]] = set()
+    talking: dict[asyncio.StreamWriter, asyncio.Task[None]] = {}
 
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        talking.add(task)
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             with suppress(ConnectionError, asyncio.IncompleteReadError):
                 await talk(reader, writer)
         finally:
-            writer.close()
-            with suppress(ConnectionError):
-                await writer.wait_closed()
-            talking.discard(task)
+            await _close(writer)
+            del talking[writer]
+
+    # no coroutine: one that is cancelled before it begins would leave its connection open
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        talking[writer] = asyncio.create_task(converse(reader, writer))
 
     server = await asyncio.start_server(connected, "127.0.0.1", port)
     try:
-        async with server:
-            yield server.sockets[0].getsockname()[1]
+        yield server.sockets[0].getsockname()[1]
     finally:
-        for task in talking:
+        await stop_accepting(server)
+        server.close()
+        tasks = list(talking.values())
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*talking, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for writer in talking:
+            await _close(writer)
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with suppress(ConnectionError):
+        await writer.wait_closed()
 
 
 async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, phones: Mapping[str, FakePhone]) -> None:
