@@ -7,3 +7,7 @@ import os
 # before anything imports torch, and for the processes that tests start: the models of tests are so small that a second
 # thread only takes a processor from the tests that run beside
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# the size of a terminal that nobody looks at: pytest-xdist's workers have one, and tables fold to it
+for name in ("COLUMNS", "LINES"):
+    os.environ.pop(name, None)

@@ -5,6 +5,7 @@ import signal
 import pytest
 
 from cuarl.train.metrics import METRICS
+from tests.integration.small_model import qwen3_folder, tokenizer  # noqa: F401
 from tests.integration.test_train_cli import (  # noqa: F401
     checkpoint,
     finished,
@@ -15,7 +16,6 @@ from tests.integration.test_train_cli import (  # noqa: F401
     started,
     wait_until,
 )
-from tests.unit.policy.conftest import qwen3_folder, tokenizer  # noqa: F401
 
 pytestmark = pytest.mark.integration
 

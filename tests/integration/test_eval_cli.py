@@ -10,7 +10,7 @@ from cuarl.evaluate.suite import read_results, write_results
 from cuarl.policy.load import load_policy
 from cuarl.policy.spec import LoraSpec, ModelSpec
 from cuarl.rollout.seeds import EVAL_SEEDS
-from tests.unit.policy.conftest import qwen3_folder, tokenizer  # noqa: F401
+from tests.integration.small_model import qwen3_folder, tokenizer  # noqa: F401
 
 from .rollout_place import Place, bare
 

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from cuarl.trajectory import Trajectory
-from tests.unit.policy.conftest import qwen3_folder, tokenizer  # noqa: F401
+from tests.integration.small_model import qwen3_folder, tokenizer  # noqa: F401
 
 from .rollout_place import Place, bare
 

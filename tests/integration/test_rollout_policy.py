@@ -16,7 +16,7 @@ from cuarl.rollout.pool import collect
 from cuarl.rollout.setup import Setup
 from cuarl.rollout.spec import Limits, plan
 from cuarl.tasks.task import Check, Task
-from tests.unit.policy.conftest import qwen3_folder, tokenizer  # noqa: F401
+from tests.integration.small_model import qwen3_folder, tokenizer  # noqa: F401
 
 pytestmark = pytest.mark.integration
 

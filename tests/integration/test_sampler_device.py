@@ -2,12 +2,12 @@
 
 import pytest
 
+from tests.integration.small_model import qwen3_folder, tokenizer  # noqa: F401
 from tests.integration.test_train_cli import (  # noqa: F401
     checkpoint,
     options,
     place,
 )
-from tests.unit.policy.conftest import qwen3_folder, tokenizer  # noqa: F401
 
 pytestmark = pytest.mark.integration
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -132,8 +132,10 @@ def test_tinkers_policies_are_recorded_token_by_token(place: Place, monkeypatch:
     key = "tml-serve-canary-77d0"
     monkeypatch.setenv("TINKER_TELEMETRY", "0")
     monkeypatch.delenv("TINKER_API_KEY", raising=False)
-    with running(shipped_base()) as url:
+    with running(shipped_base()) as url, ExitStack() as stack:
         service = tinker.ServiceClient(api_key=key, base_url=url)
+        # its heart beats in this process until then, and warns in the tests that follow
+        stack.callback(lambda: service.close("success").result())
         client = service.create_lora_training_client("tiny", rank=4, seed=0).result()
         weights = client.save_weights_for_sampler("kept").result().path
         checkpoint = place.folder / "step-000003"
@@ -149,7 +151,6 @@ def test_tinkers_policies_are_recorded_token_by_token(place: Place, monkeypatch:
             for reply, turn in zip(replies, turns_of(place, name), strict=True):
                 assert turn.sampled is not None and turn.sampled.exact
                 assert tuple(c.logprob for c in reply.choices[0].logprobs.content) == turn.sampled.logprobs
-        service.close("success").result()
     (base,) = verified(place, "base")
     assert base["turns"] == 3 and base["largest"] < 1e-4
     kept = place.cuarl("rollout", "verify", "kept", "--json")

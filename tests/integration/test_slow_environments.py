@@ -20,7 +20,7 @@ from cuarl.tasks.suites import shipped_folder
 from cuarl.train.learner import Learner
 from cuarl.train.loop import LoopConfig, train
 from cuarl.train.processes import join_processes
-from tests.unit.policy.conftest import qwen3_folder, tokenizer  # noqa: F401
+from tests.integration.small_model import qwen3_folder, tokenizer  # noqa: F401
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

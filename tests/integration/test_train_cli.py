@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForImageTextToText
 
 from tests.integration.rollout_place import Place, bare
-from tests.unit.policy.conftest import qwen3_folder, qwen25_folder, tokenizer  # noqa: F401
+from tests.integration.small_model import qwen3_folder, qwen25_folder, tokenizer  # noqa: F401
 from tests.unit.policy.other_families import save_family
 from tests.unit.policy.test_families import save_qwen
 

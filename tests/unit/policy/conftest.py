@@ -28,20 +28,24 @@ SHAPE = Shape(
 )  # fmt: skip
 
 
-@pytest.fixture(scope="session")
-def tokenizer() -> PreTrainedTokenizerFast:
+def small_tokenizer(system_prompt: str) -> PreTrainedTokenizerFast:
     """Bytes, one merge ("12"), Qwen's special tokens and chat format: what the shipped one is, without its training."""
     bytes_ = sorted(pre_tokenizers.ByteLevel.alphabet())
     bpe = Tokenizer(models.BPE(vocab={t: i for i, t in enumerate([*bytes_, "12"])}, merges=[("1", "2")]))
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
     bpe.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in SPECIAL])
-    bpe.add_tokens([AddedToken(t, normalized=False) for t in (SYSTEM, *scaffolds("mobile_use"), *CLOSINGS)])
+    bpe.add_tokens([AddedToken(t, normalized=False) for t in (system_prompt, *scaffolds("mobile_use"), *CLOSINGS)])
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=bpe, eos_token="<|im_end|>", pad_token="<|endoftext|>", clean_up_tokenization_spaces=False
     )
     tokenizer.chat_template = CHAT_TEMPLATE
     return tokenizer
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> PreTrainedTokenizerFast:
+    return small_tokenizer(SYSTEM)
 
 
 def save_model(folder: Path, model: Any, tokenizer: PreTrainedTokenizerFast, **processor: Any) -> Path:
