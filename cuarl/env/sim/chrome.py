@@ -12,6 +12,7 @@ from cuarl.env.sim.kit.effects import Back, Effect, Home, Overlay
 from cuarl.env.sim.kit.icons import APP_GLYPHS
 from cuarl.env.sim.kit.paint import PAINTERS
 from cuarl.env.sim.kit.scene import Spot
+from cuarl.env.sim.reading import remember_reads
 from cuarl.env.sim.world import WIDTH, World
 
 STATUS_HEIGHT = 16.0
@@ -60,7 +61,8 @@ def _battery(c: Canvas, x: float, y: float, level: int, ink: tuple[int, int, int
 PAINTERS[StatusBar] = paint_status
 
 
-def status_bar(world: World, *, white: bool) -> Spot:
+@remember_reads(256)
+def status_bar(world: World, white: bool) -> tuple[Spot, ...]:
     """The status bar, mirroring the state."""
     state = world.state
     net, sound = state.network, state.sound
@@ -77,7 +79,7 @@ def status_bar(world: World, *, white: bool) -> Spot:
     bar = StatusBar(
         clock(world), tuple(posted)[:3], tuple(right[:5]), state.battery.level, state.battery.show_percentage, white
     )
-    return Spot(bar, 0, 0, WIDTH, STATUS_HEIGHT)
+    return (Spot(bar, 0, 0, WIDTH, STATUS_HEIGHT),)
 
 
 def clock(world: World) -> str:

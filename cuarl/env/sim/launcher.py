@@ -11,6 +11,7 @@ from cuarl.env.sim.kit.effects import Do, Effect, Focus, Launch, Overlay
 from cuarl.env.sim.kit.paint import PAINTERS
 from cuarl.env.sim.kit.scene import Spot, spread, stack
 from cuarl.env.sim.look import permutation
+from cuarl.env.sim.reading import remember_reads
 from cuarl.env.sim.records import App, HomePage
 from cuarl.env.sim.state import DeviceState
 from cuarl.env.sim.world import WIDTH, World
@@ -31,6 +32,7 @@ def first_layout(state: DeviceState, seed: int, rows: int) -> tuple[HomePage, ..
     return tuple(HomePage(tuple(keys[i : i + size])) for i in range(0, len(keys), size))
 
 
+@remember_reads(128)
 def home(world: World) -> list[Spot]:
     """The shown home page with its dock."""
     state, height = world.state, world.profile.height
@@ -53,6 +55,7 @@ def home(world: World) -> list[Spot]:
     return spots
 
 
+@remember_reads(128)
 def drawer(world: World) -> tuple[list[Spot], list[Spot]]:
     """The app drawer: its search field, and the icons below it (these scroll)."""
     style, query = world.style, str(world.get(QUERY))

@@ -26,6 +26,7 @@ from cuarl.env.sim.kit.marks import draw_app_icon
 from cuarl.env.sim.kit.paint import PAINTERS
 from cuarl.env.sim.kit.scene import BODY, Spot, spread, stack, total_height
 from cuarl.env.sim.look import permutation
+from cuarl.env.sim.reading import remember_reads
 from cuarl.env.sim.world import WIDTH, World
 
 TILES: tuple[tuple[str, str, str], ...] = (
@@ -45,6 +46,7 @@ TILES: tuple[tuple[str, str, str], ...] = (
 """Label, icon and path of the quick-settings tiles."""
 
 
+@remember_reads(128)
 def shade(world: World) -> list[Spot]:
     """The notification shade: four tiles, the notifications, Clear all."""
     items = world.state.notifications.items
@@ -67,6 +69,7 @@ def shade(world: World) -> list[Spot]:
     return stack(body, world.style, 0, STATUS_HEIGHT, WIDTH)
 
 
+@remember_reads(128)
 def quick(world: World) -> list[Spot]:
     """Quick settings: brightness and all tiles."""
     light = world.state.display.brightness
@@ -86,6 +89,7 @@ def tiles(world: World) -> list[w.Tile]:
     return found
 
 
+@remember_reads(128)
 def recents(world: World) -> list[Spot]:
     """Cards of the apps in use; a swipe up or its cross removes one."""
     body: list[w.Widget] = [w.Space(6)]
@@ -165,6 +169,7 @@ def _key(ch: str) -> w.Key:
 KEYBOARD_HEIGHT = 104.0
 
 
+@remember_reads(128)
 def keyboard(world: World) -> list[Spot]:
     """The keyboard above the navigation bar."""
     top = world.profile.height - NAV_HEIGHT - KEYBOARD_HEIGHT

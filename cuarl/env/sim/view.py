@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from cuarl.env.sim import launcher, layers
-from cuarl.env.sim.apps import build, content_key, content_parts
+from cuarl.env.sim.apps import build
 from cuarl.env.sim.chrome import NAV_HEIGHT, STATUS_HEIGHT, nav_bar, status_bar
 from cuarl.env.sim.home_editing import rename_folder
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.effects import Back, Dialog, Dismiss, Effect, Overlay, Show
-from cuarl.env.sim.kit.scene import Box, Placed, Region, Scene, Spot, height_of, place, stack, total_height
+from cuarl.env.sim.kit.scene import Box, Part, Placed, Region, Scene, Spot, height_of, place, stack, total_height
 from cuarl.env.sim.kit.style import Style
 from cuarl.env.sim.memory import Key, remember
+from cuarl.env.sim.reading import remember_reads
 from cuarl.env.sim.registry import Screen
 from cuarl.env.sim.world import WIDTH, World
 
@@ -20,19 +23,30 @@ APP_BAR = 32.0
 FAB = 38.0
 
 
-def scrim(size: tuple[int, int]) -> Placed:
+@lru_cache(maxsize=16)
+def scrim(size: tuple[int, int]) -> Part:
     """Dims all that was painted before."""
     whole = (0, 0, *size)
-    return Placed(w.Bar("scrim"), whole, whole, whole)
+    return Part([Placed(w.Bar("scrim"), whole, whole, whole)])
+
+
+def _same(spots: Sequence[Spot], style: Style, *where: Hashable) -> Key:
+    return id(spots), id(style), *where
+
+
+@remember(1024, lambda spots, style, *where: (spots, style), key=_same)
+def placed(spots: Sequence[Spot], style: Style, clip: Box, shift: float, region: str, ground: str) -> Part:
+    """What ``place`` makes of the spots: one part for the same list of them."""
+    return Part(place(spots, style, clip, shift, region, ground))
 
 
 class Composer:
-    """Collects the items of a scene."""
+    """Collects the parts of a scene."""
 
     def __init__(self, world: World) -> None:
         self.world, self.style, self.height = world, world.style, world.profile.height
         self.size = world.profile.width_px, world.profile.height_px
-        self.items: list[Placed] = []
+        self.parts: list[Part] = []
         self.regions: list[Region] = []
         self.background = "page"
         self.modal_from = 0
@@ -43,46 +57,39 @@ class Composer:
         px = self.style.px
         return px(x), px(y), px(x + width), px(y + height)
 
-    def add(self, spots: list[Spot], ground: str = "page") -> None:
+    def add(self, spots: Sequence[Spot], ground: str = "page") -> None:
         """Place spots that don't scroll."""
-        self.items += place(spots, self.style, (0, 0, *self.size), ground=ground)
+        self.parts.append(placed(spots, self.style, (0, 0, *self.size), 0.0, "", ground))
 
     def scroller(
-        self, name: str, spots: list[Spot], top: float, bottom: float, ground: str, *, end: bool = False
+        self, name: str, spots: Sequence[Spot], top: float, bottom: float, ground: str, *, end: bool = False
     ) -> None:
         """Place spots that scroll between ``top`` and ``bottom``."""
         reach = max(0, round(total_height(spots, top) - (bottom - top)))
         offset = min(self.world.ui.scroll.get(name, reach if end else 0), reach)
         clip = self.box(0, top, WIDTH, bottom - top)
         self.regions.append(Region(name, clip, offset, reach))
-        self.items += place(spots, self.style, clip, offset, name, ground)
+        self.parts.append(placed(spots, self.style, clip, offset, name, ground))
 
     def layer(self) -> None:
         """Dim what is there and make it unreachable."""
-        self.items.append(scrim(self.size))
-        self.modal_from = len(self.items)
+        self.parts.append(scrim(self.size))
+        self.modal_from = sum(len(part.items) for part in self.parts)
         self.regions.clear()
 
     def scene(self) -> Scene:
         """The result."""
-        return Scene(self.size, self.style, self.background, tuple(self.items), tuple(self.regions), self.modal_from)
+        items = tuple([item for part in self.parts for item in part.items])
+        parts, regions = tuple(self.parts), tuple(self.regions)
+        return Scene(self.size, self.style, self.background, items, regions, self.modal_from, parts)
 
 
-def _page_key(world: World) -> Key:
-    return content_key(world, world.ui.page)
-
-
-def _screen_key(world: World) -> Key:
-    """All that a screen is laid out from: the page, what is over it, and how far what is shown is scrolled."""
+def _kind(world: World) -> Hashable:
     ui = world.ui
-    over = (
-        ui.overlay, ui.home_page, id(ui.dialog), ui.toast, ui.shift, ui.symbols, ui.scroll.get(f"page:{ui.page}"),
-        ui.scroll.get(f"{ui.overlay}:"), ui.scroll.get("dialog:"),
-    )  # fmt: skip
-    return (*content_key(world, ui.page), *over, *((ui.recents, ui.stacks) if ui.overlay == "recents" else ()))
+    return ui.page, ui.overlay, ui.focus == "", ui.dialog is None
 
 
-@remember(512, content_parts, key=_screen_key)
+@remember_reads(512, _kind)
 def view(world: World) -> Scene:
     """Lay the screen out."""
     c, ui = Composer(world), world.ui
@@ -91,14 +98,14 @@ def view(world: World) -> Scene:
         _drawer(c, bottom)
     elif ui.overlay == "recents":
         _wallpaper(c)
-        c.items.append(scrim(c.size))
+        c.parts.append(scrim(c.size))
         c.scroller("recents:", layers.recents(world), STATUS_HEIGHT, c.height - NAV_HEIGHT, "")
     elif ui.app:
         _page(c, ui.page, bottom)
     else:
         _wallpaper(c)
         c.add(launcher.home(world), "")
-    c.add([status_bar(world, white=c.white)], "" if c.white else "page")
+    c.add(status_bar(world, c.white), "" if c.white else "page")
     if ui.overlay in ("shade", "quick"):
         _pulled_down(c)
     elif ui.overlay.startswith("folder:"):
@@ -109,7 +116,7 @@ def view(world: World) -> Scene:
         c.add(layers.keyboard(world), "keys")
     if ui.toast:
         c.add([Spot(layers.Snack(ui.toast), 16, bottom - 32, WIDTH - 32, 24)], "")
-    c.add(list(nav_bar(world, white=c.white)), "" if c.white or c.modal_from else "page")
+    c.add(nav_bar(world, white=c.white), "" if c.white or c.modal_from else "page")
     return c.scene()
 
 
@@ -120,7 +127,7 @@ def _wallpaper(c: Composer) -> None:
 def _drawer(c: Composer, bottom: float) -> None:
     top, cells = launcher.drawer(c.world)
     c.scroller("drawer:", cells, cells[0].y if cells else STATUS_HEIGHT + 46, bottom, "page")
-    c.items += place(top, c.style, (0, 0, *c.size))
+    c.add(top)
 
 
 class Layout(NamedTuple):
@@ -134,7 +141,7 @@ class Layout(NamedTuple):
     """Where the body starts, units."""
 
 
-@remember(256, content_parts, key=_page_key)
+@remember_reads(512, lambda world: world.ui.page)
 def page_layout(world: World) -> Layout:
     """The shown page."""
     screen, style, ui = build(world, world.ui.page), world.style, world.ui
@@ -152,10 +159,11 @@ def _page(c: Composer, page: str, bottom: float) -> None:
     if screen.background != "page":
         c.background, c.white = screen.background, True
     foot_height = sum(height_of(widget, c.style, WIDTH) for widget in screen.bottom)
-    foot = stack(screen.bottom, c.style, 0, bottom - foot_height, WIDTH)
     ground = "page" if screen.background == "page" else ""
     c.scroller(f"page:{page}", body, top, bottom - foot_height, ground, end=screen.footing)
-    c.add([*fixed, *foot], ground)
+    c.add(fixed, ground)
+    if screen.bottom:
+        c.add(stack(screen.bottom, c.style, 0, bottom - foot_height, WIDTH), ground)
     if screen.fab:
         spot = Spot(screen.fab, WIDTH - FAB - 10, bottom - foot_height - FAB - 10, FAB, FAB)
         c.add([spot], "")
@@ -194,7 +202,7 @@ def _pulled_down(c: Composer) -> None:
     height = min(total_height(spots, STATUS_HEIGHT) + 8, c.height - NAV_HEIGHT - STATUS_HEIGHT - 20)
     c.add([Spot(w.Bar("bar"), 0, 0, WIDTH, STATUS_HEIGHT + height)])
     c.scroller(f"{world.ui.overlay}:", spots, STATUS_HEIGHT, STATUS_HEIGHT + height, "bar")
-    c.add([status_bar(world, white=False)], "bar")
+    c.add(status_bar(world, False), "bar")
 
 
 def _folder(c: Composer, name: str) -> None:
@@ -212,13 +220,13 @@ def _folder(c: Composer, name: str) -> None:
 def _dialog(c: Composer, dialog: Dialog, bottom: float) -> None:
     box, spots = layers.dialog(c.world, dialog, bottom)
     c.layer()
-    c.items += place([box], c.style, (0, 0, *c.size), ground="")
+    c.add([box], "")
     clip_top, clip_bottom = box.y, box.y + box.height
     reach = max(0, round(total_height(spots, box.y) - box.height))
     offset = min(c.world.ui.scroll.get("dialog:", 0), reach)
     clip = c.box(box.x, clip_top, box.width, clip_bottom - clip_top)
     c.regions.append(Region("dialog:", clip, offset, reach))
-    c.items += place(spots, c.style, clip, offset, "dialog:", "raised")
+    c.parts.append(placed(spots, c.style, clip, offset, "dialog:", "raised"))
 
 
 def outside(world: World) -> Effect | None:

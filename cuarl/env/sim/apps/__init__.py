@@ -41,7 +41,7 @@ import importlib
 import pkgutil
 
 from cuarl.env.sim.kit import widgets as w
-from cuarl.env.sim.memory import Key, remember
+from cuarl.env.sim.reading import remember_reads
 from cuarl.env.sim.registry import Action, AppModule, Builder, Context, Screen
 from cuarl.env.sim.world import World
 
@@ -65,19 +65,7 @@ def home_of(app: str) -> str:
     return MODULES[app].home if app in MODULES else f"{app}/main"
 
 
-def content_key(world: World, page: str) -> Key:
-    """All that a page's content is built from: state, look, size, its app's open pages, its form, where the cursor is."""
-    ui = world.ui
-    own = ui.stacks.get(page.partition("/")[0])
-    return id(world.state), id(world.look), id(world.profile), page, ui.app, own, ui.form.key, ui.focus
-
-
-def content_parts(world: World, page: str = "") -> tuple[object, ...]:
-    """What must live for as long as a ``content_key`` may be known."""
-    return world.state, world.look, world.profile, world.ui
-
-
-@remember(512, content_parts, key=content_key)
+@remember_reads(1024)
 def build(world: World, page: str) -> Screen:
     """The content of a page."""
     name, _, arg = page.partition(":")

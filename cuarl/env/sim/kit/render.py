@@ -19,7 +19,7 @@ from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.canvas import Canvas
 from cuarl.env.sim.kit.paint import PAINTERS
 from cuarl.env.sim.kit.pictures import draw_picture
-from cuarl.env.sim.kit.scene import Box, Placed, Scene
+from cuarl.env.sim.kit.scene import Box, Part, Placed, Scene
 from cuarl.env.sim.kit.style import Colour, Style
 from cuarl.types import Screenshot
 
@@ -139,16 +139,31 @@ def _dimmed(ground: Image.Image, layout: Layout, tiles: Tiles) -> Image.Image:
 def _composed(scene: Scene) -> tuple[Image.Image, Layout, Tiles]:
     """The ground of a scene, its layout, and the bitmaps in it."""
     ground, style = background(scene.background, scene.style, scene.size), scene.style
-    shelf = _TILES.shelf(style)
     stamps: list[Stamp] = []
     tiles: list[Image.Image | None] = []
-    for item in scene.items:
-        widget, (x0, y0, x1, y1), _, seen, _, under = item
-        tile = shelf.get((widget, x1 - x0, y1 - y0, under)) or _tile(item, style)
-        tiles.append(tile)
-        stamps.append(Stamp(id(tile), x0, y0, seen))
+    for part in scene.parts or (Part(scene.items),):
+        known = _TILES.shelf(style).parts.get(part)
+        if known is None:
+            known = _stamped(part, style)
+            if scene.parts:
+                _TILES.shelf(style).parts[part] = known
+        stamps += known[0]
+        tiles += known[1]
     _TILES.used(style)
     return ground, tuple(stamps), tiles
+
+
+def _stamped(part: Part, style: Style) -> tuple[list[Stamp], list[Image.Image | None]]:
+    """The bitmaps of a part's items, and where they lie."""
+    bitmaps = _TILES.shelf(style).bitmaps
+    tiles: list[Image.Image | None] = []
+    stamps: list[Stamp] = []
+    for item in part.items:
+        widget, (x0, y0, x1, y1), _, seen, _, under = item
+        tile = bitmaps.get((widget, x1 - x0, y1 - y0, under)) or _tile(item, style)
+        tiles.append(tile)
+        stamps.append(Stamp(id(tile), x0, y0, seen))
+    return stamps, tiles
 
 
 def differ(a: Frame, b: Frame) -> bool:
@@ -261,7 +276,7 @@ def _tile(item: Placed, style: Style) -> Image.Image | None:
     PAINTERS[type(widget)](canvas, widget)
     # asked for anew: a bitmap before this one may have pushed the style's others out
     image = Image.Image()._new(canvas.core)
-    _TILES.shelf(style)[widget, x1 - x0, y1 - y0, item.ground] = image
+    _TILES.shelf(style).bitmaps[widget, x1 - x0, y1 - y0, item.ground] = image
     _TILES.grown(style, image.width * image.height * 4)
     return image
 
@@ -269,26 +284,35 @@ def _tile(item: Placed, style: Style) -> Image.Image | None:
 TileKey = tuple[w.Widget, int, int, str]
 
 
+class Shelf:
+    """The bitmaps of one style, and the parts of scenes that are made of them."""
+
+    __slots__ = ("bitmaps", "parts", "size")
+
+    def __init__(self) -> None:
+        self.bitmaps: dict[TileKey, Image.Image] = {}
+        self.parts: dict[Part, tuple[list[Stamp], list[Image.Image | None]]] = {}
+        self.size = 0
+        """Bytes of the bitmaps."""
+
+
 class TileCache:
     """Bitmaps by style. When there are too many, the styles that were longest unused go."""
 
     def __init__(self, limit: int) -> None:
         self.limit, self.size = limit, 0
-        self.shelves: OrderedDict[Style, dict[TileKey, Image.Image]] = OrderedDict()
-        self.sizes: dict[Style, int] = {}
+        self.shelves: OrderedDict[Style, Shelf] = OrderedDict()
 
-    def shelf(self, style: Style) -> dict[TileKey, Image.Image]:
-        """The bitmaps of one style."""
+    def shelf(self, style: Style) -> Shelf:
+        """What there is of one style."""
         found = self.shelves.get(style)
         if found is None:
-            found = self.shelves[style] = {}
-            self.sizes[style] = 0
+            found = self.shelves[style] = Shelf()
         return found
 
     def clear(self) -> None:
         """Drop all bitmaps."""
         self.shelves.clear()
-        self.sizes.clear()
         self.size = 0
 
     def used(self, style: Style) -> None:
@@ -298,12 +322,12 @@ class TileCache:
 
     def grown(self, style: Style, size: int) -> None:
         """Count a new bitmap of ``size`` bytes."""
-        self.sizes[style] += size
+        self.shelves[style].size += size
         self.size += size
         self.shelves.move_to_end(style)
         while self.size > self.limit:
-            oldest, _ = self.shelves.popitem(last=False)
-            self.size -= self.sizes.pop(oldest)
+            _, oldest = self.shelves.popitem(last=False)
+            self.size -= oldest.size
 
 
 class FrameCache:

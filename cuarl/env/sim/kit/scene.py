@@ -39,6 +39,15 @@ class Region:
     sideways: bool = False
 
 
+class Part:
+    """Items that were placed together in one style: known by identity, and shared by the scenes that show them."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: Sequence[Placed]) -> None:
+        self.items = tuple(items)
+
+
 class Drawn:
     """Where the renderer notes how it drew a scene, for as long as that frame is kept anywhere."""
 
@@ -64,6 +73,8 @@ class Scene:
     regions: tuple[Region, ...] = ()
     modal_from: int = 0
     """Items before this index lie under a layer and can't be reached."""
+    parts: tuple[Part, ...] = field(default=(), compare=False, repr=False)
+    """The same items by the parts that they came in, where the scene was put together of such."""
     drawn: Drawn = field(default_factory=Drawn, compare=False, repr=False)
 
 

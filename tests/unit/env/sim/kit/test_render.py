@@ -66,7 +66,7 @@ def test_frame_cache_forgets_the_oldest_when_it_is_full():
 def test_tile_cache_drops_whole_styles_when_it_is_full():
     cache, styles = TileCache(limit=25), [Style(accent=i) for i in range(3)]
     for style in styles:
-        cache.shelf(style)["tile"] = None
+        cache.shelf(style).bitmaps["tile"] = None
         cache.grown(style, 10)
     assert list(cache.shelves) == styles[1:] and cache.size == 20
 
