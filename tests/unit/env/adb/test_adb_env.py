@@ -22,7 +22,7 @@ BRIGHTNESS = {
 }  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def collected():
     yield
     gc.collect()

@@ -17,7 +17,7 @@ from tests.unit.env.adb.phones import TASK, env_of, with_phone
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def collected():
     yield
     gc.collect()
