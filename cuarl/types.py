@@ -10,7 +10,7 @@ import hashlib
 import io
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Protocol
@@ -145,6 +145,33 @@ ActionKind = Literal[
     "click", "long_press", "move", "swipe", "drag", "scroll", "type", "key", "button", "open_app", "wait", "answer",
     "finish",
 ]  # fmt: skip
+
+
+Point = tuple[int, int]
+
+
+def points(action: Action) -> list[Point]:
+    """The points of ``action`` in order: the ends of a swipe, the path of a drag; none for one without a place."""
+    match action:
+        case Click() | LongPress() | Move():
+            return [(action.x, action.y)]
+        case Scroll(x=int(x), y=int(y)):
+            return [(x, y)]
+        case Swipe():
+            return [(action.x, action.y), (action.x2, action.y2)]
+        case Drag():
+            return list(action.path)
+    return []
+
+
+def placed(action: Action, at: Sequence[Point]) -> Action:
+    """``action`` at other points, one for each that it has."""
+    (x, y), (x2, y2) = at[0], at[-1]
+    if isinstance(action, Swipe):
+        return action.model_copy(update={"x": x, "y": y, "x2": x2, "y2": y2})
+    if isinstance(action, Drag):
+        return action.model_copy(update={"path": tuple(at)})
+    return action.model_copy(update={"x": x, "y": y})
 
 
 class ParseError(Record):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from cuarl.agent.formats.base import ParsedAction
-from cuarl.types import Action, Drag, ParseError, Screenshot, Swipe
-
-Point = tuple[int, int]
+from cuarl.types import ParseError, Point, Screenshot, placed
 
 
 @runtime_checkable
@@ -36,13 +33,3 @@ async def pointed(parsed: ParsedAction, screenshot: Screenshot, pointer: Pointer
             return replace(parsed, action=None, error=error, described=())
         points.append(found)
     return replace(parsed, action=placed(parsed.action, points), described=())
-
-
-def placed(action: Action, points: Sequence[Point]) -> Action:
-    """``action`` at other points, one for each that it has: the ends of a swipe, the path of a drag."""
-    (x, y), (x2, y2) = points[0], points[-1]
-    if isinstance(action, Swipe):
-        return action.model_copy(update={"x": x, "y": y, "x2": x2, "y2": y2})
-    if isinstance(action, Drag):
-        return action.model_copy(update={"path": tuple(points)})
-    return action.model_copy(update={"x": x, "y": y})

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
+from cuarl.agent.aim import Box, stepped, within
 from cuarl.agent.base import Agent, Decision
 from cuarl.agent.formats import Format, Size, saw
 from cuarl.agent.formats.gestures import scrolled
+from cuarl.agent.formats.points import RELATIVE
 from cuarl.agent.history import History
 from cuarl.agent.model import shrunk
 from cuarl.agent.prompt import Window
@@ -144,11 +146,16 @@ Resize = Callable[[int, int], tuple[int, int] | None]
 """The size at which a model sees a picture of a width and a height; None if that is not known."""
 
 
+Around = Callable[[int, int], Awaitable[Box | None]]
+"""The box around a point within which pointing does the same; None if that is not known."""
+
+
 class DemonstratingAgent:
     """Says what ``teacher`` does in a model's own words, so that its episodes can be learnt from.
 
     Its records carry token ids and no logprobs: nothing was sampled. ``resize`` is the model's own; None means the usual
-    one of its family.
+    one of its family. ``step``: the model names points in thousandths of the screen, and multiples of this only. Where the
+    environment tells what lies around a point, taps are spread over it.
     """
 
     def __init__(
@@ -159,8 +166,11 @@ class DemonstratingAgent:
         *,
         window: Window | None = None,
         resize: Resize | None = None,
+        step: int | None = None,
+        around: Around | None = None,
     ) -> None:
         self.name = f"{teacher.name}:{format.name}"
+        self._step, self._around = step, around
         self._teacher, self._format, self._write = teacher, format, write
         self._history, self._resize = History(window or format.window), resize
 
@@ -176,7 +186,7 @@ class DemonstratingAgent:
             return decision
         told = self._resize(*sent) if self._resize else None
         resized = saw(self._format, size, Size(*told) if told else None)
-        text = self._words(decision.action, size, resized)
+        text = self._words(await self._aimed(decision.action, size, seed), size, resized)
         sampled = self._recorded(task, history, self._format.told(resized), text)
         if isinstance(sampled, PromptTooLong):
             return Decision(too_long=sampled)
@@ -196,15 +206,27 @@ class DemonstratingAgent:
             refused = written
         return self._history.checked(refused, task)
 
+    async def _aimed(self, action: Action, screen: Size, seed: int) -> Action:
+        """``action`` somewhere on what it is aimed at."""
+        if self._around is None or not isinstance(action, Click | LongPress):
+            return action
+        box = await self._around(action.x, action.y)
+        return within(action, box, screen, random.Random(seed)) if box else action
+
     def _words(self, action: Action, screen: Size, resized: Size) -> str:
         """The words for ``action``, or for another that comes to the same, where the family has none."""
         try:
-            return self._format.render(action, screen, resized=resized)
+            return self._render(action, screen, resized)
         except AgentError:
             other = _instead(action, screen)
             if other is None:
                 raise
-            return self._format.render(other, screen, resized=resized)
+            return self._render(other, screen, resized)
+
+    def _render(self, action: Action, screen: Size, resized: Size) -> str:
+        if self._step is None:
+            return self._format.render(action, screen, resized=resized)
+        return self._format.render(stepped(action, screen, self._step), RELATIVE, resized=resized)
 
 
 def _instead(action: Action, screen: Size) -> Action | None:

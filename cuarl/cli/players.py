@@ -17,7 +17,7 @@ from cuarl.agent.pointing import Pointer
 from cuarl.agent.prompt import Window
 from cuarl.agent.scripted import DemonstratingAgent, DoNothingAgent, OracleAgent, RandomAgent
 from cuarl.config.schema import ExperimentConfig
-from cuarl.env.base import Env
+from cuarl.env.base import AimedEnv, Env
 from cuarl.env.gym.mini_agent import MiniAgentEnv
 from cuarl.errors import ConfigError
 from cuarl.policy.sampler import Sampler, SamplingParams
@@ -97,15 +97,16 @@ def demonstrations(config: ExperimentConfig, policy: PolicyModel) -> Player:
             hint="--coordinate-mode direct",
         )  # fmt: skip
 
+    from cuarl.policy.tiny.skills import GRID
+
     def make(spec: EpisodeSpec, env: Env) -> Agent:
         format = _format(config, config.model_name, env)
         return DemonstratingAgent(
-            OracleAgent(env),
-            format,
-            policy.written,
-            window=_window(config, format),
-            resize=policy.resize,
-        )
+            OracleAgent(env), format, policy.written, window=_window(config, format), resize=policy.resize,
+            # the shipped base was taught to name points in these steps, and learns little from others
+            step=GRID if config.model_name == "tiny" else None,
+            around=env.around if isinstance(env, AimedEnv) else None,
+        )  # fmt: skip
 
     return Player("demonstration", make)
 

@@ -76,6 +76,18 @@ class AskedOracleEnv(Env, Protocol):
 
 
 @runtime_checkable
+class AimedEnv(Env, Protocol):
+    """An environment that knows how far what it shows reaches."""
+
+    async def around(self, x: int, y: int) -> tuple[int, int, int, int] | None:
+        """Left, top, right and bottom, pixels, of the thing whose middle is ``(x, y)``.
+
+        None unless a tap anywhere in it is the same.
+        """
+        ...
+
+
+@runtime_checkable
 class JudgingEnv(Env, Protocol):
     """An environment that tells itself whether its task is done, such as a service with validators of its own."""
 

@@ -13,11 +13,14 @@ from cuarl.env.base import Capabilities
 from cuarl.env.settle import Patience, settle
 from cuarl.env.sim.faults import Faults, FaultyScreen
 from cuarl.env.sim.kit.render import Frame, differ, draw
-from cuarl.env.sim.kit.scene import Scene
+from cuarl.env.sim.kit.scene import Box, Scene
 from cuarl.env.sim.rejected import Rejected
 from cuarl.errors import EnvError
 from cuarl.tasks.task import TaskInstance
-from cuarl.types import Action, Observation, Screenshot, StepResult
+from cuarl.types import Action, Observation, Point, Screenshot, StepResult, placed, points
+
+CLOSE = 0.006
+"""How far from the oracle's point another counts as that: a share of the side, the rounding of a model's own words."""
 
 W = TypeVar("W")
 W_contra = TypeVar("W_contra", contravariant=True)
@@ -47,6 +50,7 @@ class SimulatedEnv(ABC, Generic[W]):
         self.patience = patience
         self._screen = FaultyScreen(faults) if faults else None
         self._oracle: Oracle[W] | None = None
+        self._told: Action | None = None
         self._shown: tuple[W, Frame] | None = None
 
     @property
@@ -92,7 +96,7 @@ class SimulatedEnv(ABC, Generic[W]):
         before = self._running()
         if self._screen:
             await self._screen.before_step()
-        old = self._frame(before)
+        old, meant = self._frame(before), self._meant(action)
         info: dict[str, Any] = {"settle_ms": 0.0, "settled": True}
         try:
             self.world = self.act(before, action)
@@ -100,7 +104,7 @@ class SimulatedEnv(ABC, Generic[W]):
             info["rejected"] = str(reason)
         else:
             assert self._oracle is not None
-            self._oracle.acted(action)
+            self._oracle.acted(meant)
         new = self._frame(self._running())
         info["changed"] = differ(old, new)
         observation = self._observe(self._running())
@@ -124,7 +128,35 @@ class SimulatedEnv(ABC, Generic[W]):
         """The next action of a solution; ``Finish(success=False)``, saying where it is stuck, if there seems to be none."""
         world = self._running()
         assert self._oracle is not None
-        return self._oracle.next(world)
+        self._told = self._oracle.next(world)
+        return self._told
+
+    async def around(self, x: int, y: int) -> Box | None:
+        """Left, top, right and bottom of the control whose middle is ``(x, y)``, if a tap anywhere in it is the same."""
+        return self.reach(x, y)
+
+    def reach(self, x: int, y: int) -> Box | None:
+        """The same, told at once. A device that doesn't know says None."""
+        return None
+
+    def _meant(self, action: Action) -> Action:
+        """What the oracle told, if ``action`` is that at other points that come to the same."""
+        told = self._told
+        if told is None or told.kind != action.kind:
+            return action
+        there, here = points(told), points(action)
+        if not there or len(there) != len(here) or placed(action, there) != told:
+            return action
+        same = all(self._same(a, b) for a, b in zip(there, here, strict=True))
+        return told if same else action
+
+    def _same(self, there: Point, here: Point) -> bool:
+        x, y = here
+        box = self.reach(*there)
+        if box is not None:
+            return box[0] <= x < box[2] and box[1] <= y < box[3]
+        width, height = self.scene(self._running()).size
+        return abs(x - there[0]) <= CLOSE * width and abs(y - there[1]) <= CLOSE * height
 
     async def state(self) -> Mapping[str, Any]:
         """The device state, with ``ui`` for navigation tasks."""

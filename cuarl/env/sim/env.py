@@ -9,8 +9,9 @@ from cuarl.env.base import Capabilities
 from cuarl.env.settle import Patience
 from cuarl.env.sim import device
 from cuarl.env.sim.base import SimulatedEnv
+from cuarl.env.sim.elements import elements
 from cuarl.env.sim.faults import Faults
-from cuarl.env.sim.kit.scene import Scene
+from cuarl.env.sim.kit.scene import Box, Scene
 from cuarl.env.sim.look import Look
 from cuarl.env.sim.planner import Planner
 from cuarl.env.sim.report import state_mapping
@@ -73,3 +74,8 @@ class SimEnv(SimulatedEnv[World]):
     def text(self, world: World) -> Mapping[str, str]:
         """App and page."""
         return {"app": world.ui.app, "page": world.ui.page}
+
+    def reach(self, x: int, y: int) -> Box | None:
+        """The visible part of the control whose middle that is; None for a slider, where each place is another value."""
+        aimed = [e for e in elements(self._running()) if e.centre == (x, y)]
+        return aimed[-1].box if aimed and aimed[-1].role != "slider" else None

@@ -8,7 +8,6 @@ import pytest
 from cuarl.agent.formats import Size
 from cuarl.agent.formats.described.format import Described
 from cuarl.agent.model import ModelAgent
-from cuarl.agent.pointing import placed
 from cuarl.errors import AgentError
 from cuarl.policy.sampler import SamplingParams
 from cuarl.tasks.task import TaskInstance
@@ -27,6 +26,7 @@ from cuarl.types import (
     Swipe,
     TypeText,
     Wait,
+    placed,
 )
 from tests.unit.agent.test_model import Recited, answer
 from tests.unit.policy.pictures import screen
