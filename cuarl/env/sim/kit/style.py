@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from PIL import Image, ImageChops, ImageFont
+from PIL import Image, ImageChops
 
 from cuarl.env.sim.kit.cover import Mask, mask_of
+from cuarl.env.sim.kit.letters import line, line_width
 
 Colour = tuple[int, int, int]
 
@@ -98,15 +99,6 @@ def tone(hue: float, saturation: float, value: float) -> Colour:
     return round(r * 255), round(g * 255), round(b * 255)
 
 
-@lru_cache(maxsize=64)
-def font(px: int) -> ImageFont.FreeTypeFont:
-    """Pillow's own scalable font."""
-    loaded = ImageFont.load_default(px)
-    if not isinstance(loaded, ImageFont.FreeTypeFont):
-        raise RuntimeError("Pillow was built without FreeType")
-    return loaded
-
-
 def font_px(style: Style, size: float) -> int:
     """Pixels of a font of ``size`` units."""
     return max(6, round(size * style.font_step * style.scale))
@@ -115,15 +107,10 @@ def font_px(style: Style, size: float) -> int:
 @lru_cache(maxsize=16384)
 def text_width(text: str, px: int, bold: bool = False) -> float:
     """Width of a line in pixels."""
-    return float(font(px).getlength(text)) + (0.5 if bold else 0.0)
+    return line_width(text, px) + (0.5 if bold else 0.0)
 
 
 _FAINTER = [v * 3 // 4 for v in range(256)]
-
-
-@lru_cache(maxsize=64)
-def _metrics(px: int) -> tuple[int, int]:
-    return font(px).getmetrics()
 
 
 class TextMask(NamedTuple):
@@ -139,20 +126,14 @@ class TextMask(NamedTuple):
 @lru_cache(maxsize=8192)
 def text_mask(text: str, px: int, bold: bool = False) -> TextMask:
     """Coverage of a line of text."""
-    line = line_mask(text, px, bold)
-    covered = line.getbbox() or (0, 0, 1, 1)
-    return TextMask(mask_of(line.crop(covered)), covered[0], covered[1], line.height)
+    whole = line_mask(text, px, bold)
+    covered = whole.getbbox() or (0, 0, 1, 1)
+    return TextMask(mask_of(whole.crop(covered)), covered[0], covered[1], whole.height)
 
 
 def line_mask(text: str, px: int, bold: bool = False) -> Image.Image:
     """All of a line's box, mode L. Heavier text is the line and a fainter copy beside it."""
-    ascent, descent = _metrics(px)
-    mask = Image.new("L", (max(1, int(text_width(text, px)) + 3), ascent + descent), 0)
-    glyphs, (left, top) = font(px).getmask2(text, mode="L", anchor="ls")
-    width, height = glyphs.size
-    if width and height:
-        x, y = max(0, round(left)), ascent + round(top)
-        mask.im.paste(glyphs, (x, y, x + width, y + height))
+    mask = line(text, px)
     if bold:
         shift = max(1, round(px / 18))
         moved = ImageChops.offset(mask, shift, 0).point(_FAINTER)
