@@ -32,7 +32,9 @@ def add_lora(model: Any, spec: LoraSpec, *, revision: str | None = None) -> Any:
         r=spec.rank, lora_alpha=spec.alpha or 2 * spec.rank, lora_dropout=spec.dropout,
         target_modules=target_pattern(model, spec), task_type="CAUSAL_LM", revision=revision,
     )  # fmt: skip
-    with torch.random.fork_rng():
+    # named, or every GPU of the machine would be woken
+    devices = {p.device for p in model.parameters() if p.device.type == "cuda"}
+    with torch.random.fork_rng(devices=devices):
         torch.manual_seed(spec.seed)
         return get_peft_model(model, config)
 
