@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from cuarl.env.sim.chrome import NAV_HEIGHT, STATUS_HEIGHT, clock
 from cuarl.env.sim.kit import widgets as w
@@ -10,6 +11,7 @@ from cuarl.env.sim.kit.canvas import Canvas
 from cuarl.env.sim.kit.effects import Do, Effect, Focus, Launch, Overlay
 from cuarl.env.sim.kit.paint import PAINTERS
 from cuarl.env.sim.kit.scene import Spot, spread, stack
+from cuarl.env.sim.kit.style import Style
 from cuarl.env.sim.look import permutation
 from cuarl.env.sim.reading import remember_reads
 from cuarl.env.sim.records import App, HomePage
@@ -35,23 +37,38 @@ def first_layout(state: DeviceState, seed: int, rows: int) -> tuple[HomePage, ..
 @remember_reads(128)
 def home(world: World) -> list[Spot]:
     """The shown home page with its dock."""
-    state, height = world.state, world.profile.height
-    pages = state.launcher.pages
-    spots: list[Spot] = []
+    state = world.state
+    pages, apps = state.launcher.pages, {app.key: app for app in state.apps}
+    cells: list[w.Widget] = []
     if pages:
         page = pages[min(world.ui.home_page, len(pages) - 1)]
-        cells: list[w.Widget] = [w.FolderIcon(f.name, Overlay(f"folder:{f.name}"), apps=f.apps) for f in page.folders]
-        cells += [icon(world, app) for key in page.apps if (app := world.app(key)) and app.installed]
-        grid = w.Grid(tuple(cells), COLUMNS, CELL_HEIGHT, gap=0, pad=1)
-        top = STATUS_HEIGHT + 10
-        if world.look.home_clock:
-            spots.append(Spot(HomeClock(clock(world)), 0, top, WIDTH, CLOCK_HEIGHT))
-            top += CLOCK_HEIGHT + 6
-        spots += spread(grid, world.style, 0, top, WIDTH, 0)
+        cells += [w.FolderIcon(f.name, Overlay(f"folder:{f.name}"), apps=f.apps) for f in page.folders]
+        cells += [icon(world, app) for key in page.apps if (app := apps.get(key)) and app.installed]
+    dock = tuple([icon(world, app, named=False) for key in state.launcher.dock if (app := apps.get(key))])
+    time = HomeClock(clock(world)) if pages and world.look.home_clock else None
+    dots = Dots(len(pages), world.ui.home_page)
+    return _arranged(tuple(cells), dock, time, dots, world.profile.height, world.style)
+
+
+@lru_cache(maxsize=256)
+def _arranged(
+    cells: tuple[w.Widget, ...],
+    dock: tuple[w.AppIcon, ...],
+    time: HomeClock | None,
+    dots: Dots,
+    height: float,
+    style: Style,
+) -> list[Spot]:
+    """A home page: one list for what looks the same, however the device came to it. Icons that look the same do the same."""
+    spots: list[Spot] = []
+    top = STATUS_HEIGHT + 10
+    if time is not None:
+        spots.append(Spot(time, 0, top, WIDTH, CLOCK_HEIGHT))
+        top += CLOCK_HEIGHT + 6
+    spots += spread(w.Grid(cells, COLUMNS, CELL_HEIGHT, gap=0, pad=1), style, 0, top, WIDTH, 0)
     dock_y = height - NAV_HEIGHT - DOCK_HEIGHT - 4
-    spots.append(Spot(Dots(len(pages), world.ui.home_page), 0, dock_y - 12, WIDTH, 10))
-    dock = tuple(icon(world, app, named=False) for key in state.launcher.dock if (app := world.app(key)))
-    spots += spread(w.HBox(dock, pad=6), world.style, 0, dock_y, WIDTH, DOCK_HEIGHT)
+    spots.append(Spot(dots, 0, dock_y - 12, WIDTH, 10))
+    spots += spread(w.HBox(dock, pad=6), style, 0, dock_y, WIDTH, DOCK_HEIGHT)
     return spots
 
 
@@ -76,17 +93,16 @@ def folder(world: World, name: str) -> tuple[str, ...]:
 
 def icon(world: World, app: App, *, named: bool = True, on_wallpaper: bool = True) -> w.AppIcon:
     """An app's icon; it has a dot while the app has a notification."""
-    badge = world.state.notifications.badges and any(n.app == app.key for n in world.state.notifications.items)
-    effect: Effect = Launch(app.key)
-    return w.AppIcon(
-        app.name,
-        effect,
-        Do("home.icon_menu", (app.key,)),
-        app=app.key,
-        badge=badge,
-        named=named,
-        on_wallpaper=on_wallpaper,
-    )
+    badges, posted = world.state.notifications.badges, world.state.notifications.items
+    badge = badges and any(note.app == app.key for note in posted)
+    return _icon(app.name, app.key, badge, named, on_wallpaper)
+
+
+@lru_cache(maxsize=1024)
+def _icon(name: str, key: str, badge: bool, named: bool, on_wallpaper: bool) -> w.AppIcon:
+    effect: Effect = Launch(key)
+    menu = Do("home.icon_menu", (key,))
+    return w.AppIcon(name, effect, menu, app=key, badge=badge, named=named, on_wallpaper=on_wallpaper)
 
 
 def rows_that_fit(height: float) -> int:

@@ -44,6 +44,9 @@ class _Notes:
 
 class _NotedBag(Bag):
     __slots__ = ("bag", "notes", "path")
+    bag: Bag
+    notes: _Notes
+    path: str
 
     def __init__(self, bag: Bag, path: str, notes: _Notes) -> None:
         object.__setattr__(self, "bag", bag)
@@ -99,6 +102,8 @@ class _NotedWorld(World):
     """A world that notes what is read from it; ``real`` is what it stands for."""
 
     __slots__ = ("notes", "real")
+    notes: _Notes
+    real: World
 
     def __init__(self, real: World) -> None:
         notes = _Notes()

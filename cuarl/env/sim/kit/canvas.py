@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from PIL import Image, ImageDraw
 
-from cuarl.env.sim.kit.cover import CLEAR, Box, Core, Ink, Mask, blend, insides, mask_of, overlay, tinted
+from cuarl.env.sim.kit.cover import CLEAR, Box, Ink, Mask, blend, filled, insides, mask_of, overlay, tinted
 from cuarl.env.sim.kit.icons import icon_mask
 from cuarl.env.sim.kit.style import Colour, Style, fit, font_px, text_mask, text_width
 
@@ -32,7 +32,7 @@ class Canvas:
         """``fill`` None makes it transparent."""
         self.style = style
         self.transparent = fill is None
-        self.core: Core = Image.core.fill("RGBA" if fill is None else "RGB", size_px, CLEAR if fill is None else fill)
+        self.core = filled("RGBA" if fill is None else "RGB", size_px, CLEAR if fill is None else fill)
         self.size = size_px
         self.width = size_px[0] / style.scale
         self.height = size_px[1] / style.scale

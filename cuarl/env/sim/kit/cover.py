@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from PIL import Image
+from PIL import Image, _imaging
 
 Ink = tuple[int, ...]
 """A colour with as many parts as the bitmap has bands: red, green, blue, and alpha on transparent ones."""
@@ -50,6 +50,11 @@ def tinted(mask: Mask, ink: Ink, ground: Ink) -> Core:
     return looked_up.convert(mode, 0)
 
 
+def filled(mode: str, size: tuple[int, int], ink: Ink) -> Core:
+    """A bitmap of one colour."""
+    return _imaging.fill(mode, size, ink)
+
+
 def blend(core: Core, ink: Ink, mask: Core, box: Box) -> None:
     """Put ``ink`` through a mask onto the box of an RGB bitmap."""
     core.paste(ink, box, mask)
@@ -62,22 +67,27 @@ def overlay(core: Core, ink: Ink, mask: Mask, x: int, y: int) -> None:
     box = x0, y0, min(width, x0 + mask.width), min(height, y0 + mask.height)
     if box[2] <= box[0] or box[3] <= box[1]:
         return
-    layer = Image.core.fill("RGBA", (mask.width, mask.height), (*ink[:3], 0))
+    layer = filled("RGBA", (mask.width, mask.height), (*ink[:3], 0))
     layer.putband(mask.core, 3)
     layer = layer.crop((0, 0, box[2] - box[0], box[3] - box[1]))
-    core.paste(Image.core.alpha_composite(core.crop(box), layer), box)
+    core.paste(_imaging.alpha_composite(core.crop(box), layer), box)
+
+
+@lru_cache(maxsize=1)
+def _every_cover() -> Image.Image:
+    return Image.frombytes("L", (256, 1), bytes(range(256)))
 
 
 @lru_cache(maxsize=4096)
 def _ramp(ink: Ink, ground: Ink) -> bytes:
     """``ink`` on ``ground`` at each cover from 0 to 255, worked out by what blends them elsewhere."""
-    cover = Image.frombytes("L", (256, 1), bytes(range(256)))
+    cover = _every_cover()
     if len(ground) == 3:
-        core = Image.core.fill("RGB", (256, 1), ground)
+        core = filled("RGB", (256, 1), ground)
         blend(core, ink, cover.im, (0, 0, 256, 1))
         mode = "RGB"
     else:
-        core = Image.core.fill("RGBA", (256, 1), ground)
+        core = filled("RGBA", (256, 1), ground)
         overlay(core, ink, mask_of(cover), 0, 0)
         mode = "RGBA"
     return Image.Image()._new(core).tobytes("raw", mode)

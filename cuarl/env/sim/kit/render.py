@@ -17,6 +17,7 @@ from PIL import Image
 
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.canvas import Canvas
+from cuarl.env.sim.kit.cover import Core
 from cuarl.env.sim.kit.paint import PAINTERS
 from cuarl.env.sim.kit.pictures import draw_picture
 from cuarl.env.sim.kit.scene import Box, Part, Placed, Scene
@@ -55,7 +56,7 @@ class Frame:
         return Screenshot(self.image)
 
 
-Tiles = Sequence[Image.Image | None]
+Tiles = Sequence[Core | None]
 Layout = tuple[Stamp, ...]
 
 
@@ -90,7 +91,7 @@ def render(scene: Scene) -> Image.Image:
         if tile is None:
             image = image.point(_dimming())
         else:
-            _put(image, stamp, tile, stamp.seen)
+            _put(image.im, stamp, tile, stamp.seen)
     return image
 
 
@@ -140,7 +141,7 @@ def _composed(scene: Scene) -> tuple[Image.Image, Layout, Tiles]:
     """The ground of a scene, its layout, and the bitmaps in it."""
     ground, style = background(scene.background, scene.style, scene.size), scene.style
     stamps: list[Stamp] = []
-    tiles: list[Image.Image | None] = []
+    tiles: list[Core | None] = []
     for part in scene.parts or (Part(scene.items),):
         known = _TILES.shelf(style).parts.get(part)
         if known is None:
@@ -153,10 +154,10 @@ def _composed(scene: Scene) -> tuple[Image.Image, Layout, Tiles]:
     return ground, tuple(stamps), tiles
 
 
-def _stamped(part: Part, style: Style) -> tuple[list[Stamp], list[Image.Image | None]]:
+def _stamped(part: Part, style: Style) -> tuple[list[Stamp], list[Core | None]]:
     """The bitmaps of a part's items, and where they lie."""
     bitmaps = _TILES.shelf(style).bitmaps
-    tiles: list[Image.Image | None] = []
+    tiles: list[Core | None] = []
     stamps: list[Stamp] = []
     for item in part.items:
         widget, (x0, y0, x1, y1), _, seen, _, under = item
@@ -173,8 +174,9 @@ def differ(a: Frame, b: Frame) -> bool:
 
 def _painted(ground: Image.Image, layout: Layout, tiles: Tiles) -> Image.Image:
     image = ground.copy()
+    core = image.im
     for stamp, tile in zip(layout, tiles, strict=True):
-        _put(image, stamp, tile, stamp.seen)
+        _put(core, stamp, tile, stamp.seen)
     return image
 
 
@@ -185,13 +187,14 @@ def _changed(last: Frame, ground: Image.Image, layout: Layout, tiles: Tiles) -> 
     if 2 * sum((x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in boxes) > width * height:
         return None
     image = last.image.copy()
+    core = image.im
     for box in boxes:
         left, top, right, bottom = box
-        image.im.paste(ground.im.crop(box), box)
+        core.paste(ground.im.crop(box), box)
         for stamp, tile in zip(layout, tiles, strict=True):
             x0, y0, x1, y1 = stamp.seen
             if y0 < bottom and y1 > top and x0 < right and x1 > left:
-                _put(image, stamp, tile, (max(x0, left), max(y0, top), min(x1, right), min(y1, bottom)))
+                _put(core, stamp, tile, (max(x0, left), max(y0, top), min(x1, right), min(y1, bottom)))
     return image
 
 
@@ -217,18 +220,17 @@ def _merged(boxes: Sequence[Box]) -> list[Box]:
     return merged
 
 
-def _put(image: Image.Image, stamp: Stamp, tile: Image.Image | None, seen: Box) -> None:
+def _put(core: Core, stamp: Stamp, tile: Core | None, seen: Box) -> None:
     """Paste the part of a tile that lies in ``seen``."""
     x0, y0, x1, y1 = seen
     if tile is None or x1 <= x0 or y1 <= y0:
         return
     if (x1 - x0, y1 - y0) != tile.size:
         tile = tile.crop((x0 - stamp.x, y0 - stamp.y, x1 - stamp.x, y1 - stamp.y))
-    # the core's own paste: Image.paste does the same after checks that cost as much as the work
     if tile.mode == "RGBA":
-        image.im.paste(tile.im, seen, tile.im)
+        core.paste(tile, seen, tile)
     else:
-        image.im.paste(tile.im, seen)
+        core.paste(tile, seen)
 
 
 @lru_cache(maxsize=1)
@@ -266,7 +268,7 @@ def _edges(size: tuple[int, int]) -> Image.Image:
     return column.resize(size)
 
 
-def _tile(item: Placed, style: Style) -> Image.Image | None:
+def _tile(item: Placed, style: Style) -> Core | None:
     """Paint a widget: RGB over the colour of its ground, or RGBA where that varies. None for a scrim."""
     x0, y0, x1, y1 = item.box
     widget = item.widget
@@ -275,10 +277,9 @@ def _tile(item: Placed, style: Style) -> Image.Image | None:
     canvas = Canvas(style, (max(1, x1 - x0), max(1, y1 - y0)), style.palette.by_name.get(item.ground))
     PAINTERS[type(widget)](canvas, widget)
     # asked for anew: a bitmap before this one may have pushed the style's others out
-    image = Image.Image()._new(canvas.core)
-    _TILES.shelf(style).bitmaps[widget, x1 - x0, y1 - y0, item.ground] = image
-    _TILES.grown(style, image.width * image.height * 4)
-    return image
+    _TILES.shelf(style).bitmaps[widget, x1 - x0, y1 - y0, item.ground] = canvas.core
+    _TILES.grown(style, canvas.size[0] * canvas.size[1] * 4)
+    return canvas.core
 
 
 TileKey = tuple[w.Widget, int, int, str]
@@ -290,8 +291,8 @@ class Shelf:
     __slots__ = ("bitmaps", "parts", "size")
 
     def __init__(self) -> None:
-        self.bitmaps: dict[TileKey, Image.Image] = {}
-        self.parts: dict[Part, tuple[list[Stamp], list[Image.Image | None]]] = {}
+        self.bitmaps: dict[TileKey, Core] = {}
+        self.parts: dict[Part, tuple[list[Stamp], list[Core | None]]] = {}
         self.size = 0
         """Bytes of the bitmaps."""
 
