@@ -166,7 +166,7 @@ def remember_reads(
                     return found[1]
             result, reads = _noted(function, noting or _NotedWorld(real), rest)
             key, values = reads.of(real)
-            with contextlib.suppress(TypeError):  # a task may preset a list, which can't be a key
+            with contextlib.suppress(TypeError):
                 kept[kind, key] = values, result
                 _note_set(sets, kind, reads)
             if len(kept) > size:
@@ -180,11 +180,11 @@ def remember_reads(
 
 def _found(kept: OrderedDict[Hashable, tuple[object, B]], key: Hashable) -> tuple[object, B] | None:
     try:
-        found = kept.get(key)
-    except TypeError:
+        found = kept.pop(key, None)
+    except TypeError:  # a task may preset a list, which can't be a key
         return None
     if found is not None:
-        kept.move_to_end(key)
+        kept[key] = found
     return found
 
 
@@ -192,9 +192,11 @@ def _noted(function: Callable[..., B], noting: _NotedWorld, rest: tuple[Any, ...
     """What a function makes of a world, and what it read; whoever called it counts as having read that, too."""
     notes = noting.notes
     outer, notes.read = notes.read, {}
-    result = function(noting, *rest)
-    inner, notes.read = notes.read, outer
-    outer.update(inner)
+    try:
+        result = function(noting, *rest)
+    finally:
+        inner, notes.read = notes.read, outer
+        outer.update(inner)
     return result, _reads(frozenset(inner))
 
 

@@ -52,8 +52,8 @@ class Canvas:
             box = box if inside else (0, 0, *self.size)
         else:
             blend(self.core, colour, mask.core, box)
-        flat = _moved(mask.solid, x_px, y_px) if inside else ()
-        kept = _moved(mask.hollow, x_px, y_px) if inside else ()
+        flat = _moved(mask.solid, x_px, y_px) if inside and mask.solid else ()
+        kept = _moved(mask.hollow, x_px, y_px) if inside and mask.hollow else ()
         self._areas.append(_Area(box, (*colour, 255) if self.transparent else colour, flat, kept))
 
     def fill(self, colour: Colour, box: Box) -> None:

@@ -29,6 +29,8 @@ SCRIM = 0.55
 TILE_BYTES = 64 << 20
 FRAME_BYTES = 96 << 20
 """Bounds of the two caches of one process."""
+ITEM_BYTES = 512
+"""What knowing where one item lies counts for."""
 
 
 class Stamp(NamedTuple):
@@ -148,6 +150,7 @@ def _composed(scene: Scene) -> tuple[Image.Image, Layout, Tiles]:
             known = _stamped(part, style)
             if scene.parts:
                 _TILES.shelf(style).parts[part] = known
+                _TILES.grown(style, ITEM_BYTES * len(part.items))
         stamps += known[0]
         tiles += known[1]
     _TILES.used(style)

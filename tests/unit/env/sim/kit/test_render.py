@@ -4,11 +4,12 @@ import pytest
 from PIL import ImageChops
 
 from cuarl.env.sim import device
+from cuarl.env.sim.kit import render as render_module
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.icons import APP_GLYPHS, ICONS, icon_mask
 from cuarl.env.sim.kit.paint import PAINTERS
 from cuarl.env.sim.kit.render import FrameCache, TileCache, draw, render
-from cuarl.env.sim.kit.scene import Placed, Scene
+from cuarl.env.sim.kit.scene import Part, Placed, Scene
 from cuarl.env.sim.kit.style import Style
 from cuarl.env.sim.look import Look
 from cuarl.env.sim.start import prepare
@@ -69,6 +70,15 @@ def test_tile_cache_drops_whole_styles_when_it_is_full():
         cache.shelf(style).bitmaps["tile"] = None
         cache.grown(style, 10)
     assert list(cache.shelves) == styles[1:] and cache.size == 20
+
+
+def test_places_that_are_remembered_count_as_bitmaps_do(monkeypatch):
+    cache = TileCache(limit=200_000)
+    monkeypatch.setattr(render_module, "_TILES", cache)
+    for _ in range(1000):
+        part = Part([Placed(w.Bar("page"), (0, 0, 9, 9), (0, 0, 9, 9), (0, 0, 9, 9))])
+        draw(Scene((9, 9), Style(), "bar", part.items, parts=(part,)))
+        assert cache.size <= cache.limit and sum(len(shelf.parts) for shelf in cache.shelves.values()) <= 400
 
 
 def test_every_widget_has_a_painter():
