@@ -8,7 +8,7 @@
 set -eu
 examples=$(dirname "$0")
 
-cuarl rollout -c "$examples/miniwob.yaml" --agent demonstration --episodes 1120 --seed 5 --name miniwob-demos
+cuarl rollout -c "$examples/miniwob.yaml" --agent demonstration --episodes 560 --seed 5 --name miniwob-demos
 cuarl train -c "$examples/miniwob.yaml" -c "$examples/miniwob-sft.yaml" --name miniwob-sft
 cuarl train -c "$examples/miniwob.yaml" -c "$examples/miniwob-rl.yaml" --name miniwob-rl
 
