@@ -83,7 +83,8 @@ async def rate(contexts: int, seconds: float, record: bool) -> Rate:
         async def worker(number: int) -> None:
             seed = number
             while time.perf_counter() < until:
-                counts[0] += await episode(browser, seed, blobs, until)
+                made = await episode(browser, seed, blobs, until)
+                counts[0] += made  # not in one statement: it would read the count before the episode
                 counts[1] += 1
                 seed += contexts
 
