@@ -2,11 +2,13 @@
 
     python benchmarks/browser.py                      steps/s with 1, 8 and 16 contexts, and memory by context
     python benchmarks/browser.py --record             the same with and without recording, in turn
+    python benchmarks/browser.py --bare               beside each the rate of a bare loop of Playwright on this machine
     python benchmarks/browser.py --episodes 2000      memory at the start and after 500, 1,000 and 2,000 episodes in a row
 
 A step is a click, a picture and the page's reward; resets (a fresh load each) are included. Screens are 160x210 pixels.
 Recording is what a rollout does with its pictures: each is encoded and put into a store's folder. Memory is the proportional
-set size of the browser's processes.
+set size of the browser's processes. The bare loop does the same with one page for all episodes of a context: it loads the page
+again, clicks, takes Playwright's own screenshot and reads whether the page is done. It tells how fast the machine is.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ from typing import NamedTuple
 
 import anyio
 import psutil
+from playwright.async_api import Page, async_playwright
 
-from cuarl.env.browser.browser import Browser
-from cuarl.env.browser.miniwob import MiniWoBEnv
+from cuarl.env.browser.browser import ARGUMENTS, Browser, find_program
+from cuarl.env.browser.miniwob import SIZE, MiniWoBEnv, pages_folder
 from cuarl.env.browser.options import BrowserOptions
 from cuarl.env.leases import Ledger
 from cuarl.env.processes import marked
@@ -98,8 +101,43 @@ async def rate(contexts: int, seconds: float, record: bool) -> Rate:
     return Rate(counts[0] / took, counts[1] / took, memory)
 
 
-def rates(contexts: Sequence[int], seconds: float, record: bool) -> None:
-    print("contexts  steps/s  episodes/s  browser MB" + "  steps/s recorded  recording ms/step" * record)
+async def bare_rate(contexts: int, seconds: float) -> float:
+    """Steps a second of Playwright alone."""
+    address = (pages_folder() / "miniwob" / "click-button.html").as_uri()
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=str(find_program()), args=list(ARGUMENTS))
+        pages = [
+            await (await browser.new_context(viewport={"width": SIZE[0], "height": SIZE[1]})).new_page()
+            for _ in range(contexts)
+        ]
+        count, until = 0, time.perf_counter() + seconds
+
+        async def worker(page: Page, rng: random.Random) -> None:
+            nonlocal count
+            while time.perf_counter() < until:
+                await page.goto(address)
+                await page.evaluate("core.EPISODE_MAX_TIME = 1e8; core.startEpisodeReal()")
+                done, steps = False, 0
+                while steps < 20 and not done and time.perf_counter() < until:
+                    await page.mouse.click(rng.randrange(160), rng.randrange(50, 210))
+                    await page.screenshot()
+                    done = await page.evaluate("WOB_DONE_GLOBAL")
+                    steps += 1
+                count += steps
+
+        async with anyio.create_task_group() as group:
+            for number, page in enumerate(pages):
+                group.start_soon(worker, page, random.Random(number))
+        await browser.close()
+    return count / seconds
+
+
+def rates(contexts: Sequence[int], seconds: float, record: bool, bare: bool) -> None:
+    print(
+        "contexts  steps/s  episodes/s  browser MB"
+        + "  steps/s recorded  recording ms/step" * record
+        + "  steps/s bare" * bare
+    )
     memory: dict[int, float] = {}
     for number in contexts:
         plain = anyio.run(rate, number, seconds, False)
@@ -108,6 +146,8 @@ def rates(contexts: Sequence[int], seconds: float, record: bool) -> None:
         if record:
             kept = anyio.run(rate, number, seconds, True)
             line += f" {kept.steps:17.1f} {1000 / kept.steps - 1000 / plain.steps:18.2f}"
+        if bare:
+            line += f" {anyio.run(bare_rate, number, seconds):13.1f}"
         print(line, flush=True)
     few, many = min(memory), max(memory)
     if few < many:
@@ -145,12 +185,13 @@ def main() -> None:
     parser.add_argument("--contexts", default="1,8,16")
     parser.add_argument("--seconds", type=float, default=8, help="for each rate")
     parser.add_argument("--record", action="store_true", help="measure with recording, too")
+    parser.add_argument("--bare", action="store_true", help="measure a bare loop, too")
     parser.add_argument("--episodes", type=int, default=0, help="memory over so many episodes instead of rates")
     options = parser.parse_args()
     if options.episodes:
         anyio.run(endurance, [0, options.episodes // 4, options.episodes // 2, options.episodes])
         return
-    rates([int(number) for number in options.contexts.split(",")], options.seconds, options.record)
+    rates([int(number) for number in options.contexts.split(",")], options.seconds, options.record, options.bare)
 
 
 if __name__ == "__main__":
