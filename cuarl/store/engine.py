@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import Any
 
+import stamina
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from cuarl.errors import MissingExtra
@@ -84,8 +85,16 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 def use_wal(engine: Engine) -> bool:
-    """Switch a SQLite file to write-ahead logging, for good. Warns, and gives False, where that isn't in force."""
-    answer = str(_pragma(engine, "journal_mode = WAL")).lower()
+    """Switch a SQLite file to write-ahead logging, for good. Warns, and gives False, where that isn't in force.
+
+    Several processes may do so at once: SQLite refuses the switch at once while another holds the file, and does not wait.
+    """
+    answer = ""
+    for trial in stamina.retry_context(
+        on=_is_locked, attempts=None, timeout=LOCK_WAIT_S, wait_initial=0.02, wait_max=0.5
+    ):
+        with trial:
+            answer = str(_pragma(engine, "journal_mode = WAL")).lower()
     if answer != "wal":
         log.warning(
             "write-ahead logging is not in force for %s (journal mode: %s): processes will wait for each other, and a "
@@ -93,6 +102,10 @@ def use_wal(engine: Engine) -> bool:
             masked(engine.url), answer,
         )  # fmt: skip
     return answer == "wal"
+
+
+def _is_locked(error: Exception) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
 
 
 def shrink_wal(engine: Engine) -> None:
