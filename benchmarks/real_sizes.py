@@ -351,6 +351,9 @@ def measure(name: str, device: torch.device, size: Size, answer_tokens: int, ran
     clock = Clock(device)
     with clock.phase("build"):
         policy = random_policy(name, device, rank)
+    # the first calls compile and choose kernels, once a process
+    with clock.phase("warm_up"):
+        play(policy, formats.get(family(name)), size, answer_tokens, attempts=2, turns=2)
     with clock.phase("rollout"):
         batch = play(policy, formats.get(family(name)), size, answer_tokens)
     adapter = sum(p.numel() for p in policy.parameters())

@@ -102,6 +102,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="file to append the JSON lines to, besides standard output")
     parser.add_argument("--model", default="Qwen3-VL-2B")
     parser.add_argument("--tiny", action="store_true", help="a small model on small screens")
+    parser.add_argument("--algorithms", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--work", choices=KINDS, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -111,7 +112,7 @@ def main() -> None:
     name = "tiny-Qwen3-VL" if args.tiny or torch.cuda.device_count() < 2 else args.model
     differing = 0
     with tempfile.TemporaryDirectory() as folder:
-        for kind in KINDS:
+        for kind in args.algorithms:
             alone = launched(name, kind, None, Path(folder))
             for line in (alone, *(launched(name, kind, preset, Path(folder)) for preset in PRESETS)):
                 line |= {"speed_up": round(alone["update_s"] / line["update_s"], 2), "apart": apart(alone, line)}

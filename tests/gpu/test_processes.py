@@ -22,7 +22,7 @@ pytestmark = [
 @pytest.mark.parametrize("preset", ["ddp", "fsdp2"])
 @pytest.mark.parametrize("kind", ["grpo", "ppo", "full"])
 def test_two_gpus_equal_one_on_the_same_batches(tmp_path, kind, preset):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     one = [sys.executable, "-m", DRIVER, str(tmp_path / "one"), kind]
     two = [*launch_command([], processes=2, accelerate=preset)[:-1], DRIVER, str(tmp_path / "two"), kind]
     for command in (one, two):
@@ -35,6 +35,6 @@ def test_two_gpus_equal_one_on_the_same_batches(tmp_path, kind, preset):
 
 def test_in_bfloat16_loss_and_gradient_equal_one_gpus_within_rounding():
     command = [sys.executable, "benchmarks/scaling.py", "--tiny"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
