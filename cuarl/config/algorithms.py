@@ -21,32 +21,30 @@ class Algorithm:
     """Values of fields that the experiment leaves unset, where they differ from the fields' own defaults."""
 
 
-_EPISODE = {"credit": "episode"}
-
 ALGORITHMS: Mapping[str, Algorithm] = {
     "grpo": Algorithm("Group relative policy optimisation", "2402.03300"),
     "dr-grpo": Algorithm(
         "GRPO done right: centred rewards, constant divisor", "2503.20783",
-        {**_EPISODE, "advantage_normalization": "none", "loss_reduction": "constant"},
+        {"advantage_normalization": "none", "loss_reduction": "constant"},
     ),
     "dapo": Algorithm(
         "Decoupled clip and dynamic sampling", "2503.14476",
-        {**_EPISODE, "clip_high": 0.28, "dynamic_sampling_rounds": 3, "overlong_buffer": 32},
+        {"clip_high": 0.28, "dynamic_sampling_rounds": 3, "overlong_buffer": 32},
     ),
     "gspo": Algorithm(
         "Group sequence policy optimisation: one ratio for each answer", "2507.18071",
-        {**_EPISODE, "clip_low": 3e-4, "clip_high": 4e-4, "loss_reduction": "turn"},
+        {"clip_low": 3e-4, "clip_high": 4e-4, "loss_reduction": "turn"},
     ),
     "cispo": Algorithm(
-        "Clipped importance-sampling weights", "2506.13585", {**_EPISODE, "clip_low": 1.0, "clip_high": 4.0}
+        "Clipped importance-sampling weights", "2506.13585", {"clip_low": 1.0, "clip_high": 4.0}
     ),
     "rloo": Algorithm(
-        "REINFORCE with a leave-one-out baseline", "2402.14740", {**_EPISODE, "advantage_normalization": "none"}
+        "REINFORCE with a leave-one-out baseline", "2402.14740", {"advantage_normalization": "none"}
     ),
-    "reinforce++": Algorithm("REINFORCE normalised over the batch", "2501.03262", {**_EPISODE, "kl_in": "reward"}),
+    "reinforce++": Algorithm("REINFORCE normalised over the batch", "2501.03262", {"kl_in": "reward"}),
     "gigpo": Algorithm("Group-in-group policy optimisation: groups of equal states within the group", "2505.10978",
-                       {**_EPISODE, "discount": 0.95}),
-    "ppo": Algorithm("Proximal policy optimisation with a critic", "1707.06347", _EPISODE),
+                       {"discount": 0.95}),
+    "ppo": Algorithm("Proximal policy optimisation with a critic", "1707.06347"),
     "rejection": Algorithm("Imitate the policy's own best episodes", "2304.06767"),
     "sft": Algorithm("Imitate stored episodes", ""),
 }  # fmt: skip

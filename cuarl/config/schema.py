@@ -372,9 +372,9 @@ class AlgorithmFields(Fields):
     function."""
     advantage_normalization: Literal["std", "none"] = "std"
     """Divide centred rewards by the group's standard deviation, or only centre them."""
-    credit: Literal["episode", "screen"] = "screen"
+    credit: Literal["episode", "screen"] = "episode"
     """What a turn is credited with: its episode's advantage (plain GRPO), or its own, from the screens that the attempts
-    of a group share; use episode where screens never repeat."""
+    of a group share, which needs screens that repeat."""
     shortest_path_coef: Share = 0.0
     """How much of a success's reward a detour costs, against the group's shortest success; 0 means nothing."""
     overlong_buffer: NonNegativeInt = 0

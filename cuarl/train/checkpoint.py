@@ -104,7 +104,8 @@ class Checkpoints:
         folder, state = self.folder(step), self.root / "trainer" / step_name(step) / "state.pt"
         try:
             _load_weights(self._learner, folder)
-            saved = torch.load(state, map_location=self._learner.policy.device, weights_only=True)
+            # what belongs on the device is put there by its owner; Adam's counts of steps belong on the host
+            saved = torch.load(state, map_location="cpu", weights_only=True)
             self._learner.restore(saved, step)
         except (*IO_ERRORS, KeyError, ValueError) as error:
             raise CheckpointError(
