@@ -18,7 +18,7 @@ SHARED := --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 CODE := cuarl tests docs benchmarks examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser openenv desktop demo seeds test test-all lint types format docs bench clean
+.PHONY: help setup browser openenv desktop proxy demo seeds test test-all lint types format docs bench clean
 
 help: ## Show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,11 @@ desktop: ## Install what a real Linux desktop needs, where apt can be used; with
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! { command -v Xvfb && command -v pcmanfm; } >/dev/null; then \
 	  { apt-get install -y -qq $(DESKTOP) || { apt-get update -qq && apt-get install -y -qq $(DESKTOP); }; } >/dev/null 2>&1 \
 	    || echo "the desktop's programs could not be installed" >&2; fi
+
+proxy: ## Install nginx, where apt can be used; without it the tests of examples/k8s's proxy are skipped
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! command -v nginx >/dev/null; then \
+	  { apt-get install -y -qq nginx-light || { apt-get update -qq && apt-get install -y -qq nginx-light; }; } >/dev/null 2>&1 \
+	    || echo "nginx could not be installed" >&2; fi
 
 demo: setup ## Train the shipped model on the simulated phone and see it improve
 	$(BIN)/cuarl train --tasks settings --difficulty easy
