@@ -130,8 +130,8 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 def collect_garbage_rarely() -> None:
     """Look for cycles of garbage once in 10,000 new objects instead of 700.
 
-    Frames and elements of simulated devices are many small objects without cycles; looking for them takes a sixth of the
-    simulator's time (``benchmarks/sim.py``).
+    Frames and elements of simulated devices are many small objects without cycles; looking for them took about a tenth of
+    the simulator's time (``benchmarks/sim.py``).
     """
     gc.set_threshold(10_000, 20, 50)
 

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from cuarl.train.launch import launch_command
 
 ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 DRIVER = "tests.integration.train_driver"
 pytestmark = [
     pytest.mark.gpu,
@@ -22,11 +23,10 @@ pytestmark = [
 @pytest.mark.parametrize("preset", ["ddp", "fsdp2"])
 @pytest.mark.parametrize("kind", ["grpo", "ppo", "full"])
 def test_two_gpus_equal_one_on_the_same_batches(tmp_path, kind, preset):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     one = [sys.executable, "-m", DRIVER, str(tmp_path / "one"), kind]
     two = [*launch_command([], processes=2, accelerate=preset)[:-1], DRIVER, str(tmp_path / "two"), kind]
     for command in (one, two):
-        subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=240)
+        subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, check=True, timeout=240)
     alone, shared = (load_file(tmp_path / name / "rank0.safetensors") for name in ("one", "two"))
     assert set(alone) == set(shared)
     assert all(torch.allclose(alone[name], shared[name], atol=1e-4) for name in alone)
@@ -35,6 +35,5 @@ def test_two_gpus_equal_one_on_the_same_batches(tmp_path, kind, preset):
 
 def test_in_bfloat16_loss_and_gradient_equal_one_gpus_within_rounding():
     command = [sys.executable, "benchmarks/scaling.py", "--tiny"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
