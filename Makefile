@@ -48,7 +48,7 @@ openenv: setup ## Install the real openenv beside the project, which tests talk 
 	test -x $(VENV)/openenv/bin/python || $(PYTHON) -m venv $(VENV)/openenv
 	@# in an environment of its own: it wants another Pillow, and brings 480 MB
 	$(VENV)/openenv/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) openenv \
-	  || echo "openenv could not be installed" >&2
+	  || { rm -rf $(VENV)/openenv; echo "openenv could not be installed" >&2; }
 
 desktop: ## Install what a real Linux desktop needs, where apt can be used; without it the desktop's tests are skipped
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! { command -v Xvfb && command -v pcmanfm; } >/dev/null; then \
