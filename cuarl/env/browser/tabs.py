@@ -88,7 +88,7 @@ class Tabs:
         return shot if (shot.width, shot.height) == size else Screenshot(shot.image.resize(size))
 
     async def _captured(self, page: Any) -> Any:
-        """Chromium's answer. A page whose first frame is not there yet can't be captured for a moment: asked again."""
+        """Chromium's answer. A page that another replaces, or without a first frame, can't be captured for a moment: asked again."""
         from playwright.async_api import Error
 
         while True:
@@ -97,7 +97,7 @@ class Tabs:
                     "Page.captureScreenshot", {"format": "png", "optimizeForSpeed": True}
                 )
             except Error as error:
-                if "Unable to capture" not in str(error):
+                if not any(moment in str(error) for moment in ("Unable to capture", "Not attached to an active page")):
                     raise
                 await anyio.sleep(0.05)
 
