@@ -73,13 +73,13 @@ def _linux(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
 def _browser(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     from cuarl.cli.state import load_settings
     from cuarl.env.browser.browser import Browser
-    from cuarl.env.browser.make import check_tasks, factory, page_options
+    from cuarl.env.browser.make import check_tasks, factory, paced, page_options
     from cuarl.env.leases import Ledger
 
     _only("browser", config, tasks)
     check_tasks(tasks)
-    settings = load_settings()
-    browser = Browser(Ledger(settings.sessions_folder), settings.browser)
+    settings, at_once = load_settings(), min(config.browser_contexts, config.max_concurrent_rollouts)
+    browser = Browser(Ledger(settings.sessions_folder), settings.browser, paced=paced(tasks, at_once))
     make_env = factory(browser, page_options(config, tasks), mask=config.browser_instruction == "mask")
 
     async def make(spec: EpisodeSpec) -> Env:

@@ -128,6 +128,9 @@ class EnvFields(Fields):
     for MiniWoB++ and idle elsewhere."""
     browser_settle_ms: PositiveFloat = 100.0
     """The fixed time, or how long a page must be still with idle."""
+    browser_reset: Literal["load", "script"] = "load"
+    """How an episode on MiniWoB++ begins: its page is loaded in a new context (load), or a kept page starts anew by its own
+    script, which is faster but leaves a trace of the last episode on some pages (script)."""
     browser_contexts: PositiveInt = 16
     """Most pages at the same time in a browser, within max_concurrent_rollouts."""
     browser_origins: Words = ()

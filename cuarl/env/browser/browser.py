@@ -15,8 +15,10 @@ from typing import Any
 
 import anyio
 
+from cuarl.env.browser.kept import KeptPages
 from cuarl.env.browser.lease import KIND, PREFIX, end
 from cuarl.env.browser.options import BrowserOptions
+from cuarl.env.browser.tabs import first_line
 from cuarl.env.leases import Lease, Ledger
 from cuarl.env.processes import MARK
 from cuarl.errors import EnvError, MissingExtra, PrerequisiteError
@@ -30,6 +32,10 @@ ARGUMENTS = (
     "--force-color-profile=srgb", "--font-render-hinting=none",
 )  # fmt: skip
 """Containers lack a sandbox and shared memory; the rest keeps the browser from calling home and pictures equal."""
+UNPACED = ("--disable-gpu-vsync", "--disable-frame-rate-limit")
+"""Frames are drawn when there is something to draw, not 60 times a second: a picture need not wait for the next two."""
+UNPACED_PER_CORE = 2
+"""With more pages than that a core is never idle, and drawing each frame costs more than waiting for it."""
 START_S = 60.0
 
 
@@ -60,9 +66,11 @@ class Browser:
     Raises PrerequisiteError if Playwright or Chromium is missing.
     """
 
-    def __init__(self, ledger: Ledger, program: Path | None = None) -> None:
+    def __init__(self, ledger: Ledger, program: Path | None = None, *, paced: bool = True) -> None:
         require_playwright()
         self._program, self._ledger = find_program(program), ledger
+        self.paced = paced
+        self.kept = KeptPages()
         self._driver: Any = None
         self._browser: Any = None
         self._lease: Lease | None = None
@@ -129,7 +137,7 @@ class Browser:
                 with _temporary_files_in(folder):
                     self._driver = await async_playwright().start()
                 self._browser = await self._driver.chromium.launch(
-                    executable_path=str(self._program), headless=True, args=list(ARGUMENTS),
+                    executable_path=str(self._program), headless=True, args=[*ARGUMENTS, *(() if self.paced else UNPACED)],
                     env=_environment(folder, mark), handle_sigint=False, handle_sigterm=False, handle_sighup=False,
                     downloads_path=str(folder),
                 )  # fmt: skip
@@ -147,6 +155,7 @@ class Browser:
         browser, driver, lease = self._browser, self._driver, self._lease
         self._browser = self._driver = self._lease = None
         self._silent = 0
+        self.kept.forget()
         for ask in (browser and browser.close, driver and driver.stop):
             if ask:
                 with anyio.move_on_after(5, shield=True):
@@ -165,12 +174,6 @@ async def _new_context(browser: Any, options: BrowserOptions) -> Any:
         viewport={"width": width, "height": height}, device_scale_factor=options.scale, offline=options.fence.offline,
         service_workers="block", accept_downloads=True, locale="en-US", timezone_id="UTC",
     )  # fmt: skip
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, without the call log that Playwright adds."""
-    lines = str(error).splitlines()
-    return lines[0] if lines else ""
 
 
 def _environment(folder: Path, mark: str) -> dict[str, str]:

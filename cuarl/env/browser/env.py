@@ -56,10 +56,8 @@ class BrowserEnv(ABC):
             raise EnvError("this environment was closed")
         if self._context is not None:
             raise EnvError("this environment was reset already; an environment serves one episode")
-        self._context = await self._browser.context(self.options)
-        self._tabs = Tabs(self._context, self.options, fenced=self.fenced)
-        await self._tabs.open(self.scripts)
-        text = await self._load(self._tabs, task, seed)
+        text = await self._open(task, seed)
+        assert self._tabs is not None
         self._shown = await self._tabs.shoot()
         if self.options.settle != "frame":
             await self._settle(self._tabs)
@@ -89,17 +87,10 @@ class BrowserEnv(ABC):
 
     async def close(self) -> None:
         """Close the context with all its tabs."""
-        from playwright.async_api import Error
-
         self._closed = True
-        context, self._context, self._tabs = self._context, None, None
-        if context is not None:
-            # a browser that does not answer is ended with its process; nothing of a context outlives that
-            with anyio.move_on_after(CLOSE_S, shield=True):
-                try:
-                    await context.close()
-                except Error:  # the browser has died, and the context with it
-                    return
+        if self._context is not None and self._tabs is not None and self._keeps(self._context, self._tabs):
+            self._context = self._tabs = None
+        await self._close_context()
 
     # --- for subclasses --------------------------------------------------------------------------------------------
 
@@ -114,6 +105,30 @@ class BrowserEnv(ABC):
     async def _judged(self, tabs: Tabs, result: StepResult) -> StepResult:
         """The result with what the page itself says about the end of the episode."""
         return result
+
+    async def _open(self, task: TaskInstance, seed: int) -> Mapping[str, str]:
+        """Load the page of ``task`` in a context of its own; gives text fields for the first observation."""
+        self._context = await self._browser.context(self.options)
+        self._tabs = Tabs(self._context, self.options, fenced=self.fenced)
+        await self._tabs.open(self.scripts)
+        return await self._load(self._tabs, task, seed)
+
+    async def _close_context(self) -> None:
+        from playwright.async_api import Error
+
+        context, self._context, self._tabs = self._context, None, None
+        if context is None:
+            return
+        # a browser that does not answer is ended with its process; nothing of a context outlives that
+        with anyio.move_on_after(CLOSE_S, shield=True):
+            try:
+                await context.close()
+            except Error:  # the browser has died, and the context with it
+                return
+
+    def _keeps(self, context: Any, tabs: Tabs) -> bool:
+        """Whether the context was put away for another episode instead of being closed."""
+        return False
 
     # --- inside ----------------------------------------------------------------------------------------------------
 

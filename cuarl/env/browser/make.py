@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from cuarl.config.schema import EnvFields
-from cuarl.env.browser.browser import Browser
+from cuarl.env.browser.browser import UNPACED_PER_CORE, Browser
 from cuarl.env.browser.env import BrowserEnv
 from cuarl.env.browser.miniwob import MiniWoBEnv, pages_folder
 from cuarl.env.browser.options import BrowserOptions, Fence, origin_of
@@ -69,12 +70,24 @@ def page_options(config: EnvFields, tasks: Sequence[Task]) -> BrowserOptions:
         raise ConfigError("browser_origins has no effect on MiniWoB++, whose pages are files", hint="leave it out")
     if len(pages) == len(tasks) and config.browser_instruction == "mask":
         raise ConfigError("browser_instruction is for pages of MiniWoB++ alone", hint="leave it out")
+    if pages and config.browser_reset == "script":
+        raise ConfigError("browser_reset script is for pages of MiniWoB++ alone", hint="leave it out")
     width, height = map(int, config.browser_viewport.split("x"))
     return BrowserOptions(
         viewport=(width, height), scale=config.browser_scale,
         settle=None if config.browser_settle == "auto" else config.browser_settle, settle_ms=config.browser_settle_ms,
-        kind=config.browser_actions, accept_dialogs=config.browser_dialogs == "accept", fence=fence_of(tasks, config.browser_origins),
+        kind=config.browser_actions,
+        reset=config.browser_reset, accept_dialogs=config.browser_dialogs == "accept", fence=fence_of(tasks, config.browser_origins),
     )  # fmt: skip
+
+
+def paced(tasks: Iterable[Task], at_once: int) -> bool:
+    """Whether pages are drawn at the pace of a display, with ``at_once`` of them.
+
+    Only those of MiniWoB++ never move for long: others would burn a core while they do.
+    """
+    crowded = at_once > UNPACED_PER_CORE * (os.cpu_count() or 1)
+    return crowded or any("page" not in task.preset for task in tasks)
 
 
 def factory(browser: Browser, options: BrowserOptions, *, mask: bool = False) -> Callable[[TaskInstance], BrowserEnv]:

@@ -22,6 +22,7 @@ import anyio
 from cuarl.env.base import Capabilities
 from cuarl.env.browser.browser import Browser
 from cuarl.env.browser.env import BrowserEnv
+from cuarl.env.browser.kept import KeptPage
 from cuarl.env.browser.options import BrowserOptions, Fence
 from cuarl.env.browser.tabs import Tabs
 from cuarl.errors import EnvError, MissingExtra
@@ -32,13 +33,23 @@ SIZE = (160, 210)
 """CSS pixels of a page; its upper 50 rows are the instruction."""
 READY_S = 10.0
 
-START = """(seed) => {
+START = """([seed, again]) => {
+  if (again) {
+    if (typeof core === 'undefined' || !core.startedHere) return null;
+    document.activeElement?.blur();
+    getSelection().removeAllRanges();
+    scrollTo(0, 0);
+  }
   if (core.EP_TIMER !== null) core.endEpisode(0);
   Math.seedrandom(seed);
   core.EPISODE_MAX_TIME = 1e8;
   core.startEpisodeReal();
   core.startedHere = true;
+  return WOB_TASK_READY ? [core.getUtterance()] : [];
 }"""
+"""Start an episode: null if that takes a load, else the goal, if the page tells it yet. A page that starts again is first rid of
+what its own script would leave of the last episode."""
+GOAL = "WOB_TASK_READY ? [core.getUtterance()] : []"
 STATUS = """typeof core === 'undefined' || !core.startedHere ? [true, -1, 'the page was left']
   : [WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL, WOB_REWARD_REASON]"""
 """A form that is sent, or a step back, loads another page: that is the policy's doing, and ends the episode."""
@@ -50,8 +61,15 @@ AROUND = """([x, y]) => {
   return middle ? [box.left, box.top, box.right, box.bottom] : null;
 }"""
 """The box of the innermost element whose middle a point is. Where an oracle points anywhere else the place counts."""
-HIDE = "#sync-task-cover, #reward-display, #click-canvas {display: none !important}"
+HIDE = "#sync-task-cover, #reward-display {display: none !important} #click-canvas {%s}"
 """What lies over or beside the page, and which a dialog that takes the focus would scroll to."""
+CANVAS = "display: none !important"
+UNPACED_CANVAS = (
+    "position: fixed !important; left: 0 !important; top: 0 !important; width: 1px !important; height: 1px !important;"
+    " pointer-events: none !important; opacity: 0.001 !important"
+)
+"""The page draws clicks on a canvas beside it. Where frames are not paced, a picture is taken with the next one: this canvas,
+which can't be seen, brings it about at once after a click, and without it Chromium gives up waiting for one after 10 ms."""
 MASK = "#query {color: transparent !important} #query * {visibility: hidden !important}"
 STILL = "document.addEventListener('dragstart', (event) => event.preventDefault(), true);"
 """Pages are dragged about in by mouse events alone; a system's drag of selected text would only get in the way."""
@@ -83,11 +101,9 @@ class MiniWoBEnv(BrowserEnv):
 
     def __init__(self, browser: Browser, options: BrowserOptions, *, instruction: bool = True) -> None:
         super().__init__(browser, miniwob_options(options))
-        self.scripts = (
-            STILL,
-            STYLE % json.dumps(HIDE if instruction else HIDE + MASK),
-        )
-        self._page, self._status = "", (False, 0.0, "")
+        hide = HIDE % (CANVAS if browser.paced else UNPACED_CANVAS)
+        self.scripts = STILL, STYLE % json.dumps(hide if instruction else hide + MASK)
+        self._page, self._status, self._resumed = "", (False, 0.0, ""), False
         self._oracle_ready = False
 
     @property
@@ -105,13 +121,43 @@ class MiniWoBEnv(BrowserEnv):
         path = pages_folder() / "miniwob" / f"{self._page}.html"
         if not self._page.replace("-", "").isalnum() or not path.is_file():
             raise EnvError(f'MiniWoB++ has no page "{self._page}"', hint="cuarl tasks list --tasks miniwob")
-        await tabs.go(path.as_uri())
-        await tabs.run(START, str(seed), what="starting the page")
+        told = await self._start(tabs, seed, again=True) if self._resumed else None
+        if told is None:
+            await tabs.go(path.as_uri())
+            told = await self._start(tabs, seed, again=False)
         with anyio.move_on_after(READY_S):
-            while not await tabs.run("WOB_TASK_READY"):
+            while not told:
                 await anyio.sleep(0.01)
-            return {"goal": goal_text(await tabs.run("core.getUtterance()", what="reading the goal"))}
+                told = await tabs.run(GOAL, what="reading the goal")
+            return {"goal": goal_text(told[0])}
         raise EnvError(f"the page {self._page} is not ready after {READY_S:g} s")
+
+    async def _open(self, task: TaskInstance, seed: int) -> Mapping[str, str]:
+        page = str(task.preset.get("page", ""))
+        kept = self._browser.kept.take(self._kind, page) if self.options.reset == "script" else None
+        if kept is None:
+            return await super()._open(task, seed)
+        self._context, self._tabs, self._resumed = kept.context, kept.tabs, kept.address == page
+        try:
+            await self._tabs.renew()
+            return await self._load(self._tabs, task, seed)
+        except EnvError:  # it died or hung while it waited, which is no fault of this episode
+            await self._close_context()
+            self._resumed = False
+            return await super()._open(task, seed)
+
+    def _keeps(self, context: Any, tabs: Tabs) -> bool:
+        keeps = self.options.reset == "script" and tabs.reusable and context.browser.is_connected()
+        if keeps:
+            self._browser.kept.keep(KeptPage(self._kind, self._page, context, tabs))
+        return bool(keeps)
+
+    @property
+    def _kind(self) -> object:
+        return self.options, self.scripts
+
+    async def _start(self, tabs: Tabs, seed: int, *, again: bool) -> Any:
+        return await tabs.run(START, [str(seed), again], what="starting the page")
 
     async def _state(self, tabs: Tabs) -> Mapping[str, Any]:
         done, reward, reason = self._status

@@ -8,6 +8,7 @@ from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 Settle = Literal["frame", "idle", "fixed"]
+Reset = Literal["load", "script"]
 
 INNER = ("about", "data", "blob")
 """Schemes of addresses that a page makes for itself."""
@@ -23,6 +24,8 @@ class BrowserOptions:
     """None leaves it to the kind of page."""
     settle_ms: float = 100.0
     """Quiet time with ``idle``, or the fixed time."""
+    reset: Reset = "load"
+    """Whether an episode loads its page in a new context, or goes on with a kept one that restarts by its own script."""
     answer_s: float = 15.0
     """How long the browser may take to answer before it counts as hung."""
     kind: Literal["desktop", "phone"] = "desktop"

@@ -10,7 +10,6 @@ from typing import Any
 
 import anyio
 
-from cuarl.env.browser.browser import first_line
 from cuarl.env.browser.options import BrowserOptions
 from cuarl.errors import EnvError
 from cuarl.types import Screenshot
@@ -38,6 +37,7 @@ class Tabs:
         self._sessions: dict[Any, Any] = {}
         self._good: dict[Any, str] = {}
         self._crashed = False
+        self._broken = False
         self.clipboard = ""
         self.dialogs: list[str] = []
         self.downloads: list[str] = []
@@ -68,6 +68,18 @@ class Tabs:
     def count(self) -> int:
         """Number of tabs."""
         return len(self._pages)
+
+    @property
+    def reusable(self) -> bool:
+        """Whether nothing happened here that another episode could see: one page, which always answered."""
+        odd = self._broken or self._crashed or self.dialogs or self.downloads or self.blocked
+        return len(self._pages) == 1 and not odd
+
+    async def renew(self) -> None:
+        """Forget the last episode: what it copied, and where its pointer stood (now in the upper left corner)."""
+        self.clipboard = ""
+        async with self.bounded("clearing the page"):
+            await self.page.mouse.move(0, 0)
 
     async def go(self, url: str) -> None:
         """Load ``url`` in the shown tab."""
@@ -128,9 +140,11 @@ class Tabs:
         from playwright.async_api import Error
 
         limit = self._options.answer_s + more_s
+        broken, self._broken = self._broken, True  # until it is done: it may also be cancelled
         try:
             with anyio.fail_after(limit):
                 yield
+            self._broken = broken
         except TimeoutError as error:
             raise EnvError(f"{what}: the page does not answer within {limit:g} s") from error
         except Error as error:
@@ -198,3 +212,9 @@ class Tabs:
     def _note(notes: list[str], text: str) -> None:
         if len(notes) < MOST_NOTES:
             notes.append(text[:300])
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, without the call log that Playwright adds."""
+    lines = str(error).splitlines()
+    return lines[0] if lines else ""

@@ -116,6 +116,61 @@ def test_same_seed_same_pixels_and_instruction_can_be_masked(with_browser):
     with_browser(work)
 
 
+def test_a_kept_page_starts_anew_as_if_it_were_loaded(with_browser):
+    """What was typed, selected, scrolled to, copied or pointed at in one episode is not there in the next."""
+
+    async def first(browser, page, seed, reset, *actions):
+        env = MiniWoBEnv(browser, BrowserOptions(reset=reset))
+        try:
+            shown = await env.reset(miniwob(page), seed)
+            for action in actions:
+                await env.step(action)
+            return shown.screenshot.digest, shown.text["goal"], (await env.state())["miniwob"]["done"], env._context
+        finally:
+            await env.close()
+
+    async def work(browser):
+        busy = (Click(x=40, y=70), TypeText(text="left over"), Key(keys=("ctrl", "a")), Click(x=120, y=150))
+        for page in ("enter-text", "click-button"):
+            *loaded, _ = await first(browser, page, 7, "load")
+            *_, context = await first(browser, page, 5, "script", *busy)
+            *kept, again = await first(browser, page, 7, "script")
+            assert kept == loaded
+            assert again is context, "the page was not loaded in a new context"
+
+        *left, context = await first(browser, "click-test", 3, "script", Key(keys=("alt", "Left")))
+        assert left[2], "the page was left"
+        *kept, again = await first(browser, "click-test", 4, "script")
+        *loaded, _ = await first(browser, "click-test", 4, "load")
+        assert kept == loaded
+
+    with_browser(work)
+
+
+def test_a_page_that_died_while_it_waited_is_replaced_and_one_with_a_mishap_is_not_kept(with_browser):
+    async def work(browser):
+        def new():
+            return MiniWoBEnv(browser, BrowserOptions(reset="script"))
+
+        env = new()
+        await env.reset(miniwob("click-test"), 1)
+        context = env._context
+        await env.close()
+        await context.close()
+        env = new()
+        try:
+            await env.reset(miniwob("click-test"), 1)
+            assert env._context is not context
+            assert (await env.step(await env.ask_oracle())).reward == 1
+            context = env._context
+            await env._tabs.page.evaluate("alert('mishap')")
+        finally:
+            await env.close()
+        assert context.pages == [], "it was closed"
+
+    with_browser(work)
+
+
 def test_leaving_the_page_ends_the_episode_as_a_failure(with_browser):
     async def work(browser):
         env = MiniWoBEnv(browser, BrowserOptions())

@@ -11,7 +11,7 @@ from cuarl.cli.page_task import page_task
 from cuarl.config.schema import EnvFields
 from cuarl.env.browser.hands import TOUCH_ACTIONS, refusal
 from cuarl.env.browser.keys import UnknownKey, chord
-from cuarl.env.browser.make import check_tasks, fence_of, page_options
+from cuarl.env.browser.make import check_tasks, fence_of, paced, page_options
 from cuarl.env.browser.miniwob import goal_text, oracle_source, touch
 from cuarl.env.browser.options import Fence, origin_of
 from cuarl.errors import ConfigError, TaskError
@@ -139,7 +139,11 @@ def test_fence_is_where_the_tasks_are(tmp_path):
 
 def test_option_without_effect_is_refused():
     miniwob, web = page(page="click-test"), page(url="http://127.0.0.1/")
-    for fields, tasks in (({"browser_viewport": "640x480"}, [miniwob]), ({"browser_instruction": "mask"}, [web])):
+    for fields, tasks in (
+        ({"browser_viewport": "640x480"}, [miniwob]),
+        ({"browser_instruction": "mask"}, [web]),
+        ({"browser_reset": "script"}, [miniwob, web]),
+    ):
         with pytest.raises(ConfigError):
             page_options(EnvFields(**fields), tasks)
     assert page_options(EnvFields(browser_viewport="640x480"), [web]).viewport == (640, 480)
@@ -153,3 +157,11 @@ def test_oracles_are_for_pages_of_the_suite():
     named = {a or b for a, b in known}
     assert len(suite.tasks) == 124
     assert len(named & pages) >= 60
+
+
+def test_pages_are_drawn_as_fast_as_they_can_only_where_none_moves_and_cores_are_idle(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    miniwob = Task(id="m", description="d", env="browser", preset={"page": "click-test"})
+    web = Task(id="w", description="d", env="browser", preset={"url": "http://127.0.0.1:1/"})
+    assert [paced([miniwob], at_once) for at_once in (1, 8, 9)] == [False, False, True]
+    assert paced([miniwob, web], 1)
