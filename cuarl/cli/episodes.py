@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -147,14 +147,17 @@ def recording(store: Store, run: Run, config: ExperimentConfig, tasks: Sequence[
     )  # fmt: skip
     store.save_tasks(list({task.id: task for task in tasks}.values()))
     taken = Recording(store)
-    try:
-        yield taken
-    except BaseException as error:
+
+    def finish(kind: object, error: BaseException | None, trace: object) -> None:
         taken.finish()
-        cancelled = isinstance(error, KeyboardInterrupt)
-        store.finish_run(
-            run.run_id, "cancelled" if cancelled else "failed", str(error).splitlines()[0] if str(error) else ""
-        )
-        raise
-    taken.finish()
-    store.finish_run(run.run_id)
+        if error is None:
+            store.finish_run(run.run_id)
+        else:
+            cancelled = isinstance(error, KeyboardInterrupt)
+            store.finish_run(
+                run.run_id, "cancelled" if cancelled else "failed", str(error).splitlines()[0] if str(error) else ""
+            )
+
+    with ExitStack() as stack:
+        stack.push(finish)
+        yield taken

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -214,12 +214,16 @@ def _recorded(store: Store, run: Run, config: ExperimentConfig) -> Iterator[_Cou
             seed=config.seed, config=config.model_dump(mode="json"),
         )
     )  # fmt: skip
-    try:
+
+    def finish(kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            store.finish_run(run.run_id)
+        else:
+            store.finish_run(run.run_id, "failed", str(error)[:200])
+
+    with ExitStack() as stack:
+        stack.push(finish)
         yield _Counts()
-    except BaseException as error:
-        store.finish_run(run.run_id, "failed", str(error)[:200])
-        raise
-    store.finish_run(run.run_id)
 
 
 def _print_plan(experiment: Experiment, target: Target, options: _Options) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Generic, TypeVar
 
 import anyio
@@ -105,16 +105,18 @@ class Waves(Generic[Ask, Reply]):
             rounds, news = (rounds + 1, news) if news == self._news else (0, self._news)
 
     async def _answer(self, wave: Sequence[_Ticket[Ask, Reply]]) -> None:
-        try:
+        def tell(kind: object, error: BaseException | None, trace: object) -> None:
+            """What stops a wave, a cancellation too, stops all that still wait for it."""
+            for ticket in wave:
+                if error is not None and not ticket.done:
+                    ticket.settle(None, error)
+
+        with ExitStack() as stack:
+            stack.push(tell)
             for start in range(0, len(wave), self._max_batch):
                 part = wave[start : start + self._max_batch]
                 for ticket, reply in zip(part, await self._run([t.request for t in part]), strict=True):
                     ticket.settle(reply, None)
-        except BaseException as error:
-            for ticket in wave:
-                if not ticket.done:
-                    ticket.settle(None, error)
-            raise
 
 
 class _Ticket(Generic[Ask, Reply]):

@@ -17,9 +17,8 @@ def write_text(path: Path, text: str) -> None:
             os.fsync(file.fileno())
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
-    except BaseException:
+    finally:
         Path(temporary).unlink(missing_ok=True)
-        raise
     _sync_folder(path.parent)
 
 

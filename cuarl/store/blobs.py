@@ -144,9 +144,8 @@ class Blobs:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 temporary.write_bytes(data)
             temporary.replace(target)
-        except BaseException:
+        finally:
             temporary.unlink(missing_ok=True)
-            raise
 
 
 def _limiter() -> anyio.CapacityLimiter:

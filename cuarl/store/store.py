@@ -100,7 +100,8 @@ class Store(Reader):
         """
         parsed = parse_url(url)
         engine = make_engine(parsed)
-        try:
+        with ExitStack() as undo:
+            undo.callback(engine.dispose)
             schema.require_current(engine)
             sqlite = engine.dialect.name == "sqlite"
             if sqlite:
@@ -109,9 +110,7 @@ class Store(Reader):
             blobs = Blobs(blobs_url or default_blobs_url(parsed, Path(runs_dir)))
             store = cls(engine, blobs, waiting, queue=queue, retry_s=retry_s, away_s=away_s, clock=clock)
             store._link.adopt()
-        except BaseException:
-            engine.dispose()
-            raise
+            undo.pop_all()
         return store
 
     # --- queueing --------------------------------------------------------------------------------------------------

@@ -176,9 +176,8 @@ def write_whole(target: Path, write: Callable[[Path], None]) -> None:
             shutil.rmtree(target)
         unfinished.rename(target)
         _sync(target.parent)
-    except BaseException:
+    finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-        raise
 
 
 def _reason(error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from typing import Any, Protocol, runtime_checkable
 
 import anyio
@@ -51,12 +52,10 @@ class HostedSession:
         if self._env is not None:
             raise InUse("this session is in use already; a session serves one episode")
         self._env = env = self._make()
-        try:
+        async with AsyncExitStack() as undo:
+            undo.push_async_callback(self._drop, env)
             self._shown = (await env.reset(task, seed)).screenshot
-        except BaseException:
-            self._env = None
-            await env.close()
-            raise
+            undo.pop_all()
         self._task, self._before = task, await env.state()
 
     async def act(self, action: Action | None, delay_s: float) -> Screenshot:
@@ -96,6 +95,10 @@ class HostedSession:
         if self._task is None or not isinstance(env, OracleEnv):
             raise RewardError("this session has no task that could be solved")
         return env.oracle_action()
+
+    async def _drop(self, env: Env) -> None:
+        self._env = None
+        await env.close()
 
     async def close(self) -> None:
         """Release the device."""
