@@ -30,11 +30,12 @@ def config() -> None:
 
 
 @app.command(
+    short_help="Print a configuration as a file for -c.",
     epilog="""\b
 Examples:
   cuarl config show qwen3-vl-lora > mine.yaml
   cuarl config show -c mine.yaml -s group_size=16
-  cuarl config show --keys learning_rate,clip_*"""
+  cuarl config show --keys learning_rate,clip_*""",
 )
 def show(
     preset: Annotated[

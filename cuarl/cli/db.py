@@ -34,7 +34,10 @@ def db() -> None:
     """
 
 
-@app.command(epilog="\b\nExamples:\n  cuarl db status\n  cuarl db status --json")
+@app.command(
+    short_help="Show the database, its version, and how much is in it.",
+    epilog="\b\nExamples:\n  cuarl db status\n  cuarl db status --json",
+)
 def status(db: Db = None, blobs: BlobsUrl = None, as_json: Json = False) -> None:
     """Show which database is used, the version of its schema, and how much is in it."""
     from cuarl.store.status import status as look_at
@@ -102,7 +105,10 @@ def _told(done: Plan, *, dry_run: bool) -> str:
     return "\n".join(lines)
 
 
-@app.command(epilog="\b\nExamples:\n  cuarl db check\n  cuarl db check --deep --json")
+@app.command(
+    short_help="Check the schema, rows against each other, and pictures.",
+    epilog="\b\nExamples:\n  cuarl db check\n  cuarl db check --deep --json",
+)
 def check(
     deep: Annotated[bool, typer.Option("--deep", help="Decode every screenshot and load every episode, too.")] = False,
     db: Db = None,
@@ -131,10 +137,11 @@ def check(
 
 
 @app.command(
+    short_help="Write everything to a folder of JSON lines and pictures.",
     epilog="""\b
 Examples:
   cuarl db export backup
-  cuarl db export settings-run --run settings-a --no-images"""
+  cuarl db export settings-run --run settings-a --no-images""",
 )
 def export(
     folder: Annotated[Path, typer.Argument(help="Folder to write; must be empty or new.")],
@@ -179,10 +186,11 @@ def import_(
 
 
 @app.command(
+    short_help="Drop all tables of the store and make them anew.",
     epilog="""\b
 Examples:
   cuarl db rebuild --yes
-  cuarl db rebuild --from backup --yes"""
+  cuarl db rebuild --from backup --yes""",
 )
 def rebuild(
     source: Annotated[Path | None, typer.Option("--from", help="Export to fill the new tables from.")] = None,

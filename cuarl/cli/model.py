@@ -42,10 +42,11 @@ def list_models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON
 
 
 @app.command(
+    short_help="Make the shipped base from scratch.",
     epilog="""\b
 Examples:
   cuarl model build --out my-base
-  cuarl model build --out my-base --device cuda --workers 14"""
+  cuarl model build --out my-base --device cuda --workers 14""",
 )
 def build(
     out: Annotated[Path, typer.Option(help="Folder to write; it must not exist yet.")],
@@ -91,10 +92,11 @@ def build(
 
 
 @app.command(
+    short_help="Hand over a checkpoint as plain PEFT and vLLM take it.",
     epilog="""\b
 Examples:
   cuarl model export latest --out my-adapter
-  cuarl model export my-run@16 --out my-adapter --json"""
+  cuarl model export my-run@16 --out my-adapter --json""",
 )
 def export(
     target: Annotated[
@@ -119,10 +121,11 @@ def export(
 
 
 @app.command(
+    short_help="Fold an adapter into its base, as a whole model.",
     epilog="""\b
 Examples:
   cuarl model merge latest --out my-model
-  cuarl model merge my-run@16 --out my-model --dtype float32 --device cuda"""
+  cuarl model merge my-run@16 --out my-model --dtype float32 --device cuda""",
 )
 def merge(
     target: Annotated[

@@ -228,10 +228,11 @@ def _print_plan(experiment: Experiment, agent: str, tasks: Sequence[Task], group
 
 
 @app.command(
+    short_help="Draw what an episode did, screenshot by screenshot.",
     epilog="""\b
 Examples:
   cuarl rollout show latest
-  cuarl rollout show 3f2a9c41d0e7b856.0004.0 --out pictures"""
+  cuarl rollout show 3f2a9c41d0e7b856.0004.0 --out pictures""",
 )
 def show(
     episode: Annotated[str, typer.Argument(help="Id of an episode, a unique beginning of one, or latest.")] = "latest",
@@ -256,10 +257,11 @@ def show(
 
 
 @app.command(
+    short_help="Prove recorded log-probabilities by recomputing them.",
     epilog="""\b
 Examples:
   cuarl rollout verify latest
-  cuarl rollout verify my-run --step 8 --json"""
+  cuarl rollout verify my-run --step 8 --json""",
 )
 def verify(
     run: Annotated[str, typer.Argument(help="Name, path or unique beginning of a run, or latest.")] = "latest",

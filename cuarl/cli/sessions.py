@@ -44,7 +44,11 @@ def sessions() -> None:
     """
 
 
-@app.command("list", epilog="\b\nExamples:\n  cuarl sessions list\n  cuarl sessions list --kind display --json")
+@app.command(
+    "list",
+    short_help="List sessions in use or left behind, oldest first.",
+    epilog="\b\nExamples:\n  cuarl sessions list\n  cuarl sessions list --kind display --json",
+)
 def list_sessions(kind: Kinds = None, sessions_dir: Folder = None, as_json: Json = False) -> None:
     """List the sessions that are in use or were left behind, oldest first."""
     ledger, leases = _leases(sessions_dir, kind)
@@ -93,7 +97,9 @@ def sweep_sessions(
     _report(results, as_json=as_json)
 
 
-app.command("serve", epilog=session_server.EPILOG)(session_server.serve)
+app.command("serve", short_help="Serve one device as a session, as a pod does.", epilog=session_server.EPILOG)(
+    session_server.serve
+)
 
 
 async def _end(lease: Lease) -> tuple[str, str | None]:

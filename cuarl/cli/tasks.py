@@ -198,7 +198,7 @@ def schema(
     print_json(suite_schema() if suite else task_file_schema())
 
 
-app.command("gym", epilog="\b\nExamples:\n  cuarl tasks gym\n  cuarl tasks gym --gym-id my_gym --eval-number-range 001-032 --json")(
+app.command("gym", short_help="List a gym server's tasks, and what each is for.", epilog="\b\nExamples:\n  cuarl tasks gym\n  cuarl tasks gym --gym-id my_gym --eval-number-range 001-032 --json")(
     list_gym_tasks
 )  # fmt: skip
 
