@@ -169,18 +169,18 @@ def rates(contexts: Sequence[int], seconds: float, record: bool, bare: bool, res
         print(f"a further context: {(memory[many] - memory[few]) / (many - few):.0f} MB")
 
 
-async def endurance(marks: Sequence[int], contexts: int = 8) -> None:
+async def endurance(marks: Sequence[int], reset: Reset, contexts: int = 8) -> None:
     """Print memory once so many episodes are over, with no other under way."""
     with tempfile.TemporaryDirectory() as folder:
         browser = Browser(Ledger(Path(folder)))
-        await episode(browser, 0, None, time.perf_counter() + 60)
+        await episode(browser, 0, None, time.perf_counter() + 60, reset)
         done, start = 0, time.perf_counter()
 
         async def worker(last: int) -> None:
             nonlocal done
             while done < last:
                 done += 1
-                await episode(browser, done, None, time.perf_counter() + 60)
+                await episode(browser, done, None, time.perf_counter() + 60, reset)
 
         for mark in marks:
             async with anyio.create_task_group() as group:
@@ -205,7 +205,7 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=0, help="memory over so many episodes instead of rates")
     options = parser.parse_args()
     if options.episodes:
-        anyio.run(endurance, [0, options.episodes // 4, options.episodes // 2, options.episodes])
+        anyio.run(endurance, [0, options.episodes // 4, options.episodes // 2, options.episodes], options.reset)
         return
     rates(
         [int(number) for number in options.contexts.split(",")],
