@@ -200,17 +200,27 @@ async def test_episode_that_ends_while_everything_is_cancelled_is_saved():
 
 
 async def test_cancellation_tears_everything_down_and_saves_what_was_complete():
-    envs, saved, cut = [], [], []
+    envs, saved, cut, under_way = [], [], [], []
+
+    def begun(what):
+        under_way.append(what)
+        if under_way.count("save") == 2 and under_way.count("hang") == 4:
+            scope.cancel()
+
+    async def hang():
+        begun("hang")
+        await anyio.sleep_forever()
 
     def make():
-        envs.append(CounterEnv(at={} if len(envs) < 2 else {1: anyio.sleep_forever}))
+        envs.append(CounterEnv(at={} if len(envs) < 2 else {1: hang}))
         return envs[-1]
 
     async def save(episode):
+        begun("save")
         await anyio.sleep(0.1)
         saved.append(episode.trajectory.stop)
 
-    with anyio.move_on_after(0.05) as scope:
+    with anyio.move_on_after(30) as scope:
         await collect(
             PLAN, setup(make, Listed(UP, UP, Finish())), max_concurrent=4, save=save,
             on_cancel=lambda e: cut.append(e.trajectory.stop),
