@@ -17,6 +17,8 @@ class KeptPage:
     address: str
     context: Any
     tabs: Tabs
+    episodes: int
+    """How many it has served."""
 
 
 class KeptPages:

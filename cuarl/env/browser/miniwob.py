@@ -32,6 +32,8 @@ from cuarl.types import ACTION, Action, Drag, Finish, Key, Move, Scroll, StepRes
 SIZE = (160, 210)
 """CSS pixels of a page; its upper 50 rows are the instruction."""
 READY_S = 10.0
+MOST_EPISODES = 100
+"""A kept page is closed after so many, and with it whatever its scripts have piled up."""
 
 START = """([seed, again]) => {
   if (again) {
@@ -104,6 +106,7 @@ class MiniWoBEnv(BrowserEnv):
         hide = HIDE % (CANVAS if browser.paced else UNPACED_CANVAS)
         self.scripts = STILL, STYLE % json.dumps(hide if instruction else hide + MASK)
         self._page, self._status, self._resumed = "", (False, 0.0, ""), False
+        self._episodes = 1
         self._oracle_ready = False
 
     @property
@@ -138,18 +141,20 @@ class MiniWoBEnv(BrowserEnv):
         if kept is None:
             return await super()._open(task, seed)
         self._context, self._tabs, self._resumed = kept.context, kept.tabs, kept.address == page
+        self._episodes = kept.episodes + 1
         try:
             await self._tabs.renew()
             return await self._load(self._tabs, task, seed)
         except EnvError:  # it died or hung while it waited, which is no fault of this episode
             await self._close_context()
-            self._resumed = False
+            self._resumed, self._episodes = False, 1
             return await super()._open(task, seed)
 
     def _keeps(self, context: Any, tabs: Tabs) -> bool:
-        keeps = self.options.reset == "script" and tabs.reusable and context.browser.is_connected()
+        fresh = self.options.reset == "script" and self._episodes < MOST_EPISODES
+        keeps = fresh and tabs.reusable and context.browser.is_connected()
         if keeps:
-            self._browser.kept.keep(KeptPage(self._kind, self._page, context, tabs))
+            self._browser.kept.keep(KeptPage(self._kind, self._page, context, tabs, self._episodes))
         return bool(keeps)
 
     @property
