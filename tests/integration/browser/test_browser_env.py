@@ -117,7 +117,7 @@ def test_same_seed_same_pixels_and_instruction_can_be_masked(with_browser):
 
 
 def test_a_kept_page_starts_anew_as_if_it_were_loaded(with_browser):
-    """What was typed, selected, scrolled to, copied or pointed at in one episode is not there in the next."""
+    """What was typed, selected or pointed at in one episode is not there in the next."""
 
     async def first(browser, page, seed, reset, *actions):
         env = MiniWoBEnv(browser, BrowserOptions(reset=reset))
@@ -167,6 +167,23 @@ def test_a_page_that_died_while_it_waited_is_replaced_and_one_with_a_mishap_is_n
         finally:
             await env.close()
         assert context.pages == [], "it was closed"
+
+    with_browser(work)
+
+
+def test_a_kept_page_is_closed_once_it_served_its_number(with_browser, monkeypatch):
+    monkeypatch.setattr("cuarl.env.browser.miniwob.MOST_EPISODES", 2)
+
+    async def work(browser):
+        contexts = []
+        for seed in range(3):
+            env = MiniWoBEnv(browser, BrowserOptions(reset="script", scale=2))
+            await env.reset(miniwob("click-test"), seed)
+            contexts.append(env._context)
+            await env.close()
+        assert contexts[0] is contexts[1]
+        assert contexts[1] is not contexts[2]
+        assert contexts[1].pages == []
 
     with_browser(work)
 
