@@ -84,10 +84,10 @@ def page_options(config: EnvFields, tasks: Sequence[Task]) -> BrowserOptions:
 def paced(tasks: Iterable[Task], at_once: int) -> bool:
     """Whether pages are drawn at the pace of a display, with ``at_once`` of them.
 
-    Only those of MiniWoB++ never move for long: others would burn a core while they do.
+    Of those that move by themselves, which only MiniWoB++ tells, each would burn a core.
     """
     crowded = at_once > UNPACED_PER_CORE * (os.cpu_count() or 1)
-    return crowded or any("page" not in task.preset for task in tasks)
+    return crowded or any("page" not in task.preset or "realtime" in task.tags for task in tasks)
 
 
 def factory(browser: Browser, options: BrowserOptions, *, mask: bool = False) -> Callable[[TaskInstance], BrowserEnv]:

@@ -164,4 +164,6 @@ def test_pages_are_drawn_as_fast_as_they_can_only_where_none_moves_and_cores_are
     miniwob = Task(id="m", description="d", env="browser", preset={"page": "click-test"})
     web = Task(id="w", description="d", env="browser", preset={"url": "http://127.0.0.1:1/"})
     assert [paced([miniwob], at_once) for at_once in (1, 8, 9)] == [False, False, True]
+    moving = Task(id="r", description="d", env="browser", preset={"page": "chase-circle"}, tags=["realtime"])
     assert paced([miniwob, web], 1)
+    assert paced([miniwob, moving], 1)
