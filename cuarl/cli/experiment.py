@@ -59,10 +59,20 @@ class Experiment:
 
 
 def run_to_resume(reference: str, *, name: str | None, overwrite: bool, runs_dir: Path | None) -> Path:
-    """The directory that ``--resume`` means. Raises ConfigError if ``--name`` or ``--overwrite`` contradict it."""
-    from cuarl.run import find_run
+    """The directory of the training run that ``--resume`` means.
+
+    Raises ConfigError if ``--name`` or ``--overwrite`` contradict it, and for a run of another kind.
+    """
+    from cuarl.run import find_run, read_manifest
 
     if name or overwrite:
         other = "--name" if name else "--overwrite"
         raise ConfigError(f"--resume and {other} contradict each other", hint="leave one of them out")
-    return find_run(load_settings(runs_dir=runs_dir).runs_dir, reference)
+    path = find_run(load_settings(runs_dir=runs_dir).runs_dir, reference)
+    kind = read_manifest(path).kind
+    if kind != "train":
+        raise ConfigError(
+            f'"{path.name}" is a run of cuarl {kind}, and only training is resumed', where=str(path),
+            hint="name a training run: cuarl train --resume NAME",
+        )  # fmt: skip
+    return path

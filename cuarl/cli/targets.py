@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from cuarl.cli.output import note
 from cuarl.cli.players import SCRIPTED
 from cuarl.config.load import Resolved
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import CheckpointError, ConfigError
-from cuarl.run.lookup import POINTER
+from cuarl.run.checkpoints import LATEST, POINTER, newest, saved_steps, step_name
 
 if TYPE_CHECKING:
     from cuarl.settings import Settings
@@ -67,6 +68,8 @@ def checkpoint(folder: Path) -> Target:
 
     Raises CheckpointError where there is none, or only the name of weights that Tinker keeps.
     """
+    if folder.name == LATEST and not folder.exists():
+        folder = _newest(folder.parent) or folder
     if (folder / POINTER).is_file():
         raise CheckpointError(
             "Tinker keeps the weights of this checkpoint; they can be served from there", where=str(folder),
@@ -105,15 +108,22 @@ def _of_run(text: str, settings: Settings) -> Target:
         raise ConfigError(error.what, where=error.where, hint=f"cuarl eval base   # or {also}") from None
     if wanted and int(wanted) == 0:
         return Target("policy", "base", run=run)
-    folder = run / "checkpoints" / (f"step-{int(wanted):06d}" if wanted else "latest")
-    if not folder.is_dir():
-        have = sorted(p.name for p in (run / "checkpoints").glob("step-*"))
+    root = run / "checkpoints"
+    folder = root / step_name(int(wanted)) if wanted else _newest(root)
+    if folder is None or not folder.is_dir():
+        have = map(step_name, saved_steps(root))
         what = f"the run has no checkpoint of step {wanted}" if wanted else "the run has no checkpoint yet"
         raise ConfigError(
             f"{what} (it has {', '.join(have) or 'none'})", where=str(run), hint=f"cuarl eval {run.name}@0"
         )
-    folder = folder.resolve()
     return _kept_by_tinker(folder) if (folder / POINTER).is_file() else checkpoint(folder)
+
+
+def _newest(root: Path) -> Path | None:
+    found = newest(root, state=False)
+    if found is not None and found.note:
+        note(found.note)
+    return root / step_name(found.step) if found else None
 
 
 def _kept_by_tinker(folder: Path) -> Target:

@@ -80,7 +80,7 @@ def train_there(
             skip_baseline=config.skip_baseline,
         )  # fmt: skip
         checkpoints = TinkerCheckpoints(
-            run.checkpoints_dir, learner, run=run.name, on_commit=partial(_noted, store, run, config)
+            run.checkpoints_dir, learner, run=run.name, on_commit=partial(_noted, store, run, config), start=start
         )
         collecting: Callable[[int, int], Awaitable[Batch]] = (
             Imitation(config, store, settings.runs_dir)

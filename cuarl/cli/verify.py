@@ -14,7 +14,7 @@ from cuarl.cli.served import WEIGHTS
 from cuarl.cli.targets import checkpoint
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
-from cuarl.run.lookup import POINTER
+from cuarl.run.checkpoints import POINTER
 from cuarl.trajectory import Sampled, Trajectory
 from cuarl.types import Record, Screenshot
 

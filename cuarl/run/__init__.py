@@ -15,6 +15,6 @@
 
 from cuarl.run.directory import Run
 from cuarl.run.lookup import find_run, list_runs
-from cuarl.run.manifest import Attempt, Manifest
+from cuarl.run.manifest import Attempt, Manifest, read_manifest
 
-__all__ = ["Attempt", "Manifest", "Run", "find_run", "list_runs"]
+__all__ = ["Attempt", "Manifest", "Run", "find_run", "list_runs", "read_manifest"]

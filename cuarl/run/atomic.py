@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import tempfile
 from pathlib import Path
@@ -23,11 +24,22 @@ def write_text(path: Path, text: str) -> None:
 
 
 def point(link: Path, target: str) -> None:
-    """Make ``link`` a symbolic link to ``target``, replacing an older one atomically."""
+    """Make ``link`` a symbolic link to ``target``, replacing an older one atomically.
+
+    A folder in its place, which a link becomes where it is copied as what it points to, is kept under another name.
+    """
+    if link.is_dir() and not link.is_symlink():
+        link.rename(_free(link.with_name(f"{link.name}.copy")))
     temporary = link.with_name(f".{link.name}.{os.getpid()}")
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(target)
     temporary.replace(link)
+
+
+def _free(path: Path) -> Path:
+    """``path``, or the first of its numbered neighbours that does not exist."""
+    numbered = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
+    return next(candidate for candidate in itertools.chain([path], numbered) if not candidate.exists())
 
 
 def _sync_folder(folder: Path) -> None:

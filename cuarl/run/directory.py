@@ -20,6 +20,7 @@ from cuarl.config.show import as_json
 from cuarl.errors import BarMissed, ConfigError, CuarlError, RunExists
 from cuarl.run import facts
 from cuarl.run.atomic import point, write_text
+from cuarl.run.checkpoints import newest
 from cuarl.run.lookup import new_name, slug
 from cuarl.run.manifest import MANIFEST, Attempt, Manifest, Status, read_manifest, write_manifest
 from cuarl.run.resume import check_resume
@@ -90,9 +91,14 @@ class Run:
         command: Sequence[str] = (),
         clock: Callable[[], datetime] = utc_now,
     ) -> Self:
-        """Go on with a run. Raises ResumeMismatch if the configuration differs in what decides the outcome."""
+        """Go on with a run.
+
+        Raises ResumeMismatch if the configuration differs in what decides the outcome, and CheckpointError if the run has
+        checkpoints and none of them can be gone on from.
+        """
         check_resume(path, resolved.config)
         run = cls(path, command=command, clock=clock)
+        newest(run.checkpoints_dir, finished=run.manifest.counts.get("steps", 0))
         run._hold()
         try:
             _write_config(path, resolved)

@@ -14,9 +14,6 @@ from cuarl.run.manifest import MANIFEST, Manifest, read_manifest
 
 MOST_CANDIDATES = 10
 
-POINTER = "tinker.json"
-"""In a checkpoint's folder: where Tinker keeps the weights."""
-
 
 def list_runs(runs_dir: Path) -> list[tuple[Path, Manifest]]:
     """All run directories with their manifests, newest start last."""

@@ -6,16 +6,17 @@
       step-000100/            adapter_model.safetensors, adapter_config.json, README.md, tokenizer and image processor,
                               cuarl.json; a whole model instead of an adapter after full fine-tuning
       trainer/step-000100/    state.pt: moments of the optimiser and what else the learner remembers
-      latest -> step-000100   the newest checkpoint whose step is over: where a resumed run starts
+      latest.json, latest     the newest checkpoint whose step is over: where a resumed run starts (``run.checkpoints``)
 
 A checkpoint is written in two phases. ``save`` writes both folders under temporary names, makes them durable and
-renames them. ``commit`` moves ``latest``, after the step's evaluation and metrics are out, so that a run killed in between
+renames them. ``commit`` moves the mark, after the step's evaluation and metrics are out, so that a run killed in between
 does them again instead of missing them.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import shutil
@@ -30,19 +31,16 @@ from safetensors.torch import load_file
 
 import cuarl
 from cuarl.errors import CheckpointError
-from cuarl.run.atomic import point, write_text
+from cuarl.run.atomic import write_text
+from cuarl.run.checkpoints import mark, marked_step, newest, saved_steps, step_name
 from cuarl.train.card import About, model_card
 from cuarl.train.learner import Learner
 
-_STEP = re.compile(r"step-(\d{6,})")
+logger = logging.getLogger(__name__)
+
 _UNFINISHED = ".unfinished-"
 IO_ERRORS = (OSError, RuntimeError, SafetensorError)
 """What Python, torch and safetensors raise for a disk that is full or a file that is damaged."""
-
-
-def step_name(step: int) -> str:
-    """Name of a checkpoint's folder: ``step-000100``."""
-    return f"step-{step:06d}"
 
 
 class Checkpoints:
@@ -53,6 +51,7 @@ class Checkpoints:
         self._learner = learner
         self._about = about
         self._limit = save_total_limit
+        self._restored = 0
 
     def folder(self, step: int) -> Path:
         """Where the checkpoint of ``step`` lies."""
@@ -69,6 +68,8 @@ class Checkpoints:
             return folder
         try:
             self._sweep()
+            if marked_step(self.root) is None:
+                mark(self.root, self._restored)  # so that what is saved now is known to be unfinished
             write_whole(
                 self.root / "trainer" / step_name(step), lambda unfinished: torch.save(state, unfinished / "state.pt")
             )
@@ -86,21 +87,25 @@ class Checkpoints:
             return
         adapter = self._learner.policy.has_adapter
         write_text(self.folder(step) / "README.md", model_card(self._about, step, adapter=adapter, metrics=metrics))
-        point(self.root / "latest", step_name(step))
+        mark(self.root, step)
         _sync(self.root)
         if self._limit is not None:
-            for old in saved_steps(self.root)[: -self._limit]:
+            # later ones are what a run left behind that went on from an earlier step
+            for old in [saved for saved in saved_steps(self.root) if saved <= step][: -self._limit]:
                 shutil.rmtree(self.folder(old))
                 shutil.rmtree(self.root / "trainer" / step_name(old), ignore_errors=True)
 
     def restore(self) -> int:
         """Put the newest committed checkpoint into the learner and return its step; 0 if there is none.
 
-        Raises CheckpointError if it can't be read or does not fit the policy.
+        Raises CheckpointError if it is damaged or does not fit the policy, or if none is whole.
         """
-        step = latest_step(self.root)
-        if step is None:
+        found = newest(self.root)
+        if found is None:
             return 0
+        if found.note and self._learner.accelerator.is_main_process:
+            logger.warning("%s", found.note)
+        self._restored = step = found.step
         folder, state = self.folder(step), self.root / "trainer" / step_name(step) / "state.pt"
         try:
             _load_weights(self._learner, folder)
@@ -131,19 +136,6 @@ class Checkpoints:
             parent.mkdir(parents=True, exist_ok=True)
             for left in parent.glob(f"{_UNFINISHED}*"):
                 shutil.rmtree(left)
-
-
-def saved_steps(root: Path) -> list[int]:
-    """Steps of the complete checkpoints in ``root``, oldest first."""
-    found = (_STEP.fullmatch(p.name) for p in root.iterdir()) if root.is_dir() else ()
-    return sorted(int(m[1]) for m in found if m)
-
-
-def latest_step(root: Path) -> int | None:
-    """Step of the newest committed checkpoint in ``root``; None if there is none."""
-    link = root / "latest"
-    match = _STEP.fullmatch(link.readlink().name) if link.is_symlink() else None
-    return int(match[1]) if match else None
 
 
 def _load_weights(learner: Learner, folder: Path) -> None:

@@ -12,6 +12,7 @@ Image positions have target 0 and advantage 0.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -21,11 +22,12 @@ from pydantic import PositiveFloat
 from cuarl.errors import CheckpointError, TrainError
 from cuarl.policy.render import Renderer
 from cuarl.policy.tinker import TinkerSampler, mapped, model_input, sdk
-from cuarl.run.atomic import point, write_text
-from cuarl.run.lookup import POINTER
+from cuarl.run.atomic import write_text
+from cuarl.run.checkpoints import POINTER, mark, marked_step, newest, step_name
 from cuarl.train.batch import Batch, BatchConfig, policy_updates, supervised_updates
-from cuarl.train.checkpoint import latest_step, step_name
 from cuarl.types import Record, Screenshot
+
+logger = logging.getLogger(__name__)
 
 
 class TinkerConfig(Record):
@@ -149,13 +151,16 @@ class TinkerLearner:
 class TinkerCheckpoints:
     """What ``train.loop`` needs of checkpoints: the service keeps the weights, and a folder of the run says where.
 
-    ``on_commit`` is called with the step and its folder before it becomes the one to resume from.
+    ``on_commit`` is called with the step and its folder before it becomes the one to resume from. ``start`` is the step
+    that was restored.
     """
 
     def __init__(
-        self, root: Path, learner: TinkerLearner, *, run: str, on_commit: Callable[[int, Path], None] | None = None
-    ) -> None:
+        self, root: Path, learner: TinkerLearner, *, run: str, on_commit: Callable[[int, Path], None] | None = None,
+        start: int = 0,
+    ) -> None:  # fmt: skip
         self.root, self._learner, self._run, self._on_commit = root, learner, run, on_commit
+        self._start = start
 
     def folder(self, step: int) -> Path:
         """Where the pointer of ``step`` lies."""
@@ -169,6 +174,8 @@ class TinkerCheckpoints:
             state = client.save_state(name, overwrite=True)
             weights = client.save_weights_for_sampler(name)
             paths = {"state": state.result().path, "sampler": weights.result().path, "step": step}
+        if marked_step(self.root) is None:
+            mark(self.root, self._start)  # so that what is saved now is known to be unfinished
         folder = self.folder(step)
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / POINTER, json.dumps(paths, indent=2) + "\n")
@@ -178,17 +185,19 @@ class TinkerCheckpoints:
         """Make ``step`` the one to resume from."""
         if self._on_commit is not None:
             self._on_commit(step, self.folder(step))
-        point(self.root / "latest", step_name(step))
+        mark(self.root, step)
 
 
 def saved_state(root: Path) -> tuple[int, str] | None:
     """Step and path of the state to resume from; None if there is none. Raises CheckpointError for a broken pointer."""
-    step = latest_step(root)
-    if step is None:
+    found = newest(root)
+    if found is None:
         return None
-    where = root / step_name(step) / POINTER
+    if found.note:
+        logger.warning("%s", found.note)
+    where = root / step_name(found.step) / POINTER
     try:
-        return step, str(json.loads(where.read_text(encoding="utf-8"))["state"])
+        return found.step, str(json.loads(where.read_text(encoding="utf-8"))["state"])
     except (OSError, ValueError, KeyError) as error:
         raise CheckpointError(
             f"the pointer to the service's checkpoint can't be read: {error}", where=str(where)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -248,6 +249,50 @@ def test_a_finished_run_goes_on_with_more_steps_from_its_checkpoint(place, optio
     result = place.cuarl("train", "--resume", "mine", "--max-steps", "3")
     assert result.code == 0, result.err
     assert [row["step"] for row in measured(place.folder / "runs" / "mine")] == [1, 2, 3]
+
+
+def loses_links(runs):
+    (runs / "mine" / "checkpoints" / "latest").unlink()
+    (runs / "mine" / "logs" / "latest").unlink()
+
+
+def follows_links(runs):
+    shutil.copytree(runs / "mine", runs / "copy", symlinks=False)
+    shutil.rmtree(runs / "mine")
+    (runs / "copy").rename(runs / "mine")
+
+
+@pytest.mark.parametrize("copied", [loses_links, follows_links])
+def test_b16_a_run_that_was_copied_without_its_links_goes_on_where_it_was(place, options, copied):
+    small = [*options, "--save-every", "1", "--skip-baseline", "--eval-every", "0", "--eval-episodes", "1"]
+    assert place.cuarl(*small, "--name", "mine", "--max-steps", "3").code == 0
+    runs = place.folder / "runs"
+    before = [checkpoint(runs / "mine", step) for step in (1, 2, 3)]
+    copied(runs)
+    result = place.cuarl("train", "--resume", "mine", "--max-steps", "4")
+    assert result.code == 0, result.err
+    assert [row["step"] for row in measured(runs / "mine")] == [1, 2, 3, 4]
+    assert sum(line.startswith("step ") for line in result.err.splitlines()) == 1
+    assert [checkpoint(runs / "mine", step) for step in (1, 2, 3)] == before
+
+
+def test_b16_a_run_whose_checkpoints_are_gone_is_refused_and_left_as_it_is(place, options):
+    small = [*options, "--skip-baseline", "--eval-episodes", "1", "--eval-every", "0"]
+    assert place.cuarl(*small, "--name", "mine", "--max-steps", "2").code == 0
+    run = place.folder / "runs" / "mine"
+    shutil.rmtree(run / "checkpoints")
+    before = {p: p.read_bytes() for p in run.rglob("*") if p.is_file()}
+    result = place.cuarl("train", "--resume", "mine", "--max-steps", "4")
+    assert (result.code, "has done 2 steps, and none of its checkpoints is here" in result.err) == (1, True), result.err
+    assert {p: p.read_bytes() for p in run.rglob("*") if p.is_file()} == before
+
+
+def test_only_a_training_run_is_resumed(place):
+    assert place.cuarl("rollout", "--tasks", "tasks.json", "--agent", "nothing", "--name", "seen").code == 0
+    assert place.cuarl("eval", "nothing", "--tasks", "tasks.json", "--episodes", "1", "--name", "told").code == 0
+    for name, kind in (("seen", "rollout"), ("told", "eval")):
+        result = place.cuarl("train", "--resume", name)
+        assert (result.code, f"is a run of cuarl {kind}, and only training" in result.err) == (2, True), result.err
 
 
 def test_training_goes_on_from_a_checkpoint_of_another_run(place, options):

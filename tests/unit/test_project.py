@@ -30,7 +30,7 @@ def test_the_generated_reference_is_fresh():
 
 def test_the_changelog_begins_with_this_version():
     versions = re.findall(r"^## (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert versions[0] == cuarl.__version__ == metadata.version("cuarl")
+    assert next(v for v in versions if v != "Unreleased") == cuarl.__version__ == metadata.version("cuarl")
 
 
 def test_the_example_of_dotenv_has_every_setting_and_nothing_else():

@@ -1,14 +1,16 @@
 import copy
 import json
 import resource
+import shutil
 
 import pytest
 import torch
 from peft import PeftModel
 
 from cuarl.errors import CheckpointError
+from cuarl.run.checkpoints import marked_step, saved_steps
 from cuarl.train.card import About
-from cuarl.train.checkpoint import Checkpoints, latest_step, saved_steps
+from cuarl.train.checkpoint import Checkpoints
 from cuarl.train.learner import Learner, LearnerConfig
 from cuarl.train.schedule import OptimConfig
 
@@ -88,10 +90,10 @@ def test_the_folder_holds_companions_a_card_and_where_it_comes_from(tmp_path):
 
 def test_a_checkpoint_is_resumed_from_only_once_its_step_is_committed(tmp_path):
     _, checkpoints = started(tmp_path)
-    assert (checkpoints.restore(), latest_step(tmp_path)) == (0, None)
+    assert (checkpoints.restore(), marked_step(tmp_path)) == (0, None)
     saved(checkpoints, 1)
     checkpoints.save(2)
-    assert (saved_steps(tmp_path), latest_step(tmp_path)) == ([1, 2], 1)
+    assert (saved_steps(tmp_path), marked_step(tmp_path)) == ([1, 2], 1)
     assert checkpoints.restore() == 1
 
 
@@ -138,6 +140,47 @@ def test_a_damaged_checkpoint_is_named(tmp_path):
     _, checkpoints = started(tmp_path)
     saved(checkpoints, 1)
     (tmp_path / "step-000001" / "adapter_model.safetensors").write_bytes(b"x")
-    with pytest.raises(CheckpointError, match="can't be restored") as error:
+    with pytest.raises(CheckpointError, match=r"adapter_model\.safetensors is cut off or damaged") as error:
         checkpoints.restore()
     assert error.value.where == str(tmp_path / "step-000001")
+
+
+def test_the_first_checkpoint_counts_only_once_committed_also_where_links_were_lost(tmp_path):
+    _, checkpoints = started(tmp_path)
+    checkpoints.save(1)
+    assert checkpoints.restore() == 0
+    checkpoints.commit(1, {})
+    (tmp_path / "latest").unlink()
+    assert checkpoints.restore() == 1
+
+
+def without_marks(root):
+    """What a copy of a run from before there was a file beside the link has."""
+    (root / "latest").unlink()
+    (root / "latest.json").unlink()
+
+
+def test_what_is_saved_after_going_on_unmarked_is_unfinished_until_committed(tmp_path):
+    _, checkpoints = started(tmp_path)
+    saved(checkpoints, 1)
+    without_marks(tmp_path)
+    again = started(tmp_path)[1]
+    assert again.restore() == 1
+    again.save(2)
+    assert started(tmp_path)[1].restore() == 1
+
+
+def test_a_run_that_goes_on_from_an_earlier_step_keeps_what_it_goes_on_from(tmp_path, caplog):
+    _, checkpoints = started(tmp_path, limit=1)
+    for step in (1, 2, 3):
+        checkpoints.save(step)
+    without_limit = started(tmp_path)[1]
+    for step in (1, 2, 3):
+        without_limit.commit(step, {})
+    shutil.rmtree(tmp_path / "step-000003")
+    _, again = started(tmp_path, limit=1)
+    assert again.restore() == 2
+    assert "the checkpoint of step 3 is gone: going on from step 2" in caplog.text
+    (tmp_path / "step-000005").mkdir()
+    saved(again, 3)
+    assert saved_steps(tmp_path) == [3, 5]
