@@ -13,6 +13,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, NoReturn, TextIO
@@ -23,7 +24,7 @@ from cuarl import __version__
 from cuarl.cli.lazy import Entry, LazyGroup
 from cuarl.cli.output import has_colour, is_terminal
 from cuarl.cli.state import STATE, Display
-from cuarl.errors import CuarlError
+from cuarl.errors import ConfigError, CuarlError
 from cuarl.safe_text import loggable, remember_environment
 
 INTERRUPTED = 130
@@ -117,6 +118,9 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
     # a stream that was closed by the caller is None, which half of all code does not expect
     sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
+    for stream in (sys.stdout, sys.stderr):  # where the locale is not UTF-8, a goal's letters are shown as escapes
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     remember_environment()
     collect_garbage_rarely()
     # read when torch is loaded; threads that wait by spinning stall each other as soon as anything else runs here
@@ -139,6 +143,7 @@ def collect_garbage_rarely() -> None:
 def run(args: Sequence[str]) -> int:
     """Run one command and return its exit code; every error has been printed."""
     try:
+        _require_text(args)
         typer.main.get_command(app)(args, prog_name="cuarl")
     except SystemExit as exit_:
         code = exit_.code if isinstance(exit_.code, int) else int(bool(exit_.code))
@@ -154,6 +159,15 @@ def run(args: Sequence[str]) -> int:
         hint = None if STATE.debug else "run it again with --debug to see where"
         _show(f"unexpected {type(error).__name__}: {error}", None, hint, error)
     return 1
+
+
+def _require_text(args: Sequence[str]) -> None:
+    """Names and values of options are stored, and no file or database takes bytes that are not text."""
+    for arg in args:
+        if any("\ud800" <= character <= "\udfff" for character in arg):
+            raise ConfigError(
+                "this argument is not UTF-8 text", where=arg, hint="rename the file, or set a UTF-8 locale"
+            )
 
 
 def hoisted(args: Sequence[str]) -> list[str]:
@@ -180,11 +194,11 @@ def _show(what: str, where: object, hint: str | None, error: BaseException) -> N
     if STATE.debug:
         print(loggable("".join(traceback.format_exception(error))), file=sys.stderr, end="")
     mark = "\x1b[1;31merror:\x1b[0m" if has_colour(sys.stderr) else "error:"
-    lines = [f"{mark} {what}"]
+    lines = [what]
     lines += [f"  at: {where}"] if where else []
     lines += [f"  fix: {hint}"] if hint else []
     lines += [f"  {note}" for note in getattr(error, "__notes__", [])]
-    print(loggable("\n".join(lines)), file=sys.stderr)
+    print(mark, loggable("\n".join(lines)), file=sys.stderr)
 
 
 def _as_interrupt(signum: int, frame: FrameType | None) -> None:

@@ -18,6 +18,7 @@ from cuarl.config.schema import ExperimentConfig, Fields
 from cuarl.rollout import reward
 from cuarl.rollout.setup import Episode, Setup
 from cuarl.rollout.spec import Limits
+from cuarl.safe_text import loggable
 from cuarl.tasks.check import verdict
 from cuarl.tasks.select import Filters
 from cuarl.tasks.source import Selection, load
@@ -154,9 +155,8 @@ def recording(store: Store, run: Run, config: ExperimentConfig, tasks: Sequence[
             store.finish_run(run.run_id)
         else:
             cancelled = isinstance(error, KeyboardInterrupt)
-            store.finish_run(
-                run.run_id, "cancelled" if cancelled else "failed", str(error).splitlines()[0] if str(error) else ""
-            )
+            said = loggable(str(error)).split("\n")[0]
+            store.finish_run(run.run_id, "cancelled" if cancelled else "failed", said)
 
     with ExitStack() as stack:
         stack.push(finish)

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from cuarl.cli.complete import run_names
-from cuarl.cli.output import console, has_colour, note, print_json
+from cuarl.cli.output import console, has_colour, note, print_json, print_text
 from cuarl.cli.state import load_settings
 from cuarl.errors import ConfigError
 from cuarl.monitor.lines import HEADLINE, event_line, metrics_line
@@ -75,7 +75,7 @@ def _show(entry: Entry, patterns: list[str], *, as_json: bool) -> None:
     if line and has_colour(sys.stdout):
         console().print(line, style="dim" if entry.event else None)
     elif line:
-        print(line, flush=True)
+        print_text(line, flush=True)
 
 
 def _step(entry: Entry) -> dict[str, int]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from cuarl.cli.state import STATE
 from cuarl.errors import ConfigError
-from cuarl.safe_text import loggable, masked, masked_data, printable
+from cuarl.safe_text import escaped, loggable, masked, printable, safe_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,9 +61,9 @@ def print_table(
         note(footer)
 
 
-def print_text(text: str) -> None:
-    """Print a result that is text."""
-    print(masked(text))
+def print_text(text: str, *, flush: bool = False) -> None:
+    """Print a result that is text, of one line or more."""
+    print(escaped(masked(text)), flush=flush)
 
 
 def print_json(value: Any, *, line: bool = False) -> None:
@@ -71,11 +71,7 @@ def print_json(value: Any, *, line: bool = False) -> None:
 
     ``line`` puts it on one line and flushes, for commands that print JSON lines as they go.
     """
-    from pydantic_core import from_json, to_json
-
-    # serialised twice: values that serialise to text may hold secrets, and the mask must not break the JSON
-    data = from_json(to_json(value, inf_nan_mode="null"))
-    print(to_json(masked_data(data), indent=None if line else 2).decode(), flush=line)
+    print(safe_json(value, indent=None if line else 2), flush=line)
 
 
 def print_plan(facts: Mapping[str, object], *, as_json: bool) -> None:
@@ -104,7 +100,7 @@ def confirm(what: str, *, yes: bool) -> None:
         return
     if not is_terminal(sys.stdin):
         raise ConfigError(f"{what} needs a confirmation, and there is no terminal to ask on", hint="add --yes")
-    print(f"{what}. Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+    print(loggable(f"{what}. Go on? [y/N] "), end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise ConfigError("not confirmed; nothing was changed", hint="add --yes")
 

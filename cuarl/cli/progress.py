@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from cuarl.cli.output import console, is_terminal, note, print_json
 from cuarl.cli.state import STATE
+from cuarl.safe_text import printable
 from cuarl.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class EpisodeProgress:
     """Call it with each finished episode. As a context manager it draws, where there is somebody to see it."""
 
     def __init__(self, what: str, *, json: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
-        self._what, self._json, self._clock = what, json, clock
+        self._what, self._json, self._clock = printable(what), json, clock
         self._judged = self._successes = self._failed = 0
         self._bar: Progress | None = None
         self._task: TaskID | None = None
@@ -34,7 +35,12 @@ class EpisodeProgress:
         if draws():
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-            columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+            columns = (
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+            )
             self._bar = Progress(*columns, console=console(stderr=True), transient=True)
             self._task = self._bar.add_task(self._what, total=None)
             self._bar.start()

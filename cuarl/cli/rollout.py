@@ -244,12 +244,12 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Draw what an episode did: each screenshot with the action on it, as PNG files and in the terminal."""
-    from cuarl.cli.showing import find_episode, show_episode
+    from cuarl.cli.showing import find_episode, folder_name, show_episode
 
     settings = load_settings(database_url=db, runs_dir=runs_dir)
     with parts.open_store(settings) as store:
         trajectory = find_episode(store, episode)
-        folder = out or settings.runs_dir / "shown" / trajectory.episode_id
+        folder = out or settings.runs_dir / "shown" / folder_name(trajectory.episode_id)
         show_episode(trajectory, store.blobs.get, folder, columns=columns if pictures else 0, as_json=as_json)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -42,6 +44,15 @@ def find_episode(store: Store, reference: str) -> Trajectory:
         some = f"{len(found)} episodes begin so: {', '.join(found[:5])}" if found else "none begins so"
         raise ConfigError(f'"{reference}" is not the id of an episode; {some}', hint="cuarl rollout show latest")
     return store.trajectory(found[0])
+
+
+def folder_name(episode_id: str) -> str:
+    """A name for a folder, whatever the id holds: ids come from imports and from the clients of servers, too."""
+    if re.fullmatch(r"\w[\w.:@+-]{0,99}", episode_id, re.ASCII):
+        return episode_id
+    digest = hashlib.sha256(episode_id.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    kept = re.sub(r"[^\w.-]+", "-", episode_id, flags=re.ASCII).strip("-.")[:60]
+    return f"{kept}-{digest}".lstrip("-")
 
 
 def show_episode(

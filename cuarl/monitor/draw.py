@@ -39,6 +39,7 @@ _CAPTION = (24, 24, 27)
 _CAPTION_TEXT = (244, 244, 245)
 _CAPTION_WARNING = (253, 186, 116)
 _SMALLEST_WIDTH = 384
+_LONGEST_CAPTION = 500
 _SMOOTHING = 3
 """Marks are drawn this much larger and scaled down, since Pillow's lines have hard edges."""
 _DIRECTIONS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
@@ -194,8 +195,8 @@ class _Pen:
 def _with_caption(picture: Image.Image, words: str, trouble: str) -> Image.Image:
     size = max(12, picture.width // 24)
     font = _font(size)
-    lines = [(line, _CAPTION_TEXT) for line in _wrapped(words, font, picture.width - size)]
-    lines += [(line, _CAPTION_WARNING) for line in _wrapped(trouble, font, picture.width - size)]
+    lines = [(line, _CAPTION_TEXT) for line in _wrapped(_short(words), font, picture.width - size)]
+    lines += [(line, _CAPTION_WARNING) for line in _wrapped(_short(trouble), font, picture.width - size)]
     out = Image.new("RGB", (picture.width, picture.height + size + len(lines) * size * 4 // 3), _CAPTION)
     out.paste(picture)
     draw, y = ImageDraw.Draw(out), picture.height + size / 2
@@ -203,6 +204,11 @@ def _with_caption(picture: Image.Image, words: str, trouble: str) -> Image.Image
         draw.text((size / 2, y), line, fill=colour, font=font)
         y += size * 4 / 3
     return out
+
+
+def _short(text: str) -> str:
+    """A caption tells a page that was typed apart from another; the record has it whole."""
+    return text if len(text) <= _LONGEST_CAPTION else f"{text[:_LONGEST_CAPTION]}… ({len(text)} characters)"
 
 
 def _wrapped(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: float) -> list[str]:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import from_json, to_json
-
 from cuarl.run.atomic import write_text
-from cuarl.safe_text import masked_data
+from cuarl.safe_text import safe_json
+
+_DEEPEST = 100
+"""How deeply a line may be nested; what a run writes has three levels or four."""
 
 
 class JsonLinesSink:
@@ -55,20 +56,30 @@ class JsonLinesSink:
 
 
 def parse_lines(lines: Iterable[bytes]) -> list[dict[str, Any]]:
-    """The objects on the lines that hold one; anything else, such as a line torn by a crash, is left out."""
+    """The objects on the lines that hold one; a line torn by a crash, or nested too deeply, is left out."""
     found = []
     for line in lines:
         try:
             value = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
-        if isinstance(value, dict):
+        if isinstance(value, dict) and _is_shallow(value):
             found.append(value)
     return found
 
 
+def _is_shallow(record: dict[str, Any]) -> bool:
+    """Whether what is done with it can follow it to the bottom, one call a level."""
+    level: list[Any] = [record]
+    for _ in range(_DEEPEST):
+        level = [v for x in level for v in (x.values() if isinstance(x, dict) else x if isinstance(x, list) else ())]
+        if not level:
+            return True
+    return False
+
+
 def _line(record: Mapping[str, Any]) -> bytes:
-    return to_json(masked_data(from_json(to_json(record, inf_nan_mode="null")))) + b"\n"
+    return f"{safe_json(record)}\n".encode()
 
 
 def _drop_torn_line(path: Path) -> None:

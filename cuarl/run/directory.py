@@ -24,7 +24,7 @@ from cuarl.run.checkpoints import newest
 from cuarl.run.lookup import new_name, slug
 from cuarl.run.manifest import MANIFEST, Attempt, Manifest, Status, read_manifest, write_manifest
 from cuarl.run.resume import check_resume
-from cuarl.safe_text import SafeFormatter, loggable, masked
+from cuarl.safe_text import SafeFormatter, escaped, loggable, masked
 
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
@@ -43,7 +43,7 @@ class Run:
         """Refer to the directory at ``path``, which must have a manifest; nothing is written."""
         self.path = path
         self.manifest = read_manifest(path)
-        self._command, self._clock = tuple(masked(word) for word in command), clock
+        self._command, self._clock = tuple(escaped(masked(word)) for word in command), clock
         self._lock = FileLock(path / ".lock")
         self._log: logging.FileHandler | None = None
 

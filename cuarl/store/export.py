@@ -7,15 +7,15 @@
     blobs/ab/….png    the screenshots, as they are in the store
 
 The JSON lines are the whole truth; ``imports.import_store`` gives back equal records. Sessions stay behind: they name devices
-that belong to this machine.
+that belong to this machine. An export is there whole or not at all: it is written aside and moved in the end.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
@@ -24,6 +24,7 @@ from pydantic import ValidationError
 
 from cuarl import __version__
 from cuarl.errors import ConfigError, StoreError
+from cuarl.store.aside import whole_or_not_at_all
 from cuarl.store.blobs import Blobs
 from cuarl.store.codec import dump_line
 from cuarl.store.records import EvaluationRecord, RunRecord, StatusChange
@@ -55,12 +56,19 @@ class Exported:
 
 
 def export_store(store: Store, folder: Path, *, run: str | None = None, images: bool = True) -> Exported:
-    """Write a store, or one of its runs, to an empty folder. Raises ConfigError if the folder holds something."""
-    if folder.exists() and any(folder.iterdir()):
-        raise ConfigError("the export needs an empty folder", where=str(folder), hint=f"cuarl db export {folder}-2")
+    """Write a store, or one of its runs, to an empty folder.
+
+    Raises ConfigError if the folder holds something, StoreError for what can't be read or written; then nothing is left.
+    """
     found = _Found()
     tables = _tables(store, run, found)
-    folder.mkdir(parents=True, exist_ok=True)
+    with whole_or_not_at_all(folder) as aside:
+        return replace(_write(store, tables, found, aside, run=run, images=images), folder=folder)
+
+
+def _write(
+    store: Store, tables: Mapping[str, Iterable[Record]], found: _Found, folder: Path, *, run: str | None, images: bool
+) -> Exported:
     counts = {name: write_lines(folder / f"{name}.jsonl", records) for name, records in tables.items()}
     copied = store.blobs.copy_all(Blobs(str(folder / "blobs")), found.digests) if images else 0
     parquet = importlib.util.find_spec("pyarrow") is not None
@@ -155,7 +163,7 @@ def screenshots_of(trajectory: Trajectory) -> Iterator[ImageRef]:
 
 
 def write_lines(path: Path, records: Iterable[Record]) -> int:
-    """Write one record a line; gives their number."""
+    """Write one record a line, any text included; gives their number."""
     count = 0
     with path.open("w", encoding="utf-8") as file:
         for record in records:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
@@ -12,18 +13,19 @@ from cuarl.store.codec import dump_line
 from cuarl.trajectory import Trajectory, Turn
 
 _BATCH = 256
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def write_turns(path: Path, trajectories: Iterable[Trajectory]) -> int:
     """Write the turns of episodes; gives the number of rows.
 
     ``image`` is the screenshot's path beside the file. Actions and parse errors are JSON text, since their fields
-    differ from kind to kind; ids and logprobs are lists.
+    differ from kind to kind; ids and logprobs are lists. Parquet takes no halves of surrogate pairs, which stand as U+FFFD.
     """
     arrow: Any = importlib.import_module("pyarrow")
     parquet: Any = importlib.import_module("pyarrow.parquet")
     schema = _schema(arrow)
-    rows = (_row(trajectory, turn) for trajectory in trajectories for turn in trajectory.turns)
+    rows = (_unicode(_row(trajectory, turn)) for trajectory in trajectories for turn in trajectory.turns)
     count = 0
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         while batch := list(islice(rows, _BATCH)):
@@ -43,6 +45,10 @@ def _schema(arrow: Any) -> Any:
         "logprobs": arrow.list_(real), "window": arrow.list_(text),
     }  # fmt: skip
     return arrow.schema(list(kinds.items()))
+
+
+def _unicode(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: _SURROGATE.sub("\ufffd", cell) if isinstance(cell, str) else cell for name, cell in row.items()}
 
 
 def _row(e: Trajectory, t: Turn) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def _retried(engine: Engine, attempt: Callable[[], T], retry_s: float, refusal: 
                 return attempt()
     except SQLAlchemyError as error:
         raise _explained(error, masked(engine.url)) from error
-    except (OverflowError, TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError, RecursionError) as error:
         cause = " ".join(str(error).split())[:300]
         raise StoreError(f"{refusal}: {cause}", where=masked(engine.url)) from error
     raise AssertionError("unreachable: the last attempt returns or raises")

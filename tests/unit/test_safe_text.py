@@ -1,10 +1,13 @@
 import base64
+import json
 import logging
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cuarl import safe_text
-from cuarl.safe_text import MAX_LINE_BYTES, SafeFormatter, loggable, masked, printable
+from cuarl.safe_text import MAX_LINE_BYTES, SafeFormatter, escaped, loggable, masked, printable, safe_json
 
 CANARY = "sk-canary-7f3a91b2c4"
 
@@ -80,6 +83,43 @@ def test_lines_are_bounded_in_bytes_and_say_what_is_missing():
 def test_control_characters_cannot_steer_a_terminal():
     assert printable("a\x1b[31mred\x07\nnext\ttab\u202eevil") == "a\\x1b[31mred\\x07 next tab\\u202eevil"
     assert printable("Wi‑Fi – é 中 🙂") == "Wi‑Fi – é 中 🙂"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\ud800b", "a\\ud800b"),
+        ("\udfff", "\\udfff"),
+        ("\x9b2J", "\\x9b2J"),
+        ("a\ufeff\u061cb", "a\\ufeff\\u061cb"),
+        ("a\r\n\tb", "a\\r\n\tb"),
+        ("\x00", "\\x00"),
+    ],
+)
+def test_text_of_several_lines_can_be_written_to_any_file(text, shown):
+    assert escaped(text) == loggable(text) == shown
+    shown.encode()
+
+
+def test_json_gives_any_text_back_and_is_strict_unicode():
+    value = {"a\ud800": ["\udfff\x00\x1b\x9b\u202e\ufeff é", float("nan"), float("-inf"), 10**30, (True, None)]}
+    for indent in (None, 2):
+        text = safe_json(value, indent=indent)
+        text.encode()
+        assert "é" in text and "\x9b" not in text
+        assert json.loads(text, parse_constant=pytest.fail) == {
+            "a\ud800": ["\udfff\x00\x1b\x9b\u202e\ufeff é", None, None, 10**30, [True, None]]
+        }
+
+
+@given(st.recursive(st.text() | st.none() | st.integers() | st.floats(allow_nan=False, allow_infinity=False), st.lists))
+def test_json_of_plain_data_is_that_data(value):
+    assert json.loads(safe_json(value)) == value
+
+
+def test_a_secret_that_is_no_unicode_is_masked_too():
+    safe_text.remember_environment({"MY_TOKEN": "secret\udcff\ud800"})
+    assert masked("is secret\udcff\ud800?") == "is ***?"
 
 
 def test_tracebacks_pass_the_formatter_masked():

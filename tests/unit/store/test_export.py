@@ -4,6 +4,7 @@ import pytest
 
 from cuarl.errors import ConfigError, StoreError
 from cuarl.store import EpisodeStart, EvaluationRecord, PolicyRecord, SessionRecord, Store
+from cuarl.store.aside import whole_or_not_at_all
 from cuarl.store.check import check
 from cuarl.store.export import export_store
 from cuarl.store.imports import check_export, import_store
@@ -148,6 +149,46 @@ def test_parquet_has_one_turn_a_row(filled, tmp_path):
     first = next(row for row in rows if row["episode_id"] == "rich" and row["turn"] == 0)
     assert first["token_ids"] == list(rich().turns[0].sampled.token_ids)
     assert first["logprobs"] == list(rich().turns[0].sampled.logprobs)
+
+
+def test_an_export_that_breaks_off_leaves_nothing(filled, url, tmp_path):
+    query(url, "UPDATE turns SET width = 0 WHERE episode_id = 'seen'")
+    for folder in (tmp_path / "new", tmp_path / "empty"):
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        before = sorted(tmp_path.rglob("*"))
+        with pytest.raises(StoreError, match="can't be read"):
+            export_store(filled, folder)
+        assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_an_interrupted_folder_is_gone_and_a_whole_one_has_its_manifest_last(tmp_path):
+    folder = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt), whole_or_not_at_all(folder) as aside:
+        (aside / "x").write_text("")
+        assert not folder.exists()
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+    for _ in range(2):
+        with whole_or_not_at_all(folder) as aside:
+            (aside / "manifest.json").write_text("")
+            (aside / "x").write_text("")
+        assert {entry.name for entry in folder.iterdir()} == {"manifest.json", "x"}
+        for entry in folder.iterdir():
+            entry.unlink()  # an empty folder is as good as none
+
+
+def test_what_a_killed_export_left_is_named_and_not_mixed(filled, tmp_path):
+    (tmp_path / ".out.unfinished").mkdir()
+    with pytest.raises(ConfigError, match="under way, or was killed") as caught:
+        export_store(filled, tmp_path / "out")
+    assert caught.value.hint == f"rm -r {tmp_path}/.out.unfinished"
+
+
+def test_a_file_in_the_place_of_the_folder_is_left_alone(filled, tmp_path):
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(ConfigError, match="this is a file"):
+        export_store(filled, tmp_path / "out")
+    assert (tmp_path / "out").read_text() == "mine"
 
 
 def test_rebuilding_starts_over_whatever_the_schema_was(filled, url, tmp_path):
