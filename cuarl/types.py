@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Protocol
 
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, TypeAdapter
 
 
@@ -211,10 +211,13 @@ class Screenshot:
 
     @classmethod
     def decode(cls, data: bytes) -> Screenshot:
-        """Open encoded bytes (PNG, JPEG, WebP)."""
-        with Image.open(io.BytesIO(data)) as image:
-            image.load()
-            return cls(image)
+        """Open encoded bytes (PNG, JPEG, WebP). Raises OSError for bytes that are no picture, or not all of one."""
+        try:
+            with Image.open(io.BytesIO(data)) as image:
+                image.load()
+                return cls(image)
+        except (SyntaxError, ValueError, Image.DecompressionBombError) as error:  # as Pillow's decoders raise, too
+            raise UnidentifiedImageError(str(error)) from error
 
     @property
     def width(self) -> int:

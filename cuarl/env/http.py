@@ -28,11 +28,18 @@ LONGEST_ASKED_S = 120.0
 """A service that wants to be left alone for longer has no room: that is an error, and not waited for."""
 KEPT_OPEN_S = 2.0
 """Idle connections are closed after this long: before a server does, so that no request runs into a closed one."""
+LOST = (httpx.codes.BAD_GATEWAY, httpx.codes.GATEWAY_TIMEOUT)
+"""By which a gateway says that no answer came from behind it."""
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_UNSENDABLE = (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 
 
 class UnknownOutcome(EnvError):
     """A request of which nobody knows whether it was carried out."""
+
+
+class LostReply(UnknownOutcome):
+    """The request was sent, and then the connection broke, here or behind a gateway, or the time was up."""
 
 
 @cache
@@ -89,12 +96,13 @@ class Service:
             reply = refused.reply
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             what = masked(f"{type(error).__name__}: {error}".rstrip(": "))
-            kind = EnvError if isinstance(error, (*_UNSENT, httpx.InvalidURL)) else UnknownOutcome
+            kind = EnvError if isinstance(error, (*_UNSENT, *_UNSENDABLE)) else LostReply
             raise kind(f"{self.name} did not answer: {what}", where=where) from error
         assert reply is not None, "the context tries at least once"
         if not reply.is_success and reply.status_code not in accept:
             what = f"{self.name} answered {reply.status_code}: {masked(reply.text[:SHOWN])}"
             kind = UnknownOutcome if reply.is_server_error else EnvError
+            kind = LostReply if reply.status_code in LOST else kind
             raise kind(what, where=where, hint=self._hints.get(reply.status_code))
         return reply
 

@@ -22,6 +22,7 @@ from anyio.lowlevel import checkpoint
 
 from cuarl.agent.base import Agent, Decision
 from cuarl.env.base import Env, JudgingEnv
+from cuarl.env.durations import expected_s
 from cuarl.errors import AgentError, ConfigError, EnvError, PrerequisiteError, RewardError, RolloutError, SamplerError
 from cuarl.rollout.loop import LoopGuard
 from cuarl.rollout.record import Recorder
@@ -31,7 +32,7 @@ from cuarl.rollout.setup import Episode, Setup
 from cuarl.rollout.spec import EpisodeSpec
 from cuarl.safe_text import loggable
 from cuarl.trajectory import Trajectory, Verdict
-from cuarl.types import Answer, Failure, Finish, ImageRef, StepResult, StopReason, Wait
+from cuarl.types import Answer, Failure, Finish, ImageRef, StepResult, StopReason
 
 logger = logging.getLogger(__name__)
 
@@ -179,7 +180,9 @@ class _Run:
                 return None
         if action is None:
             return None
-        with self._through(EnvError, f"the action {action.kind}", action.seconds if isinstance(action, Wait) else 0.0):
+        takes_s = expected_s(action)
+        self._bound(min(self._deadline, self._until + takes_s))
+        with self._through(EnvError, f"the action {action.kind}", takes_s):
             return await self._env.step(action)
 
     def _why_stop(self, decision: Decision, result: StepResult | None, shown: ImageRef) -> StopReason | None:

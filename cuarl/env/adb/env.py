@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import anyio
-from PIL import UnidentifiedImageError
 
 from cuarl.env.adb.apps import package_of
 from cuarl.env.adb.commands import ACTIONS, UNICODE_IME, commands, refusal
@@ -18,11 +17,12 @@ from cuarl.env.adb.preset import Preset, Reset, preset_of
 from cuarl.env.adb.transport import Device, UnknownOutcome
 from cuarl.env.base import Capabilities
 from cuarl.env.device_program import DeviceProgram
+from cuarl.env.durations import expected_s
 from cuarl.env.settle import Patience, settle
 from cuarl.env.shell_checks.reads import installed_packages, read_all, run_all
 from cuarl.errors import EnvError, TaskError
 from cuarl.tasks.task import TaskInstance
-from cuarl.types import Action, Answer, Observation, OpenApp, Screenshot, StepResult, Wait
+from cuarl.types import Action, Answer, Observation, OpenApp, Screenshot, StepResult
 
 logger = logging.getLogger(__name__)
 
@@ -187,7 +187,7 @@ class AdbEnv:
         """Do it; gives why it can't be done, if the device finds out only now."""
         if isinstance(action, OpenApp):
             return await self._open(action.name)
-        more_s = action.seconds if isinstance(action, Wait) else 0.0
+        more_s = expected_s(action)
         for command in commands(action, (before.width, before.height)):
             status, output = await self.device.shell(command, more_s=more_s)
             if status:
@@ -230,7 +230,7 @@ class AdbEnv:
         data = await self.device.screencap()
         try:
             return Screenshot.decode(data)
-        except (UnidentifiedImageError, OSError) as error:
+        except OSError as error:
             raise EnvError(f"device {self.device.serial} gave no picture: {data[:80]!r}") from error
 
     async def _health(self) -> None:

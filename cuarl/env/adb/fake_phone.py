@@ -61,13 +61,15 @@ class FakePhone:
     """One device.
 
     ``gone`` takes it off the server, ``drop_next`` breaks the connection of so many commands after they were carried out,
+    ``printed`` is what ``screencap`` prints before and behind its picture; ``halves`` so many pictures to come are cut.
     ``hang`` never answers, ``black`` shows so many black pictures; ``asleep`` shows nothing else.
     """
 
     def __init__(self, serial: str, profile: str = "small", *, clutter: float = 0.1) -> None:
         self.serial, self.profile, self.clutter = serial, profile, clutter
         self.gone = self.hang = self.asleep = False
-        self.drop_next = self.black = 0
+        self.drop_next = self.black = self.halves = 0
+        self.printed = (b"", b"")
         self.kept: dict[tuple[str, str], str] = {}
         self.files: dict[str, str] = {}
         self.snapshots: dict[str, World] = {}
@@ -145,7 +147,12 @@ class FakePhone:
     # --- Android's own commands ------------------------------------------------------------------------------------
 
     async def _screencap(self, words: Sequence[str]) -> Reply:
-        return 0, (await self.picture()).png()
+        before, behind = self.printed
+        data = before + (await self.picture()).png() + behind
+        if self.halves:
+            self.halves -= 1
+            data = data[: len(data) // 2]
+        return 0, data
 
     async def _settings(self, words: Sequence[str]) -> Reply | None:
         sim = await self.sim()

@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
+from cuarl.env.picture import cut_png
 from cuarl.errors import EnvError, MissingExtra, PrerequisiteError
 
 TIMEOUT_S = 60.0
@@ -89,9 +90,8 @@ class Device:
         return await self.shell(command, repeatable=True)
 
     async def screencap(self) -> bytes:
-        """The screen as PNG, without the warnings that some devices print before it."""
-        data = await self._raw("screencap -p", whole=_has_picture, repeatable=True)
-        return data[max(0, data.find(b"\x89PNG")) :]
+        """The screen as PNG, without the warnings that some devices print before and behind it."""
+        return cut_png(await self._raw("screencap -p", whole=_has_picture, repeatable=True))
 
     async def _raw(
         self, command: str, *, whole: Callable[[bytes], bool], repeatable: bool, more_s: float = 0.0
@@ -157,4 +157,4 @@ def _has_status(data: bytes) -> bool:
 
 
 def _has_picture(data: bytes) -> bool:
-    return b"IEND" in data[-16:]
+    return bool(cut_png(data))

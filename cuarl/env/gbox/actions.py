@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cuarl.env.gbox.keys import UnknownKey, chord
 from cuarl.env.points import outside
 from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Move, Scroll, Swipe, TypeText
 
@@ -14,13 +15,14 @@ PHONE = frozenset(
 DESKTOP = frozenset({"click", "long_press", "move", "drag", "scroll", "type", "key", "wait", "answer", "finish"})
 KINDS: Mapping[str, frozenset[str]] = {"android": PHONE, "linux": DESKTOP}
 """What a policy can do, by type of box."""
+POINTED = frozenset({"click", "long_press", "move", "swipe", "drag", "scroll"})
+"""Kinds that are carried out at a place of the display."""
 BUTTONS = {
     "back": "back", "home": "home", "recents": "appSwitch", "menu": "menu", "power": "power",
     "volume_up": "volumeUp", "volume_down": "volumeDown",
 }  # fmt: skip
 NOTCH_PX = 50
 """About what one notch of a wheel scrolls."""
-_KEYS = {"return": "enter", "ctrl": "control", "esc": "escape", "page_up": "pageUp", "page_down": "pageDown"}
 _WAYS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 
 
@@ -30,6 +32,11 @@ def refusal(action: Action, size: tuple[int, int], box_type: str) -> str:
         return f"a box of type {box_type} has no {action.kind}"
     if isinstance(action, Click) and action.count == 3:
         return "a box has no triple click"
+    if isinstance(action, Key):
+        try:
+            chord(action.keys)
+        except UnknownKey as error:
+            return str(error)
     return outside(action, size)
 
 
@@ -62,19 +69,13 @@ def request(action: Action, scale: tuple[float, float], size: tuple[int, int]) -
         case TypeText():
             return "type", {"text": action.text, "mode": "append", "pressEnter": action.submit}
         case Key():
-            return "press-key", {"keys": [key_name(key) for key in action.keys], "combination": True}
+            return "press-key", {"keys": chord(action.keys), "combination": True}
         case Button(name="enter"):
             return "press-key", {"keys": ["enter"], "combination": True}
         case Button():
             return "press-button", {"buttons": [BUTTONS[action.name]]}
         case _:
             return None
-
-
-def key_name(key: str) -> str:
-    """A key as GBox calls it."""
-    lowered = key.lower() if len(key) > 1 else key
-    return _KEYS.get(lowered, lowered)
 
 
 def _scroll(action: Scroll, scale: tuple[float, float], size: tuple[int, int]) -> dict[str, float]:

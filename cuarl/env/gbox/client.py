@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import io
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import anyio
-from PIL import UnidentifiedImageError
 
 from cuarl.env.http import Service
+from cuarl.env.picture import whole
 from cuarl.errors import EnvError
 from cuarl.types import Screenshot
 
@@ -19,6 +18,8 @@ BoxType = Literal["android", "linux"]
 LABEL = "cuarl-lease"
 """Label of a box that names its lease: by it a box is found whose id never reached us."""
 PAGE = 100
+TIMEOUT_S = 60.0
+"""How long an answer may take."""
 POINTING_MODEL = "gbox-handy-1"
 """The model that finds what is described."""
 HINTS: Mapping[int, str] = {
@@ -36,7 +37,9 @@ class GBox:
     """An account of GBox, or of a server that speaks its protocol. All methods raise EnvError."""
 
     def __init__(self, base_url: str, api_key: str) -> None:
-        self.service = Service("GBox", base_url, {"Authorization": f"Bearer {api_key}"}, hints=HINTS)
+        self.service = Service(
+            "GBox", base_url, {"Authorization": f"Bearer {api_key}"}, timeout_s=TIMEOUT_S, hints=HINTS
+        )
 
     async def create(self, box_type: BoxType, label: str, expires_in: str) -> str:
         """Ask for a box that carries ``label``; its id."""
@@ -74,14 +77,15 @@ class GBox:
         return size
 
     async def screenshot(self, box: str) -> Screenshot:
-        """The screen as it is."""
-        reply = await self.service.json(
-            "POST", f"boxes/{box}/actions/screenshot", json={"outputFormat": "base64"}, repeatable=True
-        )
-        try:
-            return screenshot_of(_text(reply, "uri"))
-        except ValueError as error:
-            raise EnvError(f"the screenshot of box {box} can't be read: {error}") from error
+        """The screen as it is; asked for again where half of the picture is missing."""
+
+        async def ask() -> bytes:
+            reply = await self.service.json(
+                "POST", f"boxes/{box}/actions/screenshot", json={"outputFormat": "base64"}, repeatable=True
+            )
+            return encoded_in(_text(reply, "uri"))
+
+        return await whole(ask, f"box {box}")
 
     async def point(self, screenshot: Screenshot, target: str) -> tuple[int, int] | None:
         """The pixel of ``screenshot`` at which ``target``, described in words, is; None if it is not there."""
@@ -96,9 +100,14 @@ class GBox:
         # what it does not find, it says to be at -1, -1
         return (x, y) if 0 <= x < screenshot.width and 0 <= y < screenshot.height else None
 
-    async def act(self, box: str, action: str, body: Mapping[str, Any]) -> str:
-        """Carry out an action, once; the reason if it is refused as invalid, else the empty string."""
-        reply = await self.service.send("POST", f"boxes/{box}/actions/{action}", json=dict(body), accept=INVALID)
+    async def act(self, box: str, action: str, body: Mapping[str, Any], *, takes_s: float = 0.0) -> str:
+        """Carry out an action, once; the reason if it is refused as invalid, else the empty string.
+
+        ``takes_s`` is how long the action takes by itself. Raises LostReply if it may have been carried out.
+        """
+        reply = await self.service.send(
+            "POST", f"boxes/{box}/actions/{action}", json=dict(body), accept=INVALID, timeout_s=TIMEOUT_S + takes_s
+        )
         return "" if reply.is_success else _message(reply.text) or f"status {reply.status_code}"
 
     async def command(
@@ -149,14 +158,19 @@ def data_uri(shot: Screenshot) -> str:
     return "data:image/png;base64," + base64.b64encode(io.BytesIO(shot.png()).getvalue()).decode()
 
 
-def screenshot_of(uri: str) -> Screenshot:
-    """The same, back. Raises ValueError."""
+def encoded_in(uri: str) -> bytes:
+    """The encoded picture in what ``data_uri`` gives. Raises ValueError."""
     head, _, data = uri.partition(",")
     if not head.startswith("data:"):
         raise ValueError("not a data URI")
+    return base64.b64decode(data, validate=True)
+
+
+def screenshot_of(uri: str) -> Screenshot:
+    """The screenshot itself. Raises ValueError."""
     try:
-        return Screenshot.decode(base64.b64decode(data, validate=True))
-    except (binascii.Error, OSError, UnidentifiedImageError) as error:
+        return Screenshot.decode(encoded_in(uri))
+    except OSError as error:
         raise ValueError(str(error)) from error
 
 

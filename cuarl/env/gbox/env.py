@@ -13,10 +13,11 @@ import anyio
 
 from cuarl.env.base import Capabilities
 from cuarl.env.device_program import DeviceProgram
-from cuarl.env.gbox.actions import KINDS, refusal, request
+from cuarl.env.durations import expected_s
+from cuarl.env.gbox.actions import KINDS, POINTED, refusal, request
 from cuarl.env.gbox.client import BoxType, GBox
 from cuarl.env.gbox.lease import KIND
-from cuarl.env.http import UnknownOutcome
+from cuarl.env.http import LostReply, UnknownOutcome
 from cuarl.env.leases import Lease, Ledger
 from cuarl.env.settle import Patience, settle
 from cuarl.env.shell_checks.reads import read_all, run_all
@@ -26,6 +27,9 @@ from cuarl.types import Action, Answer, Observation, Screenshot, StepResult, Wai
 
 logger = logging.getLogger(__name__)
 
+TURNING_S = (0.0, 0.3, 1.0)
+"""When to look again at a display that does not fit its picture: it may just be turning."""
+UPRIGHT = 'keep the screen upright: "setup": ["settings put system accelerometer_rotation 0"] in the task\'s preset'
 BOX_TYPES: Mapping[str, BoxType] = {"phone": "android", "desktop": "linux"}
 
 
@@ -61,7 +65,6 @@ class GBoxEnv:
         self._box = lent
         self._used = self._closed = False
         self._shown: Screenshot | None = None
-        self._scale = (1.0, 1.0)
         self._volatile: tuple[str, ...] = ()
         self._program = DeviceProgram(self._run, "the box")
         self._reads: Mapping[str, str] = {}
@@ -90,17 +93,15 @@ class GBoxEnv:
                 self._box = await self._made(label)
                 self._lease.note(box=self._box)
             await self._boxes.wait(self._box, self._options.start_s)
-        size = await self._boxes.display(self._box)
         if self._managed:
             await self._program.reset(task, seed)
         else:
             self._reads = dict(task.preset.get("reads", {}))
             self._teardown = tuple(task.preset.get("teardown", ()))
             await run_all(task.preset.get("setup", ()), self._shell)
-        shot = await self._boxes.screenshot(self._box)
-        self._scale = size[0] / shot.width, size[1] / shot.height
-        self._shown = shot
-        return Observation(shot)
+        self._shown = await self._shoot()
+        await self._scale(self._shown)
+        return Observation(self._shown)
 
     async def _made(self, label: str) -> str:
         """A new box. One whose answer was lost on its way is there all the same, and known by its label."""
@@ -115,23 +116,62 @@ class GBoxEnv:
             return found[0]
 
     async def step(self, action: Action) -> StepResult:
-        """Carry out one action, and wait until the screen is still."""
+        """Carry out one action, and wait until the screen is still.
+
+        An action whose answer was lost on its way is not repeated; ``info["unknown_outcome"]`` says so. One that points
+        at a screenshot from which the display has been turned away is not carried out: the step shows the new screen.
+        """
         before = self._ready()
-        size = before.width, before.height
-        reason = refusal(action, size, self._box_type)
-        wire = None if reason else request(action, self._scale, size)
-        if wire is not None:
-            reason = await self._boxes.act(self._box, *wire)
+        reason = refusal(action, (before.width, before.height), self._box_type)
+        info: dict[str, Any] = {}
+        if not reason:
+            try:
+                reason = await self._carry_out(action, before)
+            except LostReply:
+                info["unknown_outcome"] = True
         if reason:
-            return StepResult(Observation(before), info={"rejected": reason, "changed": False})
+            return StepResult(
+                Observation(self._ready()), info={"rejected": reason, "changed": self._shown is not before}
+            )
+        seen = await settle(before, self._shoot, patience=self._patience)
+        self._shown = seen.screenshot
+        info |= {"settle_ms": seen.settle_ms, "settled": seen.settled, "changed": seen.changed}
+        return StepResult(Observation(seen.screenshot), info=info)
+
+    async def _carry_out(self, action: Action, before: Screenshot) -> str:
+        """Do it; gives why it was not done, if that turns out only now."""
+        scale = (1.0, 1.0)
+        if action.kind in POINTED:
+            found = await self._scale(before)
+            if found is None:
+                return "the display was turned after this screenshot was taken"
+            scale = found
+        wire = request(action, scale, (before.width, before.height))
+        if wire is not None:
+            return await self._boxes.act(self._box, *wire, takes_s=expected_s(action))
         if isinstance(action, Wait):
             await self._wait(action.seconds)
         if self._managed and isinstance(action, Answer):
             await self._program.answer(action.text)
-        seen = await settle(before, self._shoot, patience=self._patience)
-        self._shown = seen.screenshot
-        info = {"settle_ms": seen.settle_ms, "settled": seen.settled, "changed": seen.changed}
-        return StepResult(Observation(seen.screenshot), info=info)
+        return ""
+
+    async def _scale(self, shown: Screenshot) -> tuple[float, float] | None:
+        """Units of the display for one pixel of ``shown``, across and down, read anew: a display may turn at any time.
+
+        None if it was turned since, and a newer screenshot, which fits, is the one to go on with. Raises EnvError if
+        that does not fit either: nobody knows then where a tap would land.
+        """
+        size = await self._boxes.display(self._box)
+        if _fit(size, shown):
+            return size[0] / shown.width, size[1] / shown.height
+        for pause in TURNING_S:
+            await anyio.sleep(pause)
+            self._shown = shown = await self._shoot()
+            size = await self._boxes.display(self._box)
+            if _fit(size, shown):
+                return None
+        what = f"box {self._box} has a display of {size[0]}x{size[1]}, but a picture of {shown.width}x{shown.height}"
+        raise EnvError(f"{what}: taps would land elsewhere", hint=UPRIGHT)
 
     async def state(self) -> Mapping[str, Any]:
         """The device's state as ``cuarl-device`` tells it; the task's readings by name where its ``env`` is ``gbox``."""
@@ -199,3 +239,9 @@ class GBoxEnv:
 
     async def _run(self, command: str, assigned: Mapping[str, str], *, repeatable: bool) -> tuple[int, str, str]:
         return await self._boxes.command(self._box, command, assigned, repeatable=repeatable)
+
+
+def _fit(display: tuple[int, int], shown: Screenshot) -> bool:
+    """Whether both have one shape, but for the rounding of sizes."""
+    (across, down), (width, height) = display, (shown.width, shown.height)
+    return abs(across * height - down * width) <= across + down + width + height

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from cuarl.env.gbox.client import data_uri, screenshot_of
-from cuarl.env.gbox.simulated import DEVICES, Invalid, SimulatedBox
+from cuarl.env.gbox.simulated import DEVICES, ROTATIONS, Invalid, SimulatedBox
 from cuarl.env.local_server import run
 
 if TYPE_CHECKING:
@@ -147,14 +147,18 @@ class FakeGBox:
         if box is None:
             return _refused(409, "no such box, or it is not running")
         shot = await box.screenshot()
-        way = "portrait" if shot.height > shot.width else "landscape"
+        way = ROTATIONS[box.turned] if box.box_type == "android" else "landscapeLeft"
         return _json({"orientation": way, "resolution": {"width": shot.width, "height": shot.height}})
 
     async def _screenshot(self, request: Request) -> Response:
         box = self._running(request)
         if box is None:
             return _refused(409, "no such box, or it is not running")
-        return _json({"uri": data_uri(await box.screenshot())})
+        uri = data_uri(await box.screenshot())
+        if box.halves:
+            box.halves -= 1
+            return _json({"uri": uri[: len(uri) // 2]})
+        return _json({"uri": uri})
 
     async def _act(self, request: Request) -> Response:
         box = self._running(request)

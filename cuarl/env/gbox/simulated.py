@@ -6,19 +6,29 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from PIL import Image
+
 from cuarl.env.device_program import UNKNOWN_COMMAND, simulate
 from cuarl.env.gbox.actions import BUTTONS
 from cuarl.env.gbox.client import BoxType
+from cuarl.env.gbox.keys import NAMES
 from cuarl.env.sim import elements as phone
 from cuarl.env.sim.base import SimulatedEnv
 from cuarl.env.sim.desktop import elements as desktop
 from cuarl.env.sim.make import make_sim
 from cuarl.tasks.task import TaskInstance
-from cuarl.types import ACTION, Action, Screenshot, Wait
+from cuarl.types import ACTION, Action, Screenshot, Scroll, Wait, placed, points
 
 DEVICES: Mapping[str, str] = {"android": "phone", "linux": "desktop"}
 EMPTY = TaskInstance(task_id="box", goal="an unused box", checks=())
-_XDOTOOL = {"enter": "Return", "control": "ctrl", "escape": "Escape", "pageUp": "Page_Up", "pageDown": "Page_Down"}
+_XDOTOOL = {
+    "enter": "Return", "numpadEnter": "Return", "control": "ctrl", "meta": "super", "escape": "Escape", "tab": "Tab",
+    "backspace": "BackSpace", "delete": "Delete", "insert": "Insert", "home": "Home", "end": "End", "pageUp": "Page_Up",
+    "pageDown": "Page_Down", "arrowUp": "Up", "arrowDown": "Down", "arrowLeft": "Left", "arrowRight": "Right",
+}  # fmt: skip
+ROTATIONS = ("portrait", "landscapeLeft", "portraitUpsideDown", "landscapeRight")
+"""By quarter turns, counterclockwise, of what is shown."""
+_TURNS = (None, Image.Transpose.ROTATE_90, Image.Transpose.ROTATE_180, Image.Transpose.ROTATE_270)
 _FROM_WIRE = {wire: name for name, wire in BUTTONS.items()}
 
 
@@ -38,6 +48,10 @@ class SimulatedBox:
             runs_at,
         )
         self.terminated = False
+        self.turned = 0
+        """Quarter turns of the display from how the box was made."""
+        self.halves = 0
+        """So many pictures to come are cut in half."""
         self.expires_at = runs_at + _ms(str(config.get("expiresIn", "60m"))) / 1000
         self.settings: dict[tuple[str, str], str] = {}
         self.acted: list[str] = []
@@ -76,14 +90,21 @@ class SimulatedBox:
 
     async def screenshot(self) -> Screenshot:
         """The screen as it is."""
+        shot, turn = await self._upright(), _TURNS[self.turned]
+        return shot if turn is None else Screenshot(shot.image.transpose(turn))
+
+    async def _upright(self) -> Screenshot:
         await self.device()
         assert self._shot is not None
         return self._shot
 
     async def act(self, route: str, body: Mapping[str, Any], key: str) -> None:
         """Carry out an action. Raises Invalid."""
+        if route == "screen-rotation":
+            return self._turn(str(body.get("orientation")))
         try:
-            action = read_action(route, body)
+            shot = await self._upright()
+            action = upright(read_action(route, body), self.turned, (shot.width, shot.height))
         except (KeyError, TypeError, ValueError) as error:
             raise Invalid(f"{route}: {error}") from error
         result = await (await self.device()).step(action)
@@ -91,6 +112,11 @@ class SimulatedBox:
             raise Invalid(str(result.info["rejected"]))
         self._shot = result.observation.screenshot
         self.acted.append(key)
+
+    def _turn(self, orientation: str) -> None:
+        if orientation not in ROTATIONS:
+            raise Invalid(f"orientation: {orientation[:40]!r} is none of {', '.join(ROTATIONS)}")
+        self.turned = ROTATIONS.index(orientation)
 
     async def command(self, command: str, envs: Mapping[str, str]) -> dict[str, Any]:
         """Run a command: ``cuarl-device``, ``sleep``, ``echo``, ``true``, and ``settings`` with values of its own."""
@@ -120,6 +146,20 @@ def read_action(route: str, body: Mapping[str, Any]) -> Action:
     if reader is None:
         raise ValueError("this server has no such action")
     return ACTION.validate_python(reader(body))
+
+
+def upright(action: Action, turned: int, size: tuple[int, int]) -> Action:
+    """An action on a display of ``size`` that was turned by so many quarters, where it is upright."""
+
+    def back(x: int, y: int) -> tuple[int, int]:
+        width, height = size
+        return ((x, y), (width - 1 - y, x), (width - 1 - x, height - 1 - y), (y, height - 1 - x))[turned]
+
+    if isinstance(action, Scroll):
+        ways = ("up", "right", "down", "left")
+        action = action.model_copy(update={"direction": ways[(ways.index(action.direction) + turned) % 4]})
+    at = points(action)
+    return placed(action, [back(*point) for point in at]) if at and turned else action
 
 
 def _ended(status: int, output: str = "", errors: str = "") -> dict[str, Any]:
@@ -161,6 +201,9 @@ def _scroll(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _keys(body: Mapping[str, Any]) -> dict[str, Any]:
+    strange = [key for key in body["keys"] if key not in NAMES]
+    if strange:
+        raise ValueError(f"there is no key {str(strange[0])[:40]!r}")
     return {"kind": "key", "keys": [_XDOTOOL.get(key, key) for key in body["keys"]]}
 
 

@@ -14,6 +14,8 @@ import anyio
 
 from cuarl import safe_text
 from cuarl.env.base import Capabilities
+from cuarl.env.durations import expected_s
+from cuarl.env.http import LostReply
 from cuarl.env.leases import Lease, Ledger
 from cuarl.env.pods.client import Pods
 from cuarl.env.pods.devices import KINDS, DeviceKind
@@ -99,17 +101,24 @@ class PodEnv:
         return Observation(self._shown)
 
     async def step(self, action: Action) -> StepResult:
-        """Carry out one action, and wait until the screen is still."""
+        """Carry out one action, and wait until the screen is still.
+
+        An action whose answer was lost on its way is not repeated; ``info["unknown_outcome"]`` says so.
+        """
         session, before = self._ready()
         reason = refusal(action, (before.width, before.height), self._device.actions)
+        info: dict[str, Any] = {}
         async with self._explained():
-            reason = reason or await self._carry_out(session, action)
+            try:
+                reason = reason or await self._carry_out(session, action)
+            except LostReply:
+                info["unknown_outcome"] = True
             if reason:
                 return StepResult(Observation(before), info={"rejected": reason, "changed": False})
             seen = await settle(before, session.screenshot, patience=self._patience)
             reward = None if self._device.own else await self._reward(session)
         self._shown = seen.screenshot
-        info = {"settle_ms": seen.settle_ms, "settled": seen.settled, "changed": seen.changed}
+        info |= {"settle_ms": seen.settle_ms, "settled": seen.settled, "changed": seen.changed}
         return StepResult(Observation(seen.screenshot), reward, info=info)
 
     async def state(self) -> Mapping[str, Any]:
@@ -166,13 +175,12 @@ class PodEnv:
 
     async def _carry_out(self, session: Session, action: Action) -> str:
         """Why it was refused; empty if it was carried out."""
-        wait_s = action.seconds if isinstance(action, Wait) else 0.0
         for query in queries(action, own=self._device.own):
-            shot = await session.act(query, takes_s=wait_s)
-            if isinstance(shot, str):
-                return shot
-        if not self._device.own:
-            await anyio.sleep(wait_s)
+            reason = await session.act(query, takes_s=expected_s(action))
+            if reason:
+                return reason
+        if isinstance(action, Wait) and not self._device.own:
+            await anyio.sleep(action.seconds)
         return ""
 
     async def _reward(self, session: Session) -> float:

@@ -48,6 +48,8 @@ class FakePod:
         spec = manifest["spec"]
         container = spec["containers"][0]
         self._image = str(container["image"])
+        self._prepares = str((spec.get("initContainers") or [{"image": ""}])[0]["image"])
+        """Image of what runs before the session, if anything does."""
         self.port = int((container.get("ports") or [{}])[0].get("containerPort", PORT))
         self._ends_at = runs_at + float(spec.get("activeDeadlineSeconds", float("inf")))
         device, self._task = device_of(manifest)
@@ -55,6 +57,8 @@ class FakePod:
         self._session = HostedSession(lambda: make(device))
         server = SessionServer(self._session, device, given.get("CUARL_SESSION_TOKEN"))
         self._app, self._killed = server.app(), ""
+        self.halves = 0
+        """So many pictures to come are cut in half."""
         self.asked: set[str] = set()
         """Keys of the requests for an action that came through."""
 
@@ -94,7 +98,12 @@ class FakePod:
         await self._app(scope, request.receive, send)
         start, *rest = replied
         headers = {name.decode(): value.decode() for name, value in start["headers"]}
-        return Response(b"".join(part.get("body", b"") for part in rest), start["status"], headers)
+        body = b"".join(part.get("body", b"") for part in rest)
+        if self.halves and path == "act":
+            self.halves -= 1
+            body = body[: len(body) // 2]
+            headers["content-length"] = str(len(body))
+        return Response(body, start["status"], headers)
 
     async def close(self) -> None:
         """Release its device."""
@@ -114,7 +123,7 @@ class FakePod:
         now = time.monotonic()
         if self._killed or now >= self._ends_at:
             return "Failed"
-        return "Pending" if MISSING in self._image or now < self._runs_at else "Running"
+        return "Pending" if MISSING in self._image + self._prepares or now < self._runs_at else "Running"
 
     def _status(self) -> dict[str, Any]:
         phase = self._phase()
@@ -125,6 +134,14 @@ class FakePod:
                 "reason": "DeadlineExceeded",
                 "message": "Pod was active on the node longer than the specified deadline",
             }
+        if self._prepares:
+            waits = MISSING in self._prepares
+            init = (
+                {"waiting": _no_image(self._prepares)}
+                if waits
+                else {"terminated": {"exitCode": 0, "reason": "Completed"}}
+            )
+            status["initContainerStatuses"] = [{"name": "prepare", "ready": not waits, "state": init}]
         status["containerStatuses"] = [{"name": "session", "ready": phase == "Running", "state": self._state(phase)}]
         return status
 
@@ -133,6 +150,12 @@ class FakePod:
             return {"terminated": {"exitCode": 137, "reason": self._killed or "Error"}}
         if phase == "Running":
             return {"running": {"startedAt": self._made}}
+        if MISSING in self._prepares:
+            return {"waiting": {"reason": "PodInitializing"}}
         if MISSING in self._image:
-            return {"waiting": {"reason": "ImagePullBackOff", "message": f'Back-off pulling image "{self._image}"'}}
+            return {"waiting": _no_image(self._image)}
         return {"waiting": {"reason": "ContainerCreating"}}
+
+
+def _no_image(image: str) -> dict[str, str]:
+    return {"reason": "ImagePullBackOff", "message": f'Back-off pulling image "{image}"'}

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import anyio
 import httpx
-from PIL import UnidentifiedImageError
 
 from cuarl.env.http import Service
+from cuarl.env.picture import whole
 from cuarl.env.pods import progress
 from cuarl.env.pods.words import SCREENSHOT, Query
 from cuarl.errors import EnvError, TaskError
@@ -53,29 +53,31 @@ class Session:
             await anyio.sleep(POLL_S)
 
     async def screenshot(self) -> Screenshot:
-        """The screen as it is."""
-        shot = await self.act({"action_type": SCREENSHOT})
-        if isinstance(shot, str):
-            raise EnvError(f"the session refuses a screenshot: {shot}")
-        return shot
+        """The screen as it is; asked for again where half of the picture is missing."""
 
-    async def act(self, query: Query, *, takes_s: float = 0.0) -> Screenshot | str:
-        """Carry out an action; the screen after it, or the reason if it is refused as invalid: nothing was done then.
+        async def ask() -> bytes:
+            reply = await self._act({"action_type": SCREENSHOT}, repeatable=True)
+            if reply.status_code == httpx.codes.UNPROCESSABLE_ENTITY:
+                raise EnvError(f"the session refuses a screenshot: {_detail(reply)}")
+            return reply.content
 
-        ``delay`` is 0: waiting until the screen is still is better than a fixed time. ``takes_s`` is how long the action
-        itself takes.
+        return await whole(ask, "the session")
+
+    async def act(self, query: Query, *, takes_s: float = 0.0) -> str:
+        """Carry out an action; the reason if it is refused as invalid (nothing was done then), else the empty string.
+
+        ``takes_s`` is how long the action itself takes. The picture in the reply, which may be too early, is not looked
+        at. Raises LostReply if it may have been carried out.
         """
-        repeatable = self._own or query["action_type"] == SCREENSHOT
-        params = {**query, "delay": "0"}
-        reply = await self._send(
-            "GET", "act", params=params, repeatable=repeatable, accept=(422,), timeout_s=TIMEOUT_S + takes_s
-        )
-        if reply.status_code == httpx.codes.UNPROCESSABLE_ENTITY:
-            return _detail(reply)
-        try:
-            return Screenshot.decode(reply.content)
-        except (OSError, UnidentifiedImageError) as error:
-            raise EnvError(f"the session's picture can't be read: {error}") from error
+        reply = await self._act(query, repeatable=self._own, takes_s=takes_s)
+        return _detail(reply) if reply.status_code == httpx.codes.UNPROCESSABLE_ENTITY else ""
+
+    async def _act(self, query: Query, *, repeatable: bool, takes_s: float = 0.0) -> httpx.Response:
+        # no delay: waiting until the screen is still is better than a fixed time
+        return await self._send(
+            "GET", "act", params={**query, "delay": "0"}, repeatable=repeatable, accept=(422,),
+            timeout_s=TIMEOUT_S + takes_s,
+        )  # fmt: skip
 
     async def progress(self) -> progress.Progress:
         """How far the task is."""

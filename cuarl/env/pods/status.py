@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 HOPELESS = frozenset(
     {
         "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError",
-        "RunContainerError", "CrashLoopBackOff",
+        "RunContainerError", "CrashLoopBackOff", "PreCreateHookError", "PostStartHookError",
+        "SignatureValidationFailed",
     }
 )  # fmt: skip
 """Reasons why a container waits that time does not mend. (A first ErrImagePull is tried again by Kubernetes.)"""
+
+
+class _State(NamedTuple):
+    """What one container is doing."""
+
+    who: str
+    """``its container``, by name where there are several or it is one that runs before the others."""
+    init: bool
+    kind: str
+    """``waiting``, ``running`` or ``terminated``."""
+    body: Mapping[str, Any]
+
+    @property
+    def done(self) -> bool:
+        """Whether it has done its part: what prepares the others is to end, with 0."""
+        return self.init and self.kind == "terminated" and not self.body.get("exitCode")
 
 
 def is_ready(pod: Mapping[str, Any]) -> bool:
@@ -24,13 +41,17 @@ def trouble(pod: Mapping[str, Any]) -> str:
     status = pod.get("status") or {}
     if pod.get("metadata", {}).get("deletionTimestamp"):
         return "it is being deleted"
+    states = [one for one in _states(pod) if not one.done]
     if status.get("phase") in ("Failed", "Succeeded"):
-        reasons = [status.get("reason"), *(_reason(state) for kind, state in _states(pod) if kind == "terminated")]
+        ended = [one for one in states if one.kind == "terminated"]
+        reasons = [status.get("reason"), *(f"{one.who[4:]}: " * one.init + _reason(one.body) for one in ended)]
         why = ", ".join(dict.fromkeys(str(reason) for reason in reasons if reason))
         return f"it has {'failed' if status['phase'] == 'Failed' else 'ended'} ({why or 'no reason given'})"
-    for kind, state in _states(pod):
-        if kind == "terminated" or (kind == "waiting" and state.get("reason") in HOPELESS):
-            return f"its container can't run: {_reason(state)}{_message(state)}"
+    for one in states:
+        if one.kind == "terminated" and not one.body.get("exitCode"):
+            return f"{one.who} has ended: {_reason(one.body)}{_message(one.body)}"
+        if one.kind == "terminated" or (one.kind == "waiting" and one.body.get("reason") in HOPELESS):
+            return f"{one.who} can't run: {_reason(one.body)}{_message(one.body)}"
     return ""
 
 
@@ -39,19 +60,33 @@ def stage(pod: Mapping[str, Any]) -> str:
     for one in _conditions(pod):
         if one.get("type") == "PodScheduled" and one.get("status") == "False":
             return f"it is not placed on a node{_message(one)}"
-    waiting = [f"{_reason(state)}{_message(state)}" for kind, state in _states(pod) if kind == "waiting"]
+    states = _states(pod)
+    for state in states:
+        if state.kind == "waiting":
+            return f"{state.who} waits: {_reason(state.body)}{_message(state.body)}"
+        # the others wait for it, and it is what whoever waits wants to know of
+        if state.init and state.kind == "running" and any(other.kind == "waiting" for other in states):
+            return f"{state.who} is running"
     phase = (pod.get("status") or {}).get("phase", "Pending")
-    return f"its container waits: {waiting[0]}" if waiting else f"it is {str(phase).lower()}, but not ready"
+    return f"it is {str(phase).lower()}, but not ready"
 
 
 def _conditions(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return list((pod.get("status") or {}).get("conditions") or ())
 
 
-def _states(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Kind (``waiting``, ``running``, ``terminated``) and body of each container's state."""
-    for container in (pod.get("status") or {}).get("containerStatuses") or ():
-        yield from ((kind, body or {}) for kind, body in (container.get("state") or {}).items())
+def _states(pod: Mapping[str, Any]) -> list[_State]:
+    """Each container's state, those that run before the others first, in the order in which they are started."""
+    status = pod.get("status") or {}
+    found: list[_State] = []
+    for init, key in ((True, "initContainerStatuses"), (False, "containerStatuses")):
+        containers = status.get(key) or ()
+        for container in containers:
+            who = "its container"
+            if init or len(containers) > 1:
+                who = f"its {'init ' * init}container {container.get('name', '?')}"
+            found += [_State(who, init, kind, body or {}) for kind, body in (container.get("state") or {}).items()]
+    return found
 
 
 def _reason(state: Mapping[str, Any]) -> str:

@@ -52,12 +52,15 @@ def queries(action: Action, *, own: bool = False) -> list[Query]:
             return [{"action_type": CLICKS[action.button, action.count], **_at(action.x, action.y)}]
         case Move():
             return [{"action_type": "mouse_move", **_at(action.x, action.y)}]
+        case TypeText() if own and len(action.text) > CHUNK:
+            *pieces, last = _pieces(action.text)
+            typed = [*(TypeText(text=piece) for piece in pieces), TypeText(text=last, submit=action.submit)]
+            return [query for piece in typed for query in queries(piece, own=True)]
         case _ if own:
             return [{"action_type": action.kind, "action": action.model_dump_json()}]
         case TypeText():
-            pieces = [action.text[i : i + CHUNK] for i in range(0, len(action.text), CHUNK)]
             submit = [_keys(("enter",))] if action.submit else []
-            return [*({"action_type": "type", "text": piece} for piece in pieces), *submit]
+            return [*({"action_type": "type", "text": piece} for piece in _pieces(action.text)), *submit]
         case Key():
             return [_keys(action.keys)]
         case Scroll():
@@ -99,6 +102,10 @@ def _at(x: int, y: int) -> Query:
 
 def _point(query: Mapping[str, str]) -> dict[str, int]:
     return {"x": int(query["x"]), "y": int(query["y"])}
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[i : i + CHUNK] for i in range(0, len(text), CHUNK)]
 
 
 def _keys(keys: tuple[str, ...]) -> Query:

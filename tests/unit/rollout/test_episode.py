@@ -15,7 +15,19 @@ from cuarl.rollout.episode import run_episode
 from cuarl.rollout.spec import Limits
 from cuarl.tasks.task import Check
 from cuarl.trajectory import Sampled
-from cuarl.types import Answer, Click, Finish, Observation, ParseError, Screenshot, StepResult, StopReason, Swipe, Wait
+from cuarl.types import (
+    Answer,
+    Click,
+    Finish,
+    Observation,
+    ParseError,
+    Screenshot,
+    StepResult,
+    StopReason,
+    Swipe,
+    TypeText,
+    Wait,
+)  # fmt: skip
 
 pytestmark = pytest.mark.anyio
 BAD = ParseError(code="bad_json", message="no closing brace")
@@ -192,6 +204,15 @@ class SlowAgent(Listed):
 async def test_model_call_beyond_the_turn_limit_is_a_failure_of_the_sampler():
     t = await play(CounterEnv(), SlowAgent(UP), limits=Limits(turn_s=0.05))
     assert (t.stop, t.failure.boundary, t.reward, len(t.turns)) == (StopReason.FAILED, "sampler", None, 1)
+
+
+@pytest.mark.parametrize(("action", "stop"), [(TypeText(text="x" * 40), StopReason.DONE), (UP, StopReason.FAILED)])
+async def test_b25_limit_of_a_turn_grows_with_the_text_that_is_typed(action, stop):
+    async def slowly():
+        await anyio.sleep(0.4)
+
+    t = await play(CounterEnv({0: slowly}), Listed(action, Finish()), limits=Limits(turn_s=0.1))
+    assert t.stop is stop
 
 
 class HungReset(CounterEnv):

@@ -71,6 +71,35 @@ def test_a_reading_whose_link_breaks_is_asked_again():
     with_phone(work)
 
 
+WARNING = b"[Warning] Multiple displays were found, but no display id was specified! Defaulting to the first one.\n"
+
+
+@pytest.mark.parametrize(
+    "printed", [(WARNING, b""), (b"", WARNING), (WARNING, WARNING)], ids=["before", "behind", "both"]
+)
+def test_b43_warnings_that_a_device_prints_around_its_picture_are_cut(printed):
+    async def work(env_of, phone):
+        env = env_of(managed=True, reconnect_s=0.5)
+        phone.printed = printed
+        await env.reset(TASK, 1)
+        result = await env.step(Button(name="home"))
+        assert result.observation.screenshot.digest == (await phone.picture()).digest
+        assert "down_s" not in result.info
+
+    with_phone(work)
+
+
+def test_half_a_picture_is_asked_for_again():
+    async def work(env_of, phone):
+        env = env_of(managed=True)
+        await env.reset(TASK, 1)
+        phone.halves = 2
+        result = await env.step(Button(name="home"))
+        assert (phone.halves, result.observation.screenshot.digest) == (0, (await phone.picture()).digest)
+
+    with_phone(work)
+
+
 def test_a_device_that_stays_away_is_an_environment_error_within_its_time():
     async def work(env_of, phone):
         env = env_of(managed=True, reconnect_s=0.5)

@@ -37,7 +37,8 @@ PLAIN = [
 ]  # fmt: skip
 RICH = [
     *PLAIN, LongPress(x=1, y=2, duration_ms=700), Swipe(x=1, y=2, x2=3, y2=40), Drag(path=((1, 2), (3, 4), (5, 6))),
-    Scroll(direction="left", amount=90), TypeText(text="x" * 2000, submit=True), Key(keys=("ctrl", "plus")), Key(keys=("+",)),
+    Scroll(direction="left", amount=90), TypeText(text="x" * 500, submit=True), Key(keys=("ctrl", "plus")),
+    Key(keys=("+",)),
     Button(name="recents"), OpenApp(name="Files"), Wait(seconds=2), Answer(text="42"), Click(x=1, y=1, button="middle"),
 ]  # fmt: skip
 
@@ -63,6 +64,15 @@ def test_long_text_is_typed_in_pieces_that_make_the_whole(text):
     sent = [words.read(query) for query in words.queries(TypeText(text=text, submit=True))]
     assert sent[-1] == Key(keys=("enter",))
     assert "".join(piece.text for piece in sent[:-1]) == text
+
+
+@pytest.mark.parametrize("size", [1, 500, 501, 1700])
+def test_b25_long_text_reaches_our_server_in_pieces_that_an_address_holds(size):
+    text = "aä" * size
+    sent = [words.read(query) for query in words.queries(TypeText(text=text[:size], submit=True), own=True)]
+    assert "".join(piece.text for piece in sent) == text[:size]
+    assert [piece.submit for piece in sent] == [False] * (len(sent) - 1) + [True]
+    assert max(len(piece.text) for piece in sent) <= words.CHUNK
 
 
 @pytest.mark.parametrize(
@@ -195,6 +205,19 @@ def pod_that(phase="Pending", *, conditions=(), state=None, reason=None, deleted
     return {"metadata": {"deletionTimestamp": "now"} if deleted else {}, "status": status}
 
 
+def prepared(init, main=None, *, phase="Pending"):
+    """A pod whose init container ``fetch-data`` is in a state, and its main one."""
+    states = [
+        ("initContainerStatuses", "fetch-data", init),
+        ("containerStatuses", "session", main or {"waiting": INIT}),
+    ]
+    return {"metadata": {}, "status": {"phase": phase, **{k: [{"name": n, "state": s}] for k, n, s in states}}}
+
+
+INIT = {"reason": "PodInitializing"}
+NO_IMAGE = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "registry.example/none:7"'}
+
+
 def test_ready_is_what_the_probe_says():
     assert is_ready(pod_that("Running", conditions=[{"type": "Ready", "status": "True"}]))
     assert not is_ready(pod_that("Running", conditions=[{"type": "Ready", "status": "False"}]))
@@ -217,6 +240,56 @@ def test_ready_is_what_the_probe_says():
 )
 def test_trouble_is_named(pod, says):
     assert says in trouble(pod)
+
+
+@pytest.mark.parametrize(
+    ("pod", "says"),
+    [
+        (prepared({"waiting": NO_IMAGE}), "init container fetch-data can't run: ImagePullBackOff: Back-off pulling"),
+        (
+            prepared({"waiting": {"reason": "CreateContainerConfigError"}}),
+            "fetch-data can't run: CreateContainerConfigError",
+        ),
+        (prepared({"waiting": {"reason": "CrashLoopBackOff"}}), "fetch-data can't run: CrashLoopBackOff"),
+        (prepared({"terminated": {"reason": "Error", "exitCode": 3}}), "fetch-data can't run: Error with exit code 3"),
+        (
+            prepared({"terminated": {"reason": "Error", "exitCode": 3}}, phase="Failed"),
+            "it has failed (init container fetch-data: Error with exit code 3)",
+        ),
+        (
+            prepared({"terminated": {"exitCode": 0}}, {"waiting": {"reason": "CrashLoopBackOff"}}),
+            "its container can't run: CrashLoopBackOff",
+        ),
+    ],
+)  # fmt: skip
+def test_b13_init_container_that_can_not_start_is_named_at_once(pod, says):
+    assert says in trouble(pod)
+
+
+@pytest.mark.parametrize(
+    ("pod", "says"),
+    [
+        (prepared({"waiting": {"reason": "ErrImagePull"}}), "its init container fetch-data waits: ErrImagePull"),
+        (prepared({"running": {}}), "its init container fetch-data is running"),
+        (
+            prepared({"terminated": {"exitCode": 0}}, {"waiting": {"reason": "ContainerCreating"}}),
+            "its container waits",
+        ),
+        (prepared({"running": {}}, {"running": {}}, phase="Running"), "it is running, but not ready"),
+    ],
+)
+def test_b13_init_container_that_prepares_is_waited_for_by_name(pod, says):
+    assert trouble(pod) == ""
+    assert says in stage(pod)
+
+
+def test_b14_helper_container_that_has_ended_is_named_and_not_called_unable_to_run():
+    done, runs = {"terminated": {"reason": "Completed", "exitCode": 0}}, {"running": {}}
+    status = {
+        "phase": "Running",
+        "containerStatuses": [{"name": "seed-data", "state": done}, {"name": "session", "state": runs}],
+    }
+    assert trouble({"metadata": {}, "status": status}) == "its container seed-data has ended: Completed"
 
 
 @pytest.mark.parametrize(

@@ -251,6 +251,74 @@ def test_pod_that_can_not_start_says_why(server, tmp_path):
     assert server.fake.counts()["live"] == 0
 
 
+def test_b13_init_container_that_can_not_start_ends_the_episode_at_once(server, tmp_path):
+    template = load()
+    template.body["spec"]["initContainers"] = [{"name": "prepare", "image": "registry.example/missing:7"}]
+
+    async def run():
+        env = pod(server.url, Ledger(tmp_path), options=PodOptions(template, settle_ms=10, start_s=300))
+        with (
+            pytest.raises(EnvError, match="its init container prepare can't run: ImagePullBackOff"),
+            anyio.fail_after(60),
+        ):
+            await env.reset(PHONE, 1)
+        await env.close()
+
+    anyio.run(run)
+    assert server.fake.counts()["live"] == 0
+
+
+def test_init_container_that_has_done_its_part_does_not_stand_in_the_way(server, tmp_path):
+    template = load()
+    template.body["spec"]["initContainers"] = [{"name": "prepare", "image": "registry.example/prepare:7"}]
+
+    async def run():
+        env = pod(server.url, Ledger(tmp_path), options=PodOptions(template, settle_ms=10, start_s=20))
+        await steps(env, 1)
+        await env.close()
+
+    anyio.run(run)
+
+
+@pytest.mark.parametrize("kind", ["phone", "pods"])
+def test_half_a_picture_is_asked_for_again(kind, server, tmp_path):
+    async def run():
+        own = kind == "phone"
+        env = pod(server.url, Ledger(tmp_path), kind, options=OPTIONS if own else with_task("desk_dark_style"))
+        await env.reset(PHONE if own else FORM, 1)
+        (made,) = server.fake.pods.values()
+        made.halves = 3  # the action's own and two that are asked for
+        result = await env.step(Button(name="home") if own else Click(x=5, y=5))
+        assert made.halves == 0
+        assert result.observation.screenshot.digest == (await env._session.screenshot()).digest
+        await env.close()
+
+    anyio.run(run)
+    assert server.fake.counts()["live"] == 0
+
+
+def test_action_whose_answer_is_lost_is_not_repeated_and_the_step_says_so(tmp_path):
+    class Lost(Faults):
+        lost = False
+
+        def draw(self):
+            now, self.lost = self.lost, False
+            return ("drop", True) if now else ("", True)
+
+    async def run(server):
+        env = pod(server.url, Ledger(tmp_path), "pods", options=with_task("desk_dark_style"))
+        await env.reset(FORM, 1)
+        server.fake.faults.lost = True
+        result = await env.step(Click(x=5, y=5))
+        assert result.info["unknown_outcome"] is True
+        assert "unknown_outcome" not in (await env.step(Click(x=9, y=5))).info
+        await env.close()
+
+    with cluster(faults=Lost(), forgetful=True) as server:
+        anyio.run(run, server)
+        assert server.fake.counts() == {"made": 1, "live": 0, "peak": 1, "actions": 2, "doubled": 0}
+
+
 @pytest.mark.parametrize("kind", ["phone", "pods"])
 def test_pod_lost_in_an_episode_is_named_with_its_reason(kind, server, tmp_path):
     async def run():

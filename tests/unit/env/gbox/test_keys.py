@@ -1,0 +1,42 @@
+"""Keys in the words of GBox: those of its own client, by whatever name a policy gives them."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from cuarl.env.gbox.keys import _OTHERS, NAMES, UnknownKey, chord
+
+
+def test_names_are_those_of_gboxs_own_client():
+    pytest.importorskip("gbox_sdk", reason="GBox's own client is a development dependency: pip install gbox-sdk")
+    from gbox_sdk.types.v1.boxes.action_press_key_params import KeysType
+
+    assert set(typing.get_args(typing.get_args(KeysType)[0])) == NAMES
+
+
+def test_every_other_name_leads_to_one_of_them():
+    assert set(_OTHERS.values()) <= NAMES
+
+
+@pytest.mark.parametrize(
+    ("keys", "sent"),
+    [
+        (("ctrl", "c"), ["control", "c"]), (("CTRL", "SHIFT", "T"), ["control", "shift", "t"]), (("ctrl+s",), ["control", "s"]),
+        (("Return",), ["enter"]), (("Page_Up",), ["pageUp"]), (("PAGEDOWN",), ["pageDown"]), (("Prior",), ["pageUp"]),
+        (("Up",), ["arrowUp"]), (("ArrowLeft",), ["arrowLeft"]), (("super", "d"), ["meta", "d"]), (("Esc",), ["escape"]),
+        (("BackSpace",), ["backspace"]), (("Caps_Lock",), ["capsLock"]), (("F12",), ["f12"]), ((" ",), ["space"]),
+        (("A",), ["shift", "a"]), (("ctrl", "bracketleft"), ["control", "["]), (("KP_Enter",), ["numpadEnter"]),
+        (("Print",), ["printScreen"]), (("7",), ["7"]), (("-",), ["-"]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_key_is_sent_under_its_name_there(keys, sent):
+    assert chord(keys) == sent
+
+
+@pytest.mark.parametrize("keys", [("hyper",), ("ctrl", "+"), ("",), ("ctrl", "é"), ("F13",), ("control c",)], ids=str)
+def test_key_that_is_not_there_raises(keys):
+    with pytest.raises(UnknownKey, match="a box has no key"):
+        chord(keys)
