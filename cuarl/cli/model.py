@@ -105,6 +105,12 @@ def export(
     out: Annotated[Path, typer.Option(help="Folder to write; it must not exist yet.")],
     db: Annotated[str | None, typer.Option(help="Database URL, for the figures of the card.")] = None,
     runs_dir: Annotated[Path | None, typer.Option(help="Folder of the runs.")] = None,
+    untrained: Annotated[
+        bool,
+        typer.Option(
+            "--untrained", help="Take an adapter that changes nothing, too: one whose B weights are all zero."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write a checkpoint as plain PEFT and vLLM take it, with tokenizer and a card: base, training, measured success.
@@ -113,7 +119,7 @@ def export(
     """
     from cuarl.cli.publishing import export_checkpoint, found
 
-    done = export_checkpoint(found(target, db, runs_dir), out)
+    done = export_checkpoint(found(target, db, runs_dir), out, untrained=untrained)
     if as_json:
         print_json(done, line=True)
         return
@@ -136,6 +142,12 @@ def merge(
     device: Annotated[str, typer.Option(help="Where the sum is made and checked: auto, cpu, cuda.")] = "cpu",
     db: Annotated[str | None, typer.Option(help="Database URL, for the figures of the card.")] = None,
     runs_dir: Annotated[Path | None, typer.Option(help="Folder of the runs.")] = None,
+    untrained: Annotated[
+        bool,
+        typer.Option(
+            "--untrained", help="Take an adapter that changes nothing, too: one whose B weights are all zero."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Fold an adapter into its base and write a whole model, after checking that it says the same as the two.
@@ -144,7 +156,7 @@ def merge(
     """
     from cuarl.cli.publishing import found, merge_checkpoint
 
-    done = merge_checkpoint(found(target, db, runs_dir), out, dtype.value, device)
+    done = merge_checkpoint(found(target, db, runs_dir), out, dtype.value, device, untrained=untrained)
     if as_json:
         print_json(done, line=True)
         return

@@ -16,6 +16,7 @@ from cuarl.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
     from cuarl.policy.merge import MergeType
+    from cuarl.policy.spec import ModelSpec
     from cuarl.settings import Settings
     from cuarl.train.card import About, Figure
 
@@ -52,14 +53,23 @@ def found(text: str, db: str | None, runs_dir: Path | None) -> Checkpoint:
     return Checkpoint(folder, target, json.loads(facts.read_text(encoding="utf-8")), settings)
 
 
-def export_checkpoint(checkpoint: Checkpoint, out: Path) -> dict[str, Any]:
-    """Write the checkpoint into ``out``, complete or not at all. Raises ConfigError, CheckpointError."""
+def export_checkpoint(checkpoint: Checkpoint, out: Path, *, untrained: bool = False) -> dict[str, Any]:
+    """Write the checkpoint into ``out``, complete or not at all; one that changes nothing only if ``untrained``.
+
+    Raises ConfigError, CheckpointError, and PrerequisiteError where the base's configuration is not here: the adapter
+    could not be compared with it.
+    """
+    from cuarl.policy.load import check_adapter
     from cuarl.train.card import model_card
     from cuarl.train.checkpoint import write_whole
 
     _check_new(out)
     folder, about, adapter = checkpoint.folder, checkpoint.about, checkpoint.target.adapter is not None
-    rank = _check_adapter(folder) if adapter else None
+    rank = None
+    if adapter:
+        rank = _check_adapter(folder)
+        _check_trained(folder, untrained=untrained)
+        check_adapter(_spec(checkpoint))
 
     def write(unfinished: Path) -> None:
         for path in sorted(folder.iterdir()):
@@ -76,19 +86,22 @@ def export_checkpoint(checkpoint: Checkpoint, out: Path) -> dict[str, Any]:
     return {"what": f"exported: {what}, step {checkpoint.target.step}", "path": str(out), "rank": rank, "then": then}
 
 
-def merge_checkpoint(checkpoint: Checkpoint, out: Path, dtype: MergeType, device: str) -> dict[str, Any]:
-    """Write base and adapter as one model into ``out``, after the check. Raises ConfigError, CheckpointError."""
+def merge_checkpoint(
+    checkpoint: Checkpoint, out: Path, dtype: MergeType, device: str, *, untrained: bool = False
+) -> dict[str, Any]:
+    """Write base and adapter as one model into ``out``, after the check; see ``export_checkpoint`` for ``untrained``.
+
+    Raises ConfigError, CheckpointError.
+    """
     from cuarl.policy.merge import Merged, merge
-    from cuarl.policy.spec import ModelSpec
     from cuarl.train.card import Folded, model_card
     from cuarl.train.checkpoint import write_whole
 
     _check_new(out)
     about, step = checkpoint.about, checkpoint.target.step
-    spec = ModelSpec(
-        model=checkpoint.target.model or about.base_model, revision=about.base_revision,
-        adapter=checkpoint.target.adapter, device=device,
-    )  # fmt: skip
+    spec = _spec(checkpoint, device)
+    if spec.adapter is not None:
+        _check_trained(checkpoint.folder, untrained=untrained)
     proofs: list[Merged] = []
 
     def write(unfinished: Path) -> None:
@@ -107,6 +120,15 @@ def merge_checkpoint(checkpoint: Checkpoint, out: Path, dtype: MergeType, device
     return {"what": what, "path": str(out), **found, "then": f"cuarl eval base --model-name {out}"}
 
 
+def _spec(checkpoint: Checkpoint, device: str = "cpu") -> ModelSpec:
+    from cuarl.policy.spec import ModelSpec
+
+    return ModelSpec(
+        model=checkpoint.target.model or checkpoint.about.base_model, revision=checkpoint.about.base_revision,
+        adapter=checkpoint.target.adapter, device=device,
+    )  # fmt: skip
+
+
 def _check_new(out: Path) -> None:
     if out.exists():
         raise ConfigError(f"{out} is there already", hint="name another folder with --out")
@@ -115,10 +137,11 @@ def _check_new(out: Path) -> None:
 def _check_adapter(folder: Path) -> int:
     """See that other tools can take the adapter as it is; its rank. Raises CheckpointError."""
     import torch
-    from safetensors.torch import load_file
+
+    from cuarl.policy.adapter import weights_of
 
     settings = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
-    weights = load_file(folder / "adapter_model.safetensors")
+    weights = weights_of(folder)
     odd = [name for name in weights if ".lora_A." not in name and ".lora_B." not in name]
     broken = [name for name, value in weights.items() if not torch.isfinite(value).all()]
     used = [name for name in ("use_dora", "modules_to_save") if settings.get(name)]
@@ -134,6 +157,17 @@ def _check_adapter(folder: Path) -> int:
     if why:
         raise CheckpointError(f"the adapter {why}", where=str(folder))
     return int(settings["r"])
+
+
+def _check_trained(folder: Path, *, untrained: bool) -> None:
+    """Raise CheckpointError for an adapter that leaves its base as it is, unless that is wanted."""
+    from cuarl.policy.adapter import is_untrained, weights_of
+
+    if not untrained and is_untrained(weights_of(folder)):
+        raise CheckpointError(
+            "the adapter changes nothing: all of its B weights are zero, as before the first update",
+            where=str(folder), hint="export or merge a later step (RUN@STEP), or add --untrained",
+        )  # fmt: skip
 
 
 def _figures(checkpoint: Checkpoint) -> list[Figure]:

@@ -152,10 +152,12 @@ class Trained:
         self.endpoint.version = version
         if fresh:  # a new adapter changes nothing: the server's base is the policy
             return
+        from cuarl.policy.adapter import write
+
         path = (self.folder / f"step-{version:06d}").resolve()
         accelerator = self.learner.accelerator
         if accelerator.is_main_process:
-            await anyio.to_thread.run_sync(partial(self.learner.policy.model.save_pretrained, str(path)))
+            await anyio.to_thread.run_sync(write, self.learner.policy.model, path)
         accelerator.wait_for_everyone()
         name = f"{self.folder.parent.name}-{path.name}"
         if accelerator.is_main_process:

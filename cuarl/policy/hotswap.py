@@ -6,11 +6,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from peft import set_peft_model_state_dict
-from safetensors import SafetensorError
-from safetensors.torch import load_file
-
 from cuarl.errors import CheckpointError
+from cuarl.policy.adapter import exchange
 from cuarl.policy.model import PolicyModel
 
 _SHAPE = ("r", "lora_alpha", "target_modules", "rank_pattern", "alpha_pattern", "use_rslora", "use_dora")
@@ -20,19 +17,13 @@ def swap_adapter(policy: PolicyModel | None, folder: Path, load: Callable[[], Po
     """``policy`` with the adapter in ``folder`` as its weights, if it has one of the same shape; else a fresh policy.
 
     ``load`` makes that fresh one. Whoever calls this says ``updated()`` afterwards. Raises CheckpointError for a folder
-    without an adapter, or one that does not fit.
+    without an adapter, or one that does not fit; ``policy`` is then as it was.
     """
     if not (folder / "adapter_config.json").is_file():
         raise CheckpointError("no adapter here (no adapter_config.json)", where=str(folder))
     if policy is None or not policy.has_adapter or not _same_shape(policy, folder):
         return load()
-    try:
-        weights = load_file(folder / "adapter_model.safetensors", device=str(policy.device))
-        result = set_peft_model_state_dict(policy.model, weights)
-    except (OSError, RuntimeError, ValueError, SafetensorError) as error:
-        raise CheckpointError(f"the adapter does not fit: {error}", where=str(folder)) from error
-    if result.unexpected_keys or any(".lora_" in key for key in result.missing_keys):
-        raise CheckpointError("the adapter does not fit: other layers", where=str(folder))
+    exchange(policy.model, folder)
     return policy
 
 

@@ -6,6 +6,7 @@ import difflib
 import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch
 
 from cuarl.errors import CheckpointError, ConfigError, PrerequisiteError
 from cuarl.policy import tiny
+from cuarl.policy.adapter import put_on
 from cuarl.policy.family import FamilyPictures
 from cuarl.policy.images import ImageProcessor
 from cuarl.policy.lora import add_lora
@@ -79,6 +81,23 @@ def load_renderer(spec: ModelSpec) -> Renderer:
         raise _unreadable(spec.model, source, offline, error) from error
     images = ImageProcessor(processor, min_pixels=spec.min_pixels, max_pixels=spec.max_pixels)
     return Renderer(tokenizer, images, special_ids(config, generation, tokenizer))
+
+
+def check_adapter(spec: ModelSpec) -> None:
+    """See that the adapter of ``spec`` fits its model, whose weights are not read: its configuration is enough.
+
+    Raises as ``load_policy`` does.
+    """
+    from transformers import AutoModelForImageTextToText
+
+    source, offline = resolve(spec)
+    try:
+        config = _config(source, {"revision": spec.revision, "local_files_only": offline})
+    except (OSError, ValueError) as error:
+        raise _unreadable(spec.model, source, offline, error) from error
+    with torch.device("meta"):
+        model = AutoModelForImageTextToText.from_config(config)
+    put_on(model, Path(str(spec.adapter)).expanduser())
 
 
 def policy_name(spec: ModelSpec) -> str:
@@ -191,11 +210,16 @@ def _weights(source: str, spec: ModelSpec, device: torch.device, common: dict[st
     model, found = AutoModelForImageTextToText.from_pretrained(
         source, dtype=dtype, attn_implementation=spec.attention, output_loading_info=True, **common
     )
+    check_arrived(found, source)
+    return model.to(device).eval()
+
+
+def check_arrived(found: Mapping[str, Any], where: str) -> None:
+    """See by the ``loading_info`` of transformers that no weight is made up. Raises CheckpointError."""
     if absent := sorted(found["missing_keys"]):
         raise CheckpointError(
-            f"{len(absent)} weights of the model are missing, {absent[0]} for one: they would be random", where=source
+            f"{len(absent)} weights of the model are missing, {absent[0]} for one: they would be random", where=where
         )
-    return model.to(device).eval()
 
 
 def device_named(name: str) -> torch.device:
@@ -229,7 +253,7 @@ def _check_combination(spec: ModelSpec) -> None:
 def _adapt(model: Any, spec: ModelSpec, revision: str | None) -> Any:
     """Put the adapter on, and set which parameters require gradients."""
     if spec.adapter:
-        model = _load_adapter(model, spec)
+        model = put_on(model, Path(spec.adapter).expanduser(), trained=spec.train == "adapter")
     elif spec.lora:
         model = add_lora(model, spec.lora, revision=revision)
     if spec.train != "adapter":
@@ -240,18 +264,6 @@ def _adapt(model: Any, spec: ModelSpec, revision: str | None) -> Any:
             if parts.vision(name):
                 parameter.requires_grad_(False)
     return model
-
-
-def _load_adapter(model: Any, spec: ModelSpec) -> Any:
-    from peft import PeftModel
-
-    folder = Path(str(spec.adapter)).expanduser()
-    if not (folder / "adapter_config.json").is_file():
-        raise CheckpointError("no adapter here (no adapter_config.json)", where=str(folder))
-    try:
-        return PeftModel.from_pretrained(model, str(folder), is_trainable=spec.train == "adapter")
-    except (OSError, ValueError, RuntimeError) as error:
-        raise CheckpointError(f"the adapter does not fit: {error}", where=str(folder)) from error
 
 
 def _trains_vision(spec: ModelSpec, wrapped: Any) -> bool:

@@ -12,6 +12,7 @@ import copy
 import torch
 from torch import nn
 
+from cuarl.errors import CheckpointError
 from cuarl.policy.folded import Folded
 from cuarl.policy.model import PolicyModel
 from cuarl.policy.vision import FeatureCache
@@ -43,12 +44,22 @@ def twin(policy: PolicyModel, device: str | None = None) -> PolicyModel:
 
 
 def follow(follower: PolicyModel, policy: PolicyModel, version: int) -> None:
-    """Give the twin of ``policy`` its trained weights as they are: version ``version``. Neither may be at work meanwhile."""
+    """Give the twin of ``policy`` its trained weights as they are: version ``version``. Neither may be at work meanwhile.
+
+    Raises CheckpointError, with the twin as it was, if it has no place for one of them.
+    """
     theirs = follower.model.state_dict(keep_vars=True)
+    trained = {name: p for name, p in policy.model.named_parameters() if p.requires_grad}
+    missing = [name for name, p in trained.items() if name not in theirs or theirs[name].shape != p.shape]
+    if missing:
+        matched = len(trained) - len(missing)
+        raise CheckpointError(
+            f"the copy that samples does not fit: matched {matched} of {len(trained)} trained weights",
+            where=f"{policy.name}, {missing[0]}",
+        )
     with torch.no_grad():
-        for name, p in policy.model.named_parameters():
-            if p.requires_grad:
-                theirs[name].copy_(p)
+        for name, p in trained.items():
+            theirs[name].copy_(p)
     follower.updated(version)
     # what was encoded beside which picture must not depend on when a run was resumed
     follower.forget_pictures()

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import pickle
 import re
 import shutil
 from collections.abc import Callable, Mapping
@@ -25,12 +26,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from peft import set_peft_model_state_dict
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 import cuarl
 from cuarl.errors import CheckpointError
+from cuarl.policy.adapter import exchange
+from cuarl.policy.load import check_arrived
 from cuarl.run.atomic import write_text
 from cuarl.run.checkpoints import mark, marked_step, newest, saved_steps, step_name
 from cuarl.train.card import About, model_card
@@ -39,7 +41,7 @@ from cuarl.train.learner import Learner
 logger = logging.getLogger(__name__)
 
 _UNFINISHED = ".unfinished-"
-IO_ERRORS = (OSError, RuntimeError, SafetensorError)
+IO_ERRORS = (OSError, RuntimeError, SafetensorError, pickle.UnpicklingError)
 """What Python, torch and safetensors raise for a disk that is full or a file that is damaged."""
 
 
@@ -141,18 +143,17 @@ class Checkpoints:
 def _load_weights(learner: Learner, folder: Path) -> None:
     policy: Any = learner.policy
     if not policy.has_adapter:
-        saved = type(policy.base).from_pretrained(str(folder), dtype=policy.dtype).state_dict()
+        model, found = type(policy.base).from_pretrained(str(folder), dtype=policy.dtype, output_loading_info=True)
+        check_arrived(found, str(folder))
+        saved = model.state_dict()
         if not learner.load_weights(saved):
             policy.base.load_state_dict(saved)
         return
-    weights = load_file(folder / "adapter_model.safetensors", device=str(policy.device))
-    named = {re.sub(r"(\.lora_[AB])\.", r"\1.default.", name): value for name, value in weights.items()}
-    if learner.load_weights(named):
+    if not learner.config.sharded:
+        exchange(policy.model, folder)
         return
-    result = set_peft_model_state_dict(policy.model, weights)
-    missing = [k for k in result.missing_keys if ".lora_" in k]
-    if missing or result.unexpected_keys:
-        raise ValueError(f"{len(missing)} adapter weights are missing, {len(result.unexpected_keys)} are unknown")
+    weights = load_file(folder / "adapter_model.safetensors", device=str(policy.device))
+    learner.load_weights({re.sub(r"(\.lora_[AB])\.", r"\1.default.", name): v for name, v in weights.items()})
 
 
 def write_whole(target: Path, write: Callable[[Path], None]) -> None:

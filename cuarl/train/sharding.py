@@ -63,10 +63,17 @@ class Shards:
         return {name: p.detach() for name, p in self._model.named_parameters()}
 
     def load(self, weights: Mapping[str, torch.Tensor]) -> None:
-        """Take trained weights, whole, by name. Raises ValueError if one is missing."""
+        """Take trained weights, whole, by name. Raises ValueError if one is missing, or has no place here."""
         missing = [name for name, _ in self._trained if name not in weights]
-        if missing:
-            raise ValueError(f"{len(missing)} trained weights are missing, {missing[0]} for one")
+        known = {n for n, _ in self._model.named_parameters(remove_duplicate=False)} | dict(
+            self._model.named_buffers()
+        ).keys()
+        unknown = [name for name in weights if name not in known]
+        if missing or unknown:
+            matched = len(self._trained) - len(missing)
+            raise ValueError(
+                f"matched {matched} of {len(self._trained)} trained weights ({', '.join((missing or unknown)[:1])} for one)"
+            )
         with self.apart(), torch.no_grad():
             for name, p in self._trained:
                 value = weights[name].to(p.device, p.dtype)

@@ -1,7 +1,9 @@
 """Two policies on one base: what happens to one leaves the other alone."""
 
+import pytest
 import torch
 
+from cuarl.errors import CheckpointError
 from cuarl.policy.inputs import Row
 from cuarl.policy.score import Scorer
 from cuarl.policy.twin import follow, twin
@@ -87,3 +89,12 @@ def test_a_twin_on_a_device_of_its_own_shares_nothing():
     assert torch.equal(said(other), before)
     follow(other, policy, version=2)
     assert torch.equal(said(other), said(policy))
+
+
+def test_a_twin_that_does_not_fit_is_told_and_left_as_it_is():
+    policy, other = tiny_policy(), twin(tiny_policy(targets="attention"))
+    before = said(other)
+    moved(policy)
+    with pytest.raises(CheckpointError, match="matched 24 of 42 trained weights"):
+        follow(other, policy, version=3)
+    assert torch.equal(said(other), before) and other.version == 0

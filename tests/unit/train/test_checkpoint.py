@@ -6,6 +6,7 @@ import shutil
 import pytest
 import torch
 from peft import PeftModel
+from safetensors.torch import load_file, save_file
 
 from cuarl.errors import CheckpointError
 from cuarl.run.checkpoints import marked_step, saved_steps
@@ -14,7 +15,7 @@ from cuarl.train.checkpoint import Checkpoints
 from cuarl.train.learner import Learner, LearnerConfig
 from cuarl.train.schedule import OptimConfig
 
-from .policies import played, tiny_policy
+from .policies import played, tiny_policy, weights
 
 ABOUT = About(run="mine", base_model="org/model", base_revision="abc123", tasks="settings", config_digest="d1")
 
@@ -131,7 +132,7 @@ def test_leftovers_of_a_killed_process_are_swept_away(tmp_path):
 def test_a_checkpoint_of_another_shape_is_refused(tmp_path):
     saved(started(tmp_path, targets="attention")[1], 1)
     learner, checkpoints = started(tmp_path)
-    with pytest.raises(CheckpointError, match="adapter weights are missing"):
+    with pytest.raises(CheckpointError, match="matched 24 of 42 weights"):
         checkpoints.restore()
     assert learner.policy.version == 0
 
@@ -184,3 +185,40 @@ def test_a_run_that_goes_on_from_an_earlier_step_keeps_what_it_goes_on_from(tmp_
     (tmp_path / "step-000005").mkdir()
     saved(again, 3)
     assert saved_steps(tmp_path) == [3, 5]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda w: {"x." + k: v for k, v in w.items()}, "matched 0 of 42"),
+        (lambda w: dict(list(w.items())[14:]), "matched 28 of 42"),
+        (lambda w: w | {"base_model.model.more.lora_A.weight": torch.ones(4, 4)}, "left over: base_model.model.more"),
+    ],
+    ids=["other names", "a third is missing", "one more"],
+)
+def test_a_checkpoint_whose_adapter_does_not_fit_is_not_resumed_from(tmp_path, change, says):
+    learner, checkpoints = started(tmp_path)
+    saved(checkpoints, 1)
+    file = tmp_path / "step-000001" / "adapter_model.safetensors"
+    save_file(change(load_file(file)), file)
+    before = weights(learner.policy)
+    with pytest.raises(CheckpointError, match=says):
+        checkpoints.restore()
+    assert all(torch.equal(v, before[n]) for n, v in weights(learner.policy).items())
+
+
+def test_a_whole_model_with_missing_weights_is_not_resumed_from(tmp_path):
+    _, checkpoints = started(tmp_path, full=True)
+    saved(checkpoints, 1)
+    file = tmp_path / "step-000001" / "model.safetensors"
+    save_file({k: v for k, v in load_file(file).items() if "layers.1" not in k}, file, metadata={"format": "pt"})
+    with pytest.raises(CheckpointError, match="weights of the model are missing"):
+        checkpoints.restore()
+
+
+def test_a_state_with_code_in_it_is_refused_by_name(tmp_path):
+    _, checkpoints = started(tmp_path)
+    saved(checkpoints, 1)
+    torch.save({"optimizer": eval}, tmp_path / "trainer" / "step-000001" / "state.pt")
+    with pytest.raises(CheckpointError, match="can't be restored"):
+        checkpoints.restore()
