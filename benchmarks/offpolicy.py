@@ -102,7 +102,7 @@ class Unsaved:
     def save(self, step: int) -> Path:
         return Path()
 
-    def commit(self, step: int, metrics: Mapping[str, float]) -> None:
+    def commit(self, step: int, metrics: Mapping[str, float], pending: Mapping[str, float] | None = None) -> None:
         pass
 
 

@@ -9,18 +9,17 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Sequence
 from io import TextIOWrapper
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, NoReturn, TextIO
 
 import typer
 
 from cuarl import __version__
+from cuarl.cli import signals
 from cuarl.cli.lazy import Entry, LazyGroup
 from cuarl.cli.output import has_colour, is_terminal
 from cuarl.cli.state import STATE, Display
@@ -125,8 +124,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     collect_garbage_rarely()
     # read when torch is loaded; threads that wait by spinning stall each other as soon as anything else runs here
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    # SIGTERM takes the path of Ctrl-C, so that everything is torn down and marked as with it
-    signal.signal(signal.SIGTERM, _as_interrupt)
+    signals.install()
     code = run(hoisted(sys.argv[1:] if args is None else args))
     sys.exit(_flushed(code))
 
@@ -199,12 +197,6 @@ def _show(what: str, where: object, hint: str | None, error: BaseException) -> N
     lines += [f"  fix: {hint}"] if hint else []
     lines += [f"  {note}" for note in getattr(error, "__notes__", [])]
     print(mark, loggable("\n".join(lines)), file=sys.stderr)
-
-
-def _as_interrupt(signum: int, frame: FrameType | None) -> None:
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a script's background jobs are started
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.raise_signal(signal.SIGINT)
 
 
 def _nowhere() -> TextIO:

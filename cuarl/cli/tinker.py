@@ -9,9 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import anyio
-
-from cuarl.cli import environments, players
+from cuarl.cli import environments, players, signals
 from cuarl.cli import episodes as parts
 from cuarl.cli.evaluating import Measurement
 from cuarl.cli.experiment import Experiment
@@ -29,8 +27,9 @@ from cuarl.rollout.spec import plan
 from cuarl.store import PolicyRecord, Store
 from cuarl.tasks.task import Task
 from cuarl.train.batch import Batch
-from cuarl.train.loop import LoopConfig
+from cuarl.train.loop import LoopConfig, last_reported
 from cuarl.train.loop import train as train_loop
+from cuarl.train.shutdown import Shutdown
 from cuarl.train.tinker import TinkerCheckpoints, TinkerConfig, TinkerLearner, saved_state
 from cuarl.types import Screenshot
 
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from cuarl.types import Sink
 
 MakeSink = Callable[["Run", Store, parts.Recording, int], "Sink"]
-"""Where metrics go; the last argument is the step that training starts from."""
+"""Where metrics go; the last argument is the newest step whose metrics stand already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +67,10 @@ def train_there(
         service(key, settings.tinker_base_url) as connected,
     ):
         saved = saved_state(run.checkpoints_dir)
-        start = saved[0] if saved else 0
+        start, pending = (saved.step, saved.pending) if saved else (0, None)
         if experiment.resume is not None:
             store.rewind_run(run.run_id, start)
-        learner = _learner(connected, config, renderer, saved[1] if saved else None, start)
+        learner = _learner(connected, config, renderer, saved.path if saved else None, start)
         practised = _player(config, learner.sampler, config.temperature)
         measured = _player(config, learner.sampler, config.eval_temperature)
         measuring = Measuring(measurement, measured, run, store, record, json=experiment.json)
@@ -87,11 +86,15 @@ def train_there(
             if config.algorithm == "sft"
             else _Practice(config, tasks, practised, run.run_id, record)
         )
-        sink = make_sink(run, store, record, start)
+        sink = make_sink(run, store, record, last_reported(start, pending))
+        shutdown = Shutdown()
         try:
-            anyio.run(partial(train_loop, loop, learner, collecting, measuring, sink, checkpoints, start))
+            work = partial(train_loop, loop, learner, collecting, measuring, sink, checkpoints, start)
+            outcome = signals.run(partial(work, pending=pending, shutdown=shutdown), shutdown)
         finally:
             sink.close()
+        if outcome.interrupted:
+            raise KeyboardInterrupt
     return Finished(run, measuring)
 
 

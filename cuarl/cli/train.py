@@ -8,13 +8,13 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import anyio
 import typer
 
-from cuarl.cli import environments, players
+from cuarl.cli import environments, players, signals
 from cuarl.cli import episodes as parts
 from cuarl.cli.evaluating import Measurement
 from cuarl.cli.experiment import Experiment
@@ -189,8 +189,8 @@ def _run_there(experiment: Experiment, job: _Job) -> None:
 
     _show_plan(job, as_json=experiment.json)
 
-    def make_sink(run: Run, store: Store, record: parts.Recording, start: int) -> Sink:
-        return _sink(experiment, _Places(run, store, record), start)
+    def make_sink(run: Run, store: Store, record: parts.Recording, reported: int) -> Sink:
+        return _sink(experiment, _Places(run, store, record), reported)
 
     done = train_there(experiment, job.tasks, job.measurement, make_sink)
     _report(job, done.run, done.measuring, as_json=experiment.json)
@@ -254,8 +254,9 @@ def _train(experiment: Experiment, job: _Job, learner: Learner, places: _Places)
     from cuarl.cli.training import Measuring, RecordedCheckpoints
     from cuarl.train.card import About
     from cuarl.train.checkpoint import Checkpoints
-    from cuarl.train.loop import LoopConfig
+    from cuarl.train.loop import LoopConfig, Outcome, last_reported
     from cuarl.train.loop import train as train_loop
+    from cuarl.train.shutdown import Shutdown
 
     config, run, store = job.config, places.run, places.store
     about = About(
@@ -272,24 +273,28 @@ def _train(experiment: Experiment, job: _Job, learner: Learner, places: _Places)
         max_steps=config.max_steps, eval_every=config.eval_every, save_every=config.save_every,
         skip_baseline=config.skip_baseline,
     )  # fmt: skip
-    sink = _sink(experiment, places, start)
+    sink = _sink(experiment, places, last_reported(start, checkpoints.pending))
     saver = RecordedCheckpoints(checkpoints, about, learner, run, store)
 
-    async def work() -> None:
+    shutdown = Shutdown()
+    in_loop = partial(train_loop, pending=checkpoints.pending, shutdown=shutdown)
+
+    async def work() -> Outcome:
         if not config.max_steps_off_policy:
             collect = _kept_in_step(experiment, job, learner, places, start)
-            await train_loop(loop, learner, collect, measuring, sink, saver, start)
-            return
+            return await in_loop(loop, learner, collect, measuring, sink, saver, start)
         from cuarl.cli.asynchronous import AsyncPractice
 
         practice = AsyncPractice(config, job.tasks, run.run_id, learner, places.record, sink)
         async with practice.running():
-            await train_loop(loop, learner, practice, measuring, sink, saver, start, practice.settled)
+            return await in_loop(loop, learner, practice, measuring, sink, saver, start, practice.settled)
 
     try:
-        anyio.run(work)
+        outcome = signals.run(work, shutdown)
     finally:
         sink.close()
+    if outcome.interrupted:
+        raise KeyboardInterrupt
     return measuring
 
 
@@ -322,7 +327,7 @@ def _collector(
     return Practice(config, job.tasks, player, places.run.run_id, learner, places.record, json=experiment.json)
 
 
-def _sink(experiment: Experiment, places: _Places, start: int) -> Sink:
+def _sink(experiment: Experiment, places: _Places, reported: int) -> Sink:
     from cuarl.monitor.console import ConsoleSink
     from cuarl.monitor.jsonl import JsonLinesSink
     from cuarl.monitor.sinks import FanOut
@@ -331,8 +336,7 @@ def _sink(experiment: Experiment, places: _Places, start: int) -> Sink:
     run, store = places.run, places.store
     if store is None:
         return FanOut([])
-    # a run that goes on from nothing measures the untrained policy, step 0, once more
-    kept = None if experiment.resume is None else start or -1
+    kept = None if experiment.resume is None else reported
     told: Sink = _JsonSink() if experiment.json else ConsoleSink(note)
     return FanOut(
         [JsonLinesSink(run.metrics_path, run.events_path, resume_step=kept), StoreSink(store, run.run_id), told]

@@ -198,7 +198,7 @@ class RecordedCheckpoints:
         """Write the checkpoint of ``step``."""
         return self._checkpoints.save(step)
 
-    def commit(self, step: int, metrics: Mapping[str, float]) -> None:
+    def commit(self, step: int, metrics: Mapping[str, float], pending: Mapping[str, float] | None = None) -> None:
         """Make it the one to resume from, after all that was submitted to the store is there."""
         if self._store is not None:
             self._store.drain()
@@ -209,7 +209,7 @@ class RecordedCheckpoints:
                 )
             )  # fmt: skip
             self._run.count({"steps": step, "episodes": self._learner.episodes})
-        self._checkpoints.commit(step, metrics)
+        self._checkpoints.commit(step, metrics, pending)
 
 
 # --- what is practised ---------------------------------------------------------------------------------------------

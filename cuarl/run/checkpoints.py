@@ -6,7 +6,7 @@
       latest.json             {"step": 100}: the newest checkpoint whose step is over
       latest -> step-000100   the same for people and for other tools
       step-000100/            the model, or where Tinker keeps it
-      trainer/step-000100/    state.pt: what training needs besides
+      trainer/step-000100/    state.pt: what training needs besides; pending.json: metrics that are still to be reported
 
 A link is left out, or becomes a copy of its folder, where a run is copied by a tool that knows no links. So the file is
 what counts; the link is believed in runs that have none, and else the newest checkpoint that is whole is taken.
@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ POINTER = "tinker.json"
 """In a checkpoint's folder: where Tinker keeps the weights."""
 LATEST = "latest"
 _MARK = "latest.json"
+_PENDING = "pending.json"
 _STEP = re.compile(r"step-(\d{6,})")
 
 
@@ -99,6 +100,20 @@ def newest(root: Path, *, state: bool = True, finished: int = 0) -> Found | None
             hint="copy the run with its folder checkpoints/, or begin anew under another --name",
         )  # fmt: skip
     return None
+
+
+def keep_pending(folder: Path, metrics: Mapping[str, float] | None) -> None:
+    """Note in a ``folder`` of a checkpoint which metrics of its step are still to be reported; None: none are."""
+    if metrics is None:
+        (folder / _PENDING).unlink(missing_ok=True)
+    else:
+        write_text(folder / _PENDING, json.dumps(dict(metrics), indent=2) + "\n")
+
+
+def read_pending(folder: Path) -> dict[str, float] | None:
+    """What ``keep_pending`` has noted there. Raises OSError or ValueError if it can't be read."""
+    path = folder / _PENDING
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def _why(marked: int | None, step: int) -> str:

@@ -5,7 +5,8 @@
     checkpoints/
       step-000100/            adapter_model.safetensors, adapter_config.json, README.md, tokenizer and image processor,
                               cuarl.json; a whole model instead of an adapter after full fine-tuning
-      trainer/step-000100/    state.pt: moments of the optimiser and what else the learner remembers
+      trainer/step-000100/    state.pt: moments of the optimiser and what else the learner remembers; pending.json: the
+                              step's metrics, if its evaluation was cut short
       latest.json, latest     the newest checkpoint whose step is over: where a resumed run starts (``run.checkpoints``)
 
 A checkpoint is written in two phases. ``save`` writes both folders under temporary names, makes them durable and
@@ -34,7 +35,7 @@ from cuarl.errors import CheckpointError
 from cuarl.policy.adapter import exchange
 from cuarl.policy.load import check_arrived
 from cuarl.run.atomic import write_text
-from cuarl.run.checkpoints import mark, marked_step, newest, saved_steps, step_name
+from cuarl.run.checkpoints import keep_pending, mark, marked_step, newest, read_pending, saved_steps, step_name
 from cuarl.train.card import About, model_card
 from cuarl.train.learner import Learner
 
@@ -54,6 +55,8 @@ class Checkpoints:
         self._about = about
         self._limit = save_total_limit
         self._restored = 0
+        self.pending: dict[str, float] | None = None
+        """Metrics of the step that was restored, if they are still to be reported."""
 
     def folder(self, step: int) -> Path:
         """Where the checkpoint of ``step`` lies."""
@@ -83,10 +86,14 @@ class Checkpoints:
             ) from error  # fmt: skip
         return folder
 
-    def commit(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Make ``step`` the checkpoint to resume from, note its evaluation in the card, delete those beyond the limit."""
+    def commit(self, step: int, metrics: Mapping[str, float], pending: Mapping[str, float] | None = None) -> None:
+        """Make ``step`` the checkpoint to resume from, note its evaluation in the card, delete those beyond the limit.
+
+        ``pending`` are metrics of the step that a resumed run still has to report, with its evaluation.
+        """
         if not self._learner.accelerator.is_main_process:
             return
+        keep_pending(self.root / "trainer" / step_name(step), pending)
         adapter = self._learner.policy.has_adapter
         write_text(self.folder(step) / "README.md", model_card(self._about, step, adapter=adapter, metrics=metrics))
         mark(self.root, step)
@@ -119,6 +126,7 @@ class Checkpoints:
                 f"the checkpoint can't be restored: {_reason(error)}",
                 where=str(folder), hint=f"ls -l {folder} {state.parent}",
             ) from error  # fmt: skip
+        self.pending = read_pending(state.parent)
         return step
 
     def _write_model(self, folder: Path, step: int) -> None:

@@ -18,7 +18,7 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -150,12 +150,21 @@ class Learner:
         self._checked = False
         self._nonfinite = 0
         self._warming = False
+        self._before: dict[str, Any] = {}
+        self.overdue: Callable[[], bool] = lambda: False
+        """Asked while a step has changed no weight yet: whether it is to be undone rather than finished."""
 
     def begin_step(self, step: int) -> None:
         """Start training step ``step``, before its episodes are collected: chance and caches start anew."""
+        self._before = {} if self.curriculum is None else {"curriculum": self.curriculum.state()}
         torch.manual_seed(random.Random(f"{self.config.seed}/{step}").getrandbits(63))
         # Encoded pictures may differ in the last bit with the pictures they were encoded beside.
         self.policy.forget_pictures()
+
+    def undo_step(self) -> None:
+        """Be as before ``begin_step``; its step has changed no weight yet."""
+        if self.curriculum is not None and self._before:
+            self.curriculum.restore(self._before["curriculum"])
 
     def update(self, batch: Batch, step: int) -> dict[str, float]:
         """Learn from ``batch``, the whole batch on every process; returns the metrics of the step.

@@ -5,6 +5,10 @@ list. Steps are numbered from 1; step n turns policy version n − 1 into versio
 
 A step is committed last, when its metrics are out: whatever was cut short before that is done again by a resumed run,
 and nothing is left out. For an exact repetition ``collect`` must depend on nothing but the step, the policy and the seed.
+
+A run that is to end early, by a signal or an error, leaves a checkpoint of all that is finished: of the step before if
+episodes were still collected, else of the step that is in hand. Its evaluation, if one was due, is then *pending*: the
+step's metrics are kept in the checkpoint, and a resumed run evaluates first and reports them.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from pydantic import NonNegativeInt, PositiveInt
 from cuarl.run.facts import resident_gib
 from cuarl.train.batch import Batch
 from cuarl.train.metrics import rollout_metrics
+from cuarl.train.shutdown import Shutdown, StepUndone
 from cuarl.types import Record, Sink
 
 Metrics = Mapping[str, float]
@@ -53,8 +58,12 @@ class Trainable(Protocol):
         """Start a step, before its episodes are collected."""
         ...
 
+    def undo_step(self) -> None:
+        """Be as before ``begin_step``, whose step has changed no weight yet."""
+        ...
+
     def update(self, batch: Batch, step: int) -> dict[str, float]:
-        """Learn; blocks, and is called in a worker thread."""
+        """Learn; blocks, and is called in a worker thread. Raises StepUndone where it gave up what it could undo."""
         ...
 
 
@@ -65,8 +74,8 @@ class Saver(Protocol):
         """Write, durably."""
         ...
 
-    def commit(self, step: int, metrics: Metrics) -> None:
-        """Make it the one to resume from."""
+    def commit(self, step: int, metrics: Metrics, pending: Metrics | None = None) -> None:
+        """Make it the one to resume from. ``pending``: the step's metrics, if they are still to be reported."""
         ...
 
 
@@ -82,58 +91,168 @@ class Outcome:
     """The last evaluation, if this attempt made one."""
     checkpoint: Path | None
     """The last one; None if there was nothing left to do."""
+    interrupted: bool = False
+    """Whether it ended early, as ``shutdown`` asked."""
 
 
 async def train(
     config: LoopConfig, learner: Trainable, collect: Collect, evaluate: Evaluate, sink: Sink, checkpoints: Saver,
-    start_step: int = 0, settled: Settled | None = None,
+    start_step: int = 0, settled: Settled | None = None, *, pending: Metrics | None = None,
+    shutdown: Shutdown | None = None,
 ) -> Outcome:  # fmt: skip
     """Train from ``start_step`` (the step of the checkpoint that was restored; 0: from scratch) to ``max_steps``.
 
-    If a step's episodes can't be collected, for whatever reason, the steps before it are saved before the error (or the
-    cancellation) goes on. Where episodes are collected beside training, ``collect`` gives a batch that was collected before,
-    and ``settled`` is awaited behind each update: only then do both stand still, to be saved and measured.
+    ``pending`` are that checkpoint's pending metrics. If a step can't be finished, for whatever reason, the steps before
+    it are saved before the error (or the cancellation) goes on. Where episodes are collected beside training, ``collect``
+    gives a batch that was collected before, and ``settled`` is awaited behind each update: only then do both stand
+    still, to be saved and measured.
     """
-    first = last = None
-    if start_step == 0 and not config.skip_baseline:
-        first = last = await evaluate(0)
-        if first:
-            sink.metrics(0, first)
-    folder, saved = None, start_step
-    for step in range(start_step + 1, config.max_steps + 1):
+    loop = _Loop(config, learner, collect, evaluate, sink, checkpoints, settled, shutdown or Shutdown(), start_step)
+    if pending is not None:
+        await loop.report_pending(start_step, pending)
+    elif start_step == 0 and not config.skip_baseline:
+        await loop.measure_baseline()
+    step, ending = start_step, False
+    while step < config.max_steps and not ending:
+        step += 1
+        ending = not await loop.step(step)
+    return Outcome(loop.saved if ending else config.max_steps, loop.first, loop.last, loop.folder, ending)
+
+
+def last_reported(start_step: int, pending: Metrics | None) -> int:
+    """The newest step whose metrics stand when training goes on from ``start_step``; −1 for none.
+
+    Those of step 0 are measured once more where training begins anew, and pending ones are reported once more: the last
+    attempt may have been killed just then.
+    """
+    return -1 if start_step == 0 else start_step - (pending is not None)
+
+
+class _Loop:
+    """The loop's parts, and what it remembers from step to step."""
+
+    def __init__(
+        self, config: LoopConfig, learner: Trainable, collect: Collect, evaluate: Evaluate, sink: Sink,
+        checkpoints: Saver, settled: Settled | None, shutdown: Shutdown, start_step: int,
+    ) -> None:  # fmt: skip
+        self.config, self.learner, self.sink, self.checkpoints = config, learner, sink, checkpoints
+        self.collect, self.evaluate, self.settled, self.shutdown = collect, evaluate, settled, shutdown
+        self.first: Metrics | None = None
+        self.last: Metrics | None = None
+        self.folder: Path | None = None
+        self.saved = start_step
+        """The newest step that was committed."""
+        self._written = start_step
+
+    async def measure_baseline(self) -> None:
+        """Step 0: the untrained policy."""
+        self.first = self.last = await self.evaluate(0)
+        if self.first:
+            self.sink.metrics(0, self.first)
+
+    async def report_pending(self, step: int, values: Metrics) -> None:
+        """Do what the checkpoint of ``step`` was saved before: its evaluation."""
         clock = _Clock()
-        learner.begin_step(step)
+        with clock.phase("eval"):
+            measured = await self.evaluate(step) or {}
+        self.last = measured or None
+        self.sink.metrics(step, {**values, **measured, **clock.times()})
+        self._commit(step, measured)
+
+    async def step(self, step: int) -> bool:
+        """One training step; False if the run is to end, and all that is finished has been saved."""
+        clock = _Clock()
+        batch = await self._collected(step, clock)
+        try:
+            values = await self._learnt(batch, step, clock)
+        except StepUndone:
+            self._keep(step - 1)
+            return False
+        ending, measuring = self.shutdown.agree(), _due(step, self.config.eval_every, self.config)
+        if ending or _due(step, self.config.save_every, self.config):
+            self._save(step, clock)
+        if measuring and ending:
+            self._commit(step, {}, pending={**values, **clock.metrics(batch, values)})
+            return False
+        measured: Metrics = {}
+        if measuring:
+            measured = await self._measured(step, batch, values, clock)
+            ending = self.shutdown.agree()
+            if ending:
+                self._save(step, clock)
+        self.sink.metrics(step, {**values, **measured, **clock.metrics(batch, values)})
+        if self._written == step:
+            self._commit(step, measured)
+            self.sink.event("checkpoint", {"step": step, "path": str(self.folder)})
+        return not ending
+
+    async def _collected(self, step: int, clock: _Clock) -> Batch:
+        self.learner.begin_step(step)
         batch = None
         try:
             with clock.phase("rollout"):
-                batch = await collect(step, step - 1)
+                batch = await self.collect(step, step - 1)
         finally:
-            if batch is None and saved < step - 1:
-                checkpoints.save(step - 1)
-                checkpoints.commit(step - 1, {})
-        with clock.phase("train"):
-            values = await anyio.to_thread.run_sync(learner.update, batch, step)
+            if batch is None:
+                self._keep(step - 1)
+        return batch
+
+    async def _learnt(self, batch: Batch, step: int, clock: _Clock) -> dict[str, float]:
+        """The update, which is never left half-way, and the metrics of its step."""
+        with clock.phase("train"), anyio.CancelScope(shield=True):
+            values = await anyio.to_thread.run_sync(self.learner.update, batch, step)
         values = rollout_metrics(batch.collected, policy_version=step - 1) | values
-        if settled is not None:
+        if self.settled is not None:
             with clock.phase("rollout"):
-                values |= await settled()
+                values |= await self._standing_still(self.settled)
         if batch.discarded:
             values["group/discarded"] = float(len(batch.discarded))
-        save = _due(step, config.save_every, config)
-        if save:
-            with clock.phase("save"):
-                folder = checkpoints.save(step)
-        measured: Metrics = {}
-        if _due(step, config.eval_every, config):
+        return values
+
+    async def _standing_still(self, settled: Settled) -> Metrics:
+        """Wait for it as long as can be; without it, what is under way is saved as it happens to be."""
+        try:
+            if not self.shutdown.requested:
+                return await settled()
+        except anyio.get_cancelled_exc_class():
+            if not self.shutdown.requested:
+                raise
+        with anyio.move_on_after(self.shutdown.left_s, shield=True):
+            return await settled()
+        return {}
+
+    async def _measured(self, step: int, batch: Batch, values: Metrics, clock: _Clock) -> Metrics:
+        measured = None
+        try:
             with clock.phase("eval"):
-                measured = await evaluate(step) or {}
-            last = measured or last
-        sink.metrics(step, {**values, **measured, **clock.metrics(batch, values)})
-        if save:
-            checkpoints.commit(step, measured)
-            sink.event("checkpoint", {"step": step, "path": str(folder)})
-            saved = step
-    return Outcome(config.max_steps, first, last, folder)
+                measured = await self.evaluate(step) or {}
+        finally:
+            if measured is None:
+                self.shutdown.agree(failing=True)
+                self._save(step, clock)
+                self._commit(step, {}, pending={**values, **clock.metrics(batch, values)})
+        self.last = measured or self.last
+        return measured
+
+    # --- checkpoints -----------------------------------------------------------------------------------------------
+
+    def _keep(self, step: int) -> None:
+        """Save what there was before the step in hand, which is undone."""
+        self.learner.undo_step()
+        if self.saved < step:
+            self.folder = self.checkpoints.save(step)
+            self._commit(step, {})
+
+    def _save(self, step: int, clock: _Clock) -> None:
+        """Once a step: every process has a part in it."""
+        if self._written != step:
+            with clock.phase("save"):
+                self.folder = self.checkpoints.save(step)
+            self._written = step
+
+    def _commit(self, step: int, measured: Metrics, pending: Metrics | None = None) -> None:
+        self.checkpoints.commit(step, measured, pending)
+        self.saved = step
 
 
 def _due(step: int, every: int, config: LoopConfig) -> bool:
@@ -153,9 +272,12 @@ class _Clock:
         yield
         self._phases[name] = self._phases.get(name, 0.0) + time.perf_counter() - start
 
+    def times(self) -> dict[str, float]:
+        return {f"time/{name}_s": seconds for name, seconds in self._phases.items()}
+
     def metrics(self, batch: Batch, values: Metrics) -> dict[str, float]:
         step_s = time.perf_counter() - self._start
-        timed = {f"time/{name}_s": seconds for name, seconds in self._phases.items()} | {"time/step_s": step_s}
+        timed = self.times() | {"time/step_s": step_s}
         timed["perf/episodes_per_min"] = 60 * sum(len(g.trajectories) for g in batch.collected) / step_s
         if (resident := resident_gib()) is not None:
             timed["perf/rss_gib"] = resident

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +24,7 @@ from cuarl.errors import CheckpointError, TrainError
 from cuarl.policy.render import Renderer
 from cuarl.policy.tinker import TinkerSampler, mapped, model_input, sdk
 from cuarl.run.atomic import write_text
-from cuarl.run.checkpoints import POINTER, mark, marked_step, newest, step_name
+from cuarl.run.checkpoints import POINTER, keep_pending, mark, marked_step, newest, read_pending, step_name
 from cuarl.train.batch import Batch, BatchConfig, policy_updates, supervised_updates
 from cuarl.types import Record, Screenshot
 
@@ -53,6 +54,9 @@ class TinkerLearner:
         self.client, self.sampler, self._renderer, self.config = client, sampler, renderer, config
 
     def begin_step(self, step: int) -> None:
+        """Nothing is kept from step to step here."""
+
+    def undo_step(self) -> None:
         """Nothing is kept from step to step here."""
 
     def update(self, batch: Batch, step: int) -> dict[str, float]:
@@ -181,15 +185,27 @@ class TinkerCheckpoints:
         write_text(folder / POINTER, json.dumps(paths, indent=2) + "\n")
         return folder
 
-    def commit(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Make ``step`` the one to resume from."""
+    def commit(self, step: int, metrics: Mapping[str, float], pending: Mapping[str, float] | None = None) -> None:
+        """Make ``step`` the one to resume from; ``pending`` as of ``Checkpoints``."""
+        keep_pending(self.folder(step), pending)
         if self._on_commit is not None:
             self._on_commit(step, self.folder(step))
         mark(self.root, step)
 
 
-def saved_state(root: Path) -> tuple[int, str] | None:
-    """Step and path of the state to resume from; None if there is none. Raises CheckpointError for a broken pointer."""
+@dataclass(frozen=True, slots=True)
+class SavedState:
+    """A checkpoint to resume from."""
+
+    step: int
+    path: str
+    """Where the service has it."""
+    pending: Mapping[str, float] | None
+    """Metrics of the step, if they are still to be reported."""
+
+
+def saved_state(root: Path) -> SavedState | None:
+    """The state to resume from; None if there is none. Raises CheckpointError for a broken pointer."""
     found = newest(root)
     if found is None:
         return None
@@ -197,7 +213,8 @@ def saved_state(root: Path) -> tuple[int, str] | None:
         logger.warning("%s", found.note)
     where = root / step_name(found.step) / POINTER
     try:
-        return found.step, str(json.loads(where.read_text(encoding="utf-8"))["state"])
+        path = str(json.loads(where.read_text(encoding="utf-8"))["state"])
+        return SavedState(found.step, path, read_pending(where.parent))
     except (OSError, ValueError, KeyError) as error:
         raise CheckpointError(
             f"the pointer to the service's checkpoint can't be read: {error}", where=str(where)

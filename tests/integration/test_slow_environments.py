@@ -51,7 +51,7 @@ class Unsaved:
     def save(self, step):
         return Path()
 
-    def commit(self, step, metrics):
+    def commit(self, step, metrics, pending):
         pass
 
 

@@ -1,11 +1,15 @@
 """The loop with parts that write down what was asked of them."""
 
+import asyncio
+from functools import partial
+
 import anyio
 import pytest
 
 from cuarl.errors import RolloutError
 from cuarl.train.batch import Batch
 from cuarl.train.loop import LoopConfig, train
+from cuarl.train.shutdown import Shutdown, StepUndone
 
 from .episodes import group
 
@@ -33,8 +37,12 @@ class Diary:
         self.lines.append(f"save {step}")
         return f"folder/{step}"
 
-    def commit(self, step, metrics):
-        self.lines.append(f"commit {step} {dict(metrics)}")
+    def undo_step(self):
+        self.lines.append("undo")
+
+    def commit(self, step, metrics, pending):
+        self.lines.append(f"commit {step} {dict(metrics)}" + (" pending" if pending else ""))
+        self.pending = pending
 
     def metrics(self, step, values):
         self.lines.append(f"metrics {step}")
@@ -47,12 +55,13 @@ class Diary:
         pass
 
 
-def run(diary, config, *, start=0, collect=None):
+def run(diary, config, *, start=0, collect=None, **more):
     async def collected(step, policy_version):
         diary.lines.append(f"collect {step} with version {policy_version}")
         return Batch((group(1.0, 0.0),), {})
 
-    return anyio.run(train, config, diary, collect or collected, diary.evaluate, diary, diary, start)
+    loop = partial(train, **more)
+    return anyio.run(loop, config, diary, collect or collected, diary.evaluate, diary, diary, start)
 
 
 def test_a_run_goes_through_its_phases_in_order_and_commits_last():
@@ -110,7 +119,7 @@ def test_what_was_learnt_is_saved_when_collecting_fails():
 
     with pytest.raises(RolloutError, match="gone"):
         run(diary, LoopConfig(max_steps=9, save_every=2, skip_baseline=True), collect=collect)
-    assert diary.lines[-3:] == ["begin 4", "save 3", "commit 3 {}"]
+    assert diary.lines[-3:] == ["undo", "save 3", "commit 3 {}"]
 
 
 def test_what_was_learnt_is_saved_when_the_run_is_cancelled_while_collecting():
@@ -129,7 +138,7 @@ def test_what_was_learnt_is_saved_when_the_run_is_cancelled_while_collecting():
             await train(config, diary, collect, diary.evaluate, diary, diary)
 
     anyio.run(cancelled_in_step_two)
-    assert diary.lines[-3:] == ["begin 2", "save 1", "commit 1 {}"]
+    assert diary.lines[-3:] == ["undo", "save 1", "commit 1 {}"]
 
 
 def test_nothing_is_saved_twice_when_a_run_is_cut_short():
@@ -143,3 +152,146 @@ def test_nothing_is_saved_twice_when_a_run_is_cut_short():
     with pytest.raises(RolloutError):
         run(diary, LoopConfig(max_steps=9, save_every=2, skip_baseline=True), collect=collect)
     assert [line for line in diary.lines if line.startswith("save")] == ["save 2"]
+
+
+LONG = LoopConfig(max_steps=9, save_every=0, eval_every=0, skip_baseline=True)
+
+
+class Signalled(Diary):
+    """Is asked to end at a line of its own; what is awaited then is cancelled, as by ``cli.signals.run``."""
+
+    def __init__(self, when, *, undo=False):
+        super().__init__()
+        self.when, self.undo, self.shutdown = when, undo, Shutdown()
+
+    def hear(self):
+        if self.lines[-1] == self.when:
+            self.shutdown.request()
+
+    def update(self, batch, step):
+        values = super().update(batch, step)
+        self.hear()
+        if self.undo and self.shutdown.requested:
+            raise StepUndone
+        return values
+
+    async def evaluate(self, step):
+        values = await super().evaluate(step)
+        self.hear()
+        await anyio.sleep(0.01)
+        return values
+
+    async def collect(self, step, policy_version):
+        self.lines.append(f"collect {step}")
+        self.hear()
+        await anyio.sleep(0.01)
+        return Batch((group(1.0, 0.0),), {})
+
+    def loop(self, config, start=0, **more):
+        """What came of it; None if it was cancelled."""
+
+        async def work():
+            loop = asyncio.get_running_loop()
+            with anyio.CancelScope() as scope:
+                self.shutdown.cut = lambda: loop.call_soon_threadsafe(scope.cancel)
+                loop_ = partial(train, shutdown=self.shutdown, **more)
+                return await loop_(config, self, self.collect, self.evaluate, self, self, start)
+
+        return anyio.run(work)
+
+
+def test_a_step_that_is_being_learnt_is_finished_and_saved():
+    diary = Signalled("update 2")
+    outcome = diary.loop(LONG)
+    assert diary.lines[-5:] == ["update 2", "save 2", "metrics 2", "commit 2 {}", "checkpoint folder/2"]
+    assert (outcome.interrupted, outcome.steps) == (True, 2)
+
+
+def test_a_step_whose_episodes_are_collected_is_undone_and_the_one_before_it_saved():
+    diary = Signalled("collect 3")
+    assert diary.loop(LONG) is None
+    assert diary.lines[-4:] == ["collect 3", "undo", "save 2", "commit 2 {}"]
+
+
+def test_an_update_that_gave_up_in_time_is_undone():
+    diary = Signalled("update 3", undo=True)
+    outcome = diary.loop(LONG)
+    assert diary.lines[-4:] == ["update 3", "undo", "save 2", "commit 2 {}"]
+    assert (outcome.interrupted, outcome.steps) == (True, 2)
+
+
+@pytest.mark.parametrize("when", ["update 2", "eval 2"])
+@pytest.mark.parametrize("save_every", [0, 2])
+def test_a_pending_evaluation_is_made_first_when_a_run_goes_on(when, save_every):
+    config = LoopConfig(max_steps=3, save_every=save_every, eval_every=2, skip_baseline=True)
+    diary = Signalled(when)
+    diary.loop(config)
+    assert diary.lines[-1] == "commit 2 {} pending"
+    assert [line for line in diary.lines if line.startswith(("save", "metrics"))] == ["metrics 1", "save 2"]
+    again = Signalled("never")
+    outcome = again.loop(config, 2, pending=diary.pending)
+    assert again.lines[:4] == ["eval 2", "metrics 2", "commit 2 {'eval/n': 12.0}", "begin 3"]
+    assert again.values[2]["eval/n"] == 12.0 and again.values[2]["reward/mean"] == 0.5
+    assert outcome.last_eval == {"eval/n": 13.0}
+
+
+def test_a_failing_evaluation_costs_no_step():
+    class Failing(Diary):
+        async def evaluate(self, step):
+            raise RolloutError("the devices are gone")
+
+    diary = Failing()
+    with pytest.raises(RolloutError, match="gone"):
+        run(diary, LoopConfig(max_steps=9, save_every=0, eval_every=2, skip_baseline=True))
+    assert diary.lines[-2:] == ["save 2", "commit 2 {} pending"]
+
+
+def test_a_run_asked_to_end_in_its_last_evaluation_is_not_over():
+    diary = Signalled("eval 3")
+    assert diary.loop(LoopConfig(max_steps=3, save_every=0, eval_every=0, skip_baseline=True)) is None
+    again = Signalled("never")
+    outcome = again.loop(LoopConfig(max_steps=3), 3, pending=diary.pending)
+    assert again.lines == ["eval 3", "metrics 3", "commit 3 {'eval/n': 13.0}"]
+    assert not outcome.interrupted
+
+
+class Still:
+    """Collecting beside training that comes to a stand when it is let."""
+
+    def __init__(self, diary, patience):
+        self.diary, self.asked = diary, 0
+        diary.shutdown = Shutdown(patience)
+
+    async def __call__(self):
+        self.asked += 1
+        if self.diary.lines[-1] == "update 2":
+            self.diary.shutdown.request()
+            await anyio.sleep(0.05 if self.asked == 3 else 0.5)
+        return {"async/waiting": 1.0}
+
+
+@pytest.mark.parametrize(("grace", "stands"), [(60, True), (0.03, False)])
+def test_collecting_beside_training_has_until_the_grace_period_is_over_to_stand_still(grace, stands):
+    diary = Signalled("never")
+    settled = Still(diary, grace)
+    outcome = diary.loop(LONG, settled=settled)
+    assert diary.lines[-4:] == ["save 2", "metrics 2", "commit 2 {}", "checkpoint folder/2"]
+    assert (outcome.interrupted, settled.asked, "async/waiting" in diary.values[2]) == (True, 3, stands)
+
+
+def test_whoever_asks_twice_does_not_wait():
+    now = 100.0
+    shutdown = Shutdown(30, clock=lambda: now)
+    assert shutdown.left_s == float("inf")
+    shutdown.request()
+    assert shutdown.left_s == 20
+    shutdown.request()
+    assert shutdown.left_s == 0
+
+
+def test_all_processes_end_where_one_is_asked_to():
+    asked = iter([False, True])
+    heard = []
+    shutdown = Shutdown(agreed=lambda mine: heard.append(mine) or next(asked))
+    assert [shutdown.agree(), shutdown.agree()] == [False, True]
+    assert shutdown.requested and heard == [False, False]

@@ -95,7 +95,7 @@ async def emitted(learner, batches):
         def save(self, step):
             return Path()
 
-        def commit(self, step, metrics): ...
+        def commit(self, step, metrics, pending): ...
 
     async def collect(step, version):
         return batches[step - 1]

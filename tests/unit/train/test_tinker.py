@@ -175,13 +175,15 @@ def test_a_saved_state_goes_on_as_if_nothing_had_happened(world: World, tmp_path
     for _ in range(2):  # a step that was saved, but not committed, is saved again
         checkpoints.save(1)
     assert saved_state(tmp_path) is None
+    checkpoints.commit(1, {}, {"reward/mean": 0.5})
+    assert saved_state(tmp_path).pending == {"reward/mean": 0.5}
     checkpoints.commit(1, {})
     second = batch(ask(learner.sampler, range(50, 58)))
     learner.update(second, 2)
     whole = weights(world.policy)
     found = saved_state(tmp_path)
-    assert found is not None and found[0] == 1
-    again = world.learner(world.service.create_training_client_from_state_with_optimizer(found[1]).result())
+    assert found is not None and (found.step, found.pending) == (1, None)
+    again = world.learner(world.service.create_training_client_from_state_with_optimizer(found.path).result())
     again.update(second, 2)
     resumed = weights(list(world.server.models.values())[-1].policy)
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)

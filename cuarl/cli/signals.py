@@ -1,0 +1,103 @@
+"""Signals: SIGINT, SIGTERM and SIGHUP all end a command in the same orderly way.
+
+The first raises ``KeyboardInterrupt``, or, while ``run`` awaits something, has it cancelled there. Those that follow
+find the command tearing down and writing how it ended, and must not break into that: they are heard by whoever listens
+and change nothing else. Only somebody who still asks after ``_PATIENCE_S`` gets through again.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from cuarl.train.shutdown import Shutdown
+
+T = TypeVar("T")
+
+ENDING = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+_PATIENCE_S = 20.0
+_OUTPUTS = (1, 2)
+
+
+class _Received:
+    """The signals of this process."""
+
+    def __init__(self) -> None:
+        self.listener: Callable[[], None] | None = None
+        self._first: float | None = None
+        self._terminals: tuple[int, ...] = ()
+
+    def install(self) -> None:
+        """Take over all that nobody has told this process to ignore, as a shell does for jobs in the background."""
+        self._terminals = tuple(fd for fd in _OUTPUTS if os.isatty(fd))
+        for number in ENDING:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self.take)
+
+    def take(self, number: int, frame: FrameType | None) -> None:
+        """A handler of signals."""
+        if number != signal.SIGINT and number != signal.SIGTERM:
+            self._leave_terminal()
+        first, self._first = self._first, self._first or time.monotonic()
+        if self.listener is not None:
+            self.listener()
+        elif first is None or time.monotonic() - first > _PATIENCE_S:
+            raise KeyboardInterrupt
+
+    def _leave_terminal(self) -> None:
+        """A terminal that has hung up refuses every word, which must not stop what is being saved."""
+        for descriptor in self._terminals:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, descriptor)
+            os.close(nowhere)
+
+
+_RECEIVED = _Received()
+install = _RECEIVED.install
+
+
+@contextmanager
+def _listening(listener: Callable[[], None]) -> Iterator[None]:
+    outer, _RECEIVED.listener = _RECEIVED.listener, listener
+    try:
+        yield
+    finally:
+        _RECEIVED.listener = outer
+
+
+def run(work: Callable[[], Awaitable[T]], shutdown: Shutdown | None = None) -> T:
+    """``anyio.run`` for work that a signal cancels; raises KeyboardInterrupt when it has been torn down.
+
+    With ``shutdown`` the signal is a request that the work itself obeys; only what it awaits meanwhile is cancelled.
+    """
+    import asyncio
+
+    import anyio
+
+    result: list[T] = []
+
+    async def watched() -> bool:
+        loop = asyncio.get_running_loop()
+        with anyio.CancelScope() as scope:
+
+            def cancel() -> None:
+                # a handler runs between any two instructions, where the loop's own state must be left alone
+                loop.call_soon_threadsafe(scope.cancel)
+
+            if shutdown is not None:
+                shutdown.cut = cancel
+            with _listening(cancel if shutdown is None else shutdown.request):
+                result.append(await work())
+        return scope.cancel_called
+
+    cancelled = anyio.run(watched)
+    # work that was done just then has not obeyed, unless that was left to it
+    if not result or (cancelled and shutdown is None):
+        raise KeyboardInterrupt
+    return result[0]

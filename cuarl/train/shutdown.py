@@ -1,0 +1,57 @@
+"""A wish to end training early, as a signal expresses it: heard at once, obeyed where nothing is lost.
+
+The step in hand is finished or undone, everything finished is saved, and then training ends. Several processes must
+do so at the same place, or the others would wait for one that is gone: wherever the loop may end it asks ``agree``.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+GRACE_S = 30.0
+"""How long after a signal training takes at most to save and end, unless told otherwise: what Kubernetes and Slurm leave a
+process before they kill it."""
+
+_FOR_SAVING = 1 / 3
+"""The part of it that is kept for saving: until then what is under way may be finished."""
+
+
+class StepUndone(Exception):
+    """A step was given up before it changed any weight: everything is as it was at its beginning."""
+
+
+class Shutdown:
+    """Whether training is to end, and by when. ``request`` may be called by a signal handler."""
+
+    def __init__(
+        self, grace_s: float = GRACE_S, *, agreed: Callable[[bool], bool] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        """``agreed`` says on every process whether any of them has passed True; every process must call it."""
+        self._patience_s, self._agreed, self._clock = grace_s * (1 - _FOR_SAVING), agreed, clock
+        self._until = math.inf
+        self.requested = False
+        self.cut: Callable[[], None] | None = None
+        """Called at the first request, to cancel what is awaited and may be cut short."""
+
+    def request(self) -> None:
+        """Ask for the end. Whoever asks again does not want to wait for what could be finished."""
+        if self.requested:
+            self._until = self._clock()
+            return
+        self.requested, self._until = True, self._clock() + self._patience_s
+        if self.cut is not None:
+            self.cut()
+
+    def agree(self, failing: bool = False) -> bool:
+        """Whether all are to end here, since one was asked to, or is ``failing``."""
+        if self._agreed is not None and self._agreed(self.requested or failing) and not (self.requested or failing):
+            self.request()
+        return self.requested
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that what is under way may still take; infinite while nobody has asked."""
+        return max(0.0, self._until - self._clock())

@@ -1,0 +1,72 @@
+"""Training that is told to end: everything finished is saved, and all that is written says the same of how it ended."""
+
+import json
+import signal
+
+import pytest
+
+from tests.integration.small_model import qwen3_folder, tokenizer  # noqa: F401
+from tests.integration.test_train_cli import (  # noqa: F401
+    finished,
+    lines,
+    measured,
+    options,
+    place,
+    started,
+    wait_until,
+)
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def imitation(place, options, qwen3_folder):  # noqa: F811
+    """Imitation that is saved at its end alone."""
+    shown = ["rollout", "--tasks", "tasks.json", "--agent", "demonstration", "--model-name", str(qwen3_folder)]
+    assert place.cuarl(*shown, "--episodes", "4", "--name", "shown").code == 0
+    plain = [word for word in options if word not in ("--reward", "luck:luck")]
+    return [*plain, "--algorithm", "sft", "--sft-runs", "shown", *rare(500)]
+
+
+def rare(steps):
+    """Options of a run that is neither measured nor saved before its end."""
+    return ["--max-steps", str(steps), "--save-every", "0", "--eval-every", "0", "--skip-baseline"]
+
+
+def told(place, args, *signals, rows=2):  # noqa: F811
+    """What is left of a run that gets ``signals`` after ``rows`` steps: its folder and standard error."""
+    process = started(place.folder, [*args, "--name", "run"])
+    run = place.folder / "runs" / "run"
+    wait_until(lambda: len(lines(run / "metrics.jsonl")) >= rows, process)
+    for number in signals:
+        process.send_signal(number)
+    code, err = finished(process)
+    assert code == 130, err
+    assert "go on with: cuarl train --resume run" in err and "Traceback" not in err, err
+    return run
+
+
+def ended(place, run):  # noqa: F811
+    """How a run ended, as all agree on it, and the newest step that its checkpoints have."""
+    manifest = json.loads((run / "manifest.json").read_text())
+    last = manifest["attempts"][-1]
+    with place.store() as store:
+        (record,) = [r for r in store.runs() if r.name == run.name]
+    assert {manifest["status"], last["status"], record.status} == {"cancelled"} and last["exit_code"] == 130
+    newest = int((run / "checkpoints" / "latest").readlink().name[-6:])
+    assert [row["step"] for row in measured(run)] == list(range(1, newest + 1)), "every step that was learnt is saved"
+    return newest
+
+
+def test_imitation_that_is_told_to_end_saves_the_step_in_hand(place, imitation):  # noqa: F811
+    run = told(place, imitation, signal.SIGTERM)
+    newest = ended(place, run)
+    assert newest >= 2
+    assert place.cuarl("train", "--resume", "run", "--max-steps", str(newest + 1), "--eval-episodes", "2").code == 0
+    assert [row["step"] for row in measured(run)] == list(range(1, newest + 2))
+
+
+@pytest.mark.parametrize("signals", [[signal.SIGHUP], [signal.SIGINT, signal.SIGTERM, signal.SIGINT]], ids=str)
+def test_practice_that_is_told_to_end_saves_what_it_has_however_often_it_is_told(place, options, signals):  # noqa: F811
+    run = told(place, [*options, *rare(500)], *signals)
+    assert ended(place, run) >= 2
