@@ -211,7 +211,7 @@ class _Turn:
                 raise Refusal(
                     "the policy behind this server gives no log-probabilities for this request", param="logprobs"
                 )
-            answer = read_answer(sampled.text, {t["name"] for t in self.ask.tools})
+            answer = read_answer(sampled.text, {t["name"] for t in self.ask.tools}, self.ask.params.stop)
             call_ids = tuple(
                 f"call_{_digest(self.session.episode_id, len(self.session.turns), i)}" for i in range(len(answer.calls))
             )

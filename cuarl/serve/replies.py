@@ -72,6 +72,8 @@ def completion(reply: Reply) -> dict[str, Any]:
     if reply.answer.calls:
         message["tool_calls"] = _calls(reply)
     choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": reply.finish, "logprobs": None}
+    if reply.answer.stop:
+        choice["stop_reason"] = reply.answer.stop
     body = _head(reply, "chat.completion") | {"choices": [choice], "usage": reply.usage}
     if reply.ask.logprobs and reply.sampled.logprobs is not None:
         choice["logprobs"] = {"content": reply.logprobs(0, len(reply.sampled.token_ids)), "refusal": None}

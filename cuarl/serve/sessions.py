@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -81,17 +82,21 @@ class Session:
     touched: float = field(default_factory=time.monotonic)
     lock: anyio.Lock = field(default_factory=anyio.Lock)
     _seen: dict[str, Screenshot] = field(default_factory=dict)
-    _texts: dict[str, SampledText] = field(default_factory=dict)
+    _texts: dict[str, list[SampledText]] = field(default_factory=dict)
+    """By the text that the client was given; several answers may look alike there, and be other tokens."""
     _calls: dict[str, SampledText] = field(default_factory=dict)
 
     async def messages(self, ask: Ask, pictures: Pictures) -> tuple[Message, ...]:
         """The conversation as a sampler takes it. Raises Refusal for pictures that can't be opened."""
-        made = [Message(said.role, await self._parts(said, pictures)) for said in _joined(_with_tools(ask))]  # type: ignore[arg-type]
+        told, made = _joined(_with_tools(ask)), list[Message]()
+        alike = Counter(said.text.strip() for said in told if said.role == "assistant" and not said.calls)
+        for said in told:
+            made.append(Message(said.role, await self._parts(said, pictures, alike)))  # type: ignore[arg-type]
         return tuple(made)
 
-    async def _parts(self, said: Said, pictures: Pictures) -> tuple[Part, ...]:
+    async def _parts(self, said: Said, pictures: Pictures, alike: Counter[str]) -> tuple[Part, ...]:
         if said.role == "assistant":
-            return (self._answer(said),)
+            return (self._answer(said, alike),)
         return tuple(
             [Text(p.text) if isinstance(p, Words) else Picture(await self._open(p, pictures)) for p in said.parts]
         )
@@ -102,17 +107,24 @@ class Session:
             self._seen[key] = await pictures.open(link.url)
         return self._seen[key]
 
-    def _answer(self, said: Said) -> SampledText:
-        """What was sampled, if it was sampled here; else its text, which is then tokenised anew."""
+    def _answer(self, said: Said, alike: Counter[str]) -> SampledText:
+        """What was sampled, if it was sampled here; else its text, which is then tokenised anew.
+
+        ``alike`` counts, for each text, the answers from here on that have it: the latest of them is the latest sampled.
+        """
         found = next((self._calls[c.id] for c in said.calls if c.id in self._calls), None)
-        found = found or (self._texts.get(said.text.strip()) if not said.calls else None)
+        if found is None and not said.calls:
+            text = said.text.strip()
+            sampled, left = self._texts.get(text, []), alike[text]
+            alike[text] -= 1
+            found = sampled[max(0, len(sampled) - left)] if sampled else None
         return found or SampledText("\n".join([*([said.text] if said.text else []), *map(call_text, said.calls)]))
 
     def record(self, sampled: Sampled, messages: tuple[Message, ...], answer: Answer, calls: tuple[str, ...], model_s: float,
                warnings: tuple[str, ...] = ()) -> None:  # fmt: skip
         """Add a turn; ``calls`` are the ids that the answer's tool calls were given."""
         said = SampledText(sampled.text, sampled.token_ids if sampled.exact else None)
-        self._texts[answer.text.strip()] = said
+        self._texts.setdefault(answer.text.strip(), []).append(said)
         self._calls.update(dict.fromkeys(calls, said))
         shown = [p.screenshot for m in messages for p in m.parts if isinstance(p, Picture)]
         last = shown[-1] if shown else _NO_PICTURE

@@ -13,15 +13,18 @@ from typing import Any, NamedTuple
 
 from cuarl.serve.asks import ToolCall
 
-_CALL = re.compile(r"<tool_call>\s*(.*?)\s*</tool_call>", re.DOTALL)
+CLOSE = "</tool_call>"
+_CALL = re.compile(rf"<tool_call>\s*(.*?)\s*{CLOSE}", re.DOTALL)
 
 
 class Answer(NamedTuple):
-    """An answer as clients see it: text, and calls taken out of it."""
+    """An answer as clients see it: text without the stop text that ended it, and calls taken out of it."""
 
     text: str
     calls: tuple[tuple[str, str], ...]
     """Name and arguments (JSON text) of each call."""
+    stop: str = ""
+    """The stop text that ended it."""
 
 
 def tool_prompt(tools: Sequence[Mapping[str, Any]]) -> str:
@@ -40,8 +43,19 @@ def call_text(call: ToolCall) -> str:
     return f'<tool_call>\n{{"name": {json.dumps(call.name)}, "arguments": {call.arguments}}}\n</tool_call>'
 
 
-def read_answer(text: str, offered: Collection[str]) -> Answer:
-    """Take the calls of offered tools out of an answer. What is no such call stays text, as it was sampled."""
+def read_answer(text: str, offered: Collection[str], stops: Sequence[str] = ()) -> Answer:
+    """Take the calls of offered tools out of an answer. What is no such call stays text, as it was sampled.
+
+    The text ends before the first of ``stops``, as the protocol has it; the tokens that were sampled may reach further. A call
+    that its own closing tag has stopped is whole.
+    """
+    stop = min((one for one in stops if one and one in text), key=text.index, default="")
+    if stop:
+        text = text[: text.index(stop)]
+        if stop != CLOSE:
+            return read_answer(text, offered)._replace(stop=stop)
+        found = read_answer(text + stop, offered)
+        return found._replace(stop=stop) if found.calls else Answer(text, (), stop)
     calls: list[tuple[str, str]] = []
 
     def take(found: re.Match[str]) -> str:
