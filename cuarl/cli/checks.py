@@ -218,6 +218,7 @@ def cluster(settings: Settings) -> Check:
     """The Kubernetes cluster, if one is set, and what may be done there."""
     import anyio
 
+    from cuarl.cli import signals
     from cuarl.env.pods.cluster import NoCluster
     from cuarl.env.pods.make import pods
 
@@ -231,7 +232,7 @@ def cluster(settings: Settings) -> Check:
     try:
         found = pods(settings, None)
         where = f"{masked(found.cluster.server)}, namespace {found.namespace}, by {found.cluster.source}"
-        version, lacking = anyio.run(ask)
+        version, lacking = signals.run(ask)
     except NoCluster:
         return Check("cluster", "ok", "none set; only --env pods needs one")
     except TimeoutError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,7 +18,6 @@ from cuarl.config.schema import ExperimentConfig, Fields
 from cuarl.rollout import reward
 from cuarl.rollout.setup import Episode, Setup
 from cuarl.rollout.spec import Limits
-from cuarl.safe_text import loggable
 from cuarl.tasks.check import verdict
 from cuarl.tasks.select import Filters
 from cuarl.tasks.source import Selection, load
@@ -137,27 +136,9 @@ class Recording:
 @contextmanager
 def recording(store: Store, run: Run, config: ExperimentConfig, tasks: Sequence[Task]) -> Iterator[Recording]:
     """Record a run, its tasks, the episodes that the caller saves, and how it ended."""
-    from cuarl.store import RunRecord
+    from cuarl.cli.ending import in_store
 
-    manifest = run.manifest
-    store.start_run(
-        RunRecord(
-            id=run.run_id, name=run.name, command=manifest.kind, directory=str(run.path), model=config.model_name,
-            seed=config.seed, config=config.model_dump(mode="json"),
-        )
-    )  # fmt: skip
-    store.save_tasks(list({task.id: task for task in tasks}.values()))
     taken = Recording(store)
-
-    def finish(kind: object, error: BaseException | None, trace: object) -> None:
-        taken.finish()
-        if error is None:
-            store.finish_run(run.run_id)
-        else:
-            cancelled = isinstance(error, KeyboardInterrupt)
-            said = loggable(str(error)).split("\n")[0]
-            store.finish_run(run.run_id, "cancelled" if cancelled else "failed", said)
-
-    with ExitStack() as stack:
-        stack.push(finish)
+    with in_store(store, run, config, taken.finish):
+        store.save_tasks(list({task.id: task for task in tasks}.values()))
         yield taken

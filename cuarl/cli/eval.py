@@ -8,10 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import anyio
 import typer
 
-from cuarl.cli import environments, players
+from cuarl.cli import environments, players, signals
 from cuarl.cli import episodes as parts
 from cuarl.cli.curves import show_curves
 from cuarl.cli.evaluating import Measurement, home, keep, measure, measure_baselines
@@ -159,7 +158,7 @@ def _evaluate(experiment: Experiment, target: Target, what: Measurement, *, base
         if experiment.json:
             start = {"event": "start", "target": target.name, "run": run.name, "episodes": what.episodes}
             print_json(start, line=True)
-        evaluation = anyio.run(
+        evaluation = signals.run(
             partial(
                 measure, what, player, prefix=evaluation_id, run_id=run.run_id, step=target.step, record=record,
                 progress=progress,

@@ -9,9 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import anyio
-
-from cuarl.cli import environments, players
+from cuarl.cli import environments, players, signals
 from cuarl.cli import episodes as parts
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.players import Player
@@ -84,7 +82,7 @@ def measure_baselines(what: Measurement) -> dict[str, tuple[Outcome, ...]]:
     for name in BASELINES:
         with EpisodeProgress(name) as progress:
             player = players.scripted(name)
-            found[name] = anyio.run(partial(measure, what, player, prefix=name, progress=progress)).outcomes
+            found[name] = signals.run(partial(measure, what, player, prefix=name, progress=progress)).outcomes
     return found
 
 

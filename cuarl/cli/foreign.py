@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-import anyio
-
+from cuarl.cli import signals
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.base import Env
 from cuarl.errors import ConfigError, PrerequisiteError, RolloutError, TaskError
@@ -171,7 +170,7 @@ def _asked(config: ExperimentConfig, question: Any) -> Any:
             await server.close()
 
     with _reachable():
-        return anyio.run(ask)
+        return signals.run(ask)
 
 
 @contextmanager

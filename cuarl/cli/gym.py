@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from cuarl.cli import signals
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.base import Env
 from cuarl.errors import ConfigError, PrerequisiteError, RolloutError
@@ -73,7 +74,7 @@ def listed(config: ExperimentConfig, settings: Settings) -> list[GymTask]:
             await gym.close()
 
     try:
-        return anyio.run(ask)
+        return signals.run(ask)
     except RolloutError as error:
         raise PrerequisiteError(
             f"the gym's tasks can't be listed: {error.what}", where=error.where, hint="export GYM_BASE_URL=URL"

@@ -10,10 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import anyio.to_thread
 
-from cuarl.cli import players
+from cuarl.cli import players, signals
 from cuarl.cli.output import note
 from cuarl.cli.players import Player
 from cuarl.config.schema import ExperimentConfig
@@ -85,7 +84,7 @@ def check(config: ExperimentConfig, settings: Settings) -> None:
         finally:
             await sampler.close()
 
-    lacking = missing(anyio.run(probe), config.temperature)
+    lacking = missing(signals.run(probe), config.temperature)
     if lacking and not config.rescore:
         raise ConfigError(
             f"the endpoint does not give {' and '.join(lacking)}, so what it sampled can't be trained on exactly",

@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import anyio
 import typer
 
-from cuarl.cli import environments, players
+from cuarl.cli import environments, players, signals
 from cuarl.cli import episodes as parts
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.options import experiment_options
@@ -166,8 +165,8 @@ def _collect(
                         on_cancel=record.cut,
                     )  # fmt: skip
 
-            trajectories = [t for group in anyio.run(work) for t in group.trajectories]
-        run.count({"episodes": len(trajectories)})
+            trajectories = [t for group in signals.run(work) for t in group.trajectories]
+            run.count({"episodes": len(trajectories)})
     return run, trajectories
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ import anyio
 import typer
 
 from cuarl.cli import episodes as parts
+from cuarl.cli import signals
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.options import experiment_options
 from cuarl.cli.output import closing, note, print_json, print_plan
@@ -145,7 +146,7 @@ def _serve(experiment: Experiment, target: Target, options: _Options) -> None:
         service = _service(policy, config, options, token, run, counts.save(store))
         # Ctrl-C is the usual end
         with suppress(KeyboardInterrupt):
-            anyio.run(partial(_until_stopped, service, policy, sock, experiment.json, run))
+            signals.run(partial(_until_stopped, service, policy, sock, experiment.json, run))
         run.count({"episodes": len(counts.episodes), "turns": service.sessions.recorded})
     closing(
         f"recorded {service.sessions.recorded} turns of {len(counts.episodes)} sessions", where=run.path,
@@ -206,23 +207,9 @@ class _Counts:
 @contextmanager
 def _recorded(store: Store, run: Run, config: ExperimentConfig) -> Iterator[_Counts]:
     """The run's row in the store, from its start to how it ended."""
-    from cuarl.store import RunRecord
+    from cuarl.cli.ending import in_store
 
-    store.start_run(
-        RunRecord(
-            id=run.run_id, name=run.name, command="serve", directory=str(run.path), model=config.model_name,
-            seed=config.seed, config=config.model_dump(mode="json"),
-        )
-    )  # fmt: skip
-
-    def finish(kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            store.finish_run(run.run_id)
-        else:
-            store.finish_run(run.run_id, "failed", str(error)[:200])
-
-    with ExitStack() as stack:
-        stack.push(finish)
+    with in_store(store, run, config, store.drain):
         yield _Counts()
 
 

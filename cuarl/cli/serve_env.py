@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import anyio
 import typer
 
-from cuarl.cli import environments
+from cuarl.cli import environments, signals
 from cuarl.cli import episodes as parts
 from cuarl.cli.environments import Backend
 from cuarl.cli.experiment import Experiment
@@ -76,7 +76,7 @@ def serve_env(
                 await anyio.sleep_forever()
 
     with suppress(KeyboardInterrupt):
-        anyio.run(work)
+        signals.run(work)
 
 
 async def _service(

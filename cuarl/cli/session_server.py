@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import anyio
 import typer
 
+from cuarl.cli import signals
 from cuarl.cli.output import note, print_json
 from cuarl.cli.state import load_settings
 from cuarl.errors import ConfigError
@@ -54,7 +55,7 @@ def serve(
     sock = bind(host, port, token, what="the session", variable="CUARL_SESSION_TOKEN")
     app = SessionServer(session, device, token).app()
     with suppress(KeyboardInterrupt):
-        anyio.run(partial(_until_stopped, app, sock, session, wanted, seed, as_json))
+        signals.run(partial(_until_stopped, app, sock, session, wanted, seed, as_json))
 
 
 async def _until_stopped(

@@ -12,8 +12,9 @@ import typer
 from cuarl.cli import session_server
 from cuarl.cli.output import confirm, note, print_json, print_table
 from cuarl.cli.state import load_settings
-from cuarl.env.leases import Lease, Ledger, State, sweep
+from cuarl.env.leases import Lease, Ledger, sweep
 from cuarl.errors import CuarlError
+from cuarl.run.owner import State
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -30,6 +30,7 @@ class _Received:
 
     def __init__(self) -> None:
         self.listener: Callable[[], None] | None = None
+        self.held = self.late = False
         self._first: float | None = None
         self._terminals: tuple[int, ...] = ()
 
@@ -44,6 +45,9 @@ class _Received:
         """A handler of signals."""
         if number != signal.SIGINT and number != signal.SIGTERM:
             self._leave_terminal()
+        if self.held:
+            self.late = True
+            return
         first, self._first = self._first, self._first or time.monotonic()
         if self.listener is not None:
             self.listener()
@@ -60,6 +64,11 @@ class _Received:
 
 _RECEIVED = _Received()
 install = _RECEIVED.install
+
+
+def hold() -> None:
+    """From here on a run is over, and how it ended is written; a signal is heard only when ``run`` begins other work."""
+    _RECEIVED.held = True
 
 
 @contextmanager
@@ -81,6 +90,9 @@ def run(work: Callable[[], Awaitable[T]], shutdown: Shutdown | None = None) -> T
     import anyio
 
     result: list[T] = []
+    _RECEIVED.held = False
+    if _RECEIVED.late:
+        raise KeyboardInterrupt
 
     async def watched() -> bool:
         loop = asyncio.get_running_loop()

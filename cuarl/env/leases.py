@@ -17,9 +17,7 @@ A backend adds a sweeper in the module that ``SWEEPER_MODULES`` names for its ki
 from __future__ import annotations
 
 import logging
-import os
 import secrets
-import socket
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from importlib import import_module
@@ -29,9 +27,9 @@ from typing import Literal
 from filelock import FileLock
 from pydantic import ValidationError
 
-from cuarl.env.processes import boot_id, pid_namespace, process_start
 from cuarl.errors import EnvError, PrerequisiteError
 from cuarl.run.atomic import write_text
+from cuarl.run.owner import Owner, State
 from cuarl.safe_text import masked
 from cuarl.types import Record
 
@@ -39,40 +37,6 @@ logger = logging.getLogger(__name__)
 
 LOCK = ".claims.lock"
 """Held in the ledger's folder while a claim is decided."""
-State = Literal["live", "orphaned", "unknown"]
-"""Whether the owner lives: ``unknown`` is one of another machine or container, which can't be seen from here."""
-
-
-class Owner(Record):
-    """The process that uses a leased thing."""
-
-    host: str
-    boot: str
-    """Changes with every start of the machine; empty where the system doesn't tell."""
-    namespace: str
-    """Which process ids are meant (containers have their own); empty where the system doesn't tell."""
-    pid: int
-    started: str
-    """When the process started, in the system's own words: with ``pid`` it means one process and no other."""
-
-    @classmethod
-    def me(cls) -> Owner:
-        """This process."""
-        pid = os.getpid()
-        return cls(
-            host=socket.gethostname(), boot=boot_id(), namespace=pid_namespace(), pid=pid, started=process_start(pid) or ""
-        )  # fmt: skip
-
-    def state(self) -> State:
-        """Whether it lives, as far as can be told from here."""
-        here = Owner.me()
-        if self.host != here.host:
-            return "unknown"
-        if self.boot != here.boot:  # this machine has been started anew since
-            return "orphaned"
-        if self.namespace != here.namespace:
-            return "unknown"
-        return "live" if process_start(self.pid) == self.started else "orphaned"
 
 
 class LeaseRecord(Record):

@@ -1,4 +1,4 @@
-"""Processes that a backend started: told apart from others with the same number, found again, and ended.
+"""Processes that a backend started: found again, and ended.
 
 Whatever a backend starts carries a mark in its environment (``MARK``), which children inherit, those that leave their
 process group included. By the mark all of them are found again, also by another process after a crash. Finding by mark
@@ -9,38 +9,13 @@ from __future__ import annotations
 
 import os
 import signal
-from pathlib import Path
 
 import anyio
 
-PROC = Path("/proc")
+from cuarl.run.owner import PROC
+
 MARK = "CUARL_SESSION"
 """Environment variable that says to which session a process belongs."""
-
-
-def process_start(pid: int) -> str | None:
-    """When a process started, comparable for equality only; None if there is no such process, or only its remains."""
-    if PROC.joinpath("self", "stat").exists():
-        try:
-            # the name of the program, in brackets, may hold blanks and brackets
-            fields = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        except OSError:
-            return None
-        return None if fields[0] in "ZX" else fields[19]
-    return _start_by_psutil(pid)
-
-
-def boot_id() -> str:
-    """A name of the time since the machine was started; empty where the system doesn't tell."""
-    return _read(PROC / "sys/kernel/random/boot_id")
-
-
-def pid_namespace() -> str:
-    """A name of the set of process ids that are seen from here; empty where the system doesn't tell."""
-    try:
-        return str((PROC / "self/ns/pid").readlink())
-    except OSError:
-        return ""
 
 
 def marked(mark: str) -> list[int]:
@@ -87,20 +62,3 @@ def _environment(pid: int) -> list[bytes]:
         return (PROC / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:  # gone, or somebody else's
         return []
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except OSError:
-        return ""
-
-
-def _start_by_psutil(pid: int) -> str | None:
-    import psutil
-
-    try:
-        process = psutil.Process(pid)
-        return None if process.status() == psutil.STATUS_ZOMBIE else str(process.create_time())
-    except psutil.Error:
-        return None

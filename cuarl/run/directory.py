@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import os
 import secrets
 import shutil
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +21,7 @@ from cuarl.run.atomic import point, write_text
 from cuarl.run.checkpoints import newest
 from cuarl.run.lookup import new_name, slug
 from cuarl.run.manifest import MANIFEST, Attempt, Manifest, Status, read_manifest, write_manifest
+from cuarl.run.owner import Owner
 from cuarl.run.resume import check_resume
 from cuarl.safe_text import SafeFormatter, escaped, loggable, masked
 
@@ -152,7 +151,7 @@ class Run:
         """How it stands: a run that says it is running, but whose process is gone, was killed."""
         manifest = read_manifest(self.path)
         last = manifest.attempts[-1] if manifest.attempts else None
-        return "killed" if manifest.status == "running" and last and _is_gone(last) else manifest.status
+        return "killed" if manifest.status == "running" and last and last.is_gone else manifest.status
 
     def update(self, **fields: object) -> None:
         """Change fields of the manifest, on disk at once."""
@@ -171,7 +170,7 @@ class Run:
         earlier = tuple(_closed(attempt) for attempt in self.manifest.attempts)
         attempt = Attempt(
             number=len(earlier) + 1, started_at=now, command=self._command, config_digest=self.manifest.config_digest,
-            host=socket.gethostname(), pid=os.getpid(),
+            owner=(owner := Owner.me()), host=owner.host, pid=owner.pid,
         )  # fmt: skip
         self.update(status="running", exit_code=None, ended_at=None, attempts=(*earlier, attempt))
         self._start_log()
@@ -181,7 +180,7 @@ class Run:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Write how it ended, with the traceback in the log, and let go."""
-        status, code = _outcome(error)
+        status, code = outcome(error)
         if status == "failed" and error is not None:
             self._log_failure(error)
             error.add_note(f"log: {self.log_path}")
@@ -192,6 +191,20 @@ class Run:
         self.update(attempts=(*earlier, last.model_copy(update={**end, "error": said})), **end)
         self._stop_log()
         self._lock.release()
+
+    def close_killed(self) -> None:
+        """Write that its process was killed, unless another process has taken the run up by now."""
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            return
+        try:
+            if self.status == "killed":
+                self.manifest = read_manifest(self.path)
+                attempts = tuple(_closed(attempt) for attempt in self.manifest.attempts)
+                self.update(status="killed", attempts=attempts)
+        finally:
+            self._lock.release()
 
     def _hold(self) -> None:
         try:
@@ -267,25 +280,13 @@ def _write_difference(path: Path, manifest: Manifest) -> None:
         write_text(path / "source.diff", masked(patch) + "\n")
 
 
-def _is_gone(attempt: Attempt) -> bool:
-    """Whether the process is known to be gone: it was one of this machine, and is not there any more."""
-    if attempt.host != socket.gethostname():
-        return False
-    try:
-        os.kill(attempt.pid, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:  # it is there, and somebody else's
-        return False
-    return False
-
-
 def _closed(attempt: Attempt) -> Attempt:
     """An earlier attempt that never said how it ended was killed."""
     return attempt.model_copy(update={"status": "killed"}) if attempt.status == "running" else attempt
 
 
-def _outcome(error: BaseException | None) -> tuple[Status, int]:
+def outcome(error: BaseException | None) -> tuple[Status, int]:
+    """How a run ended that was left with this exception: its status and its exit code."""
     if error is None:
         return "success", 0
     if isinstance(error, BarMissed):  # the work itself was done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -10,6 +11,7 @@ from pydantic import Field, PositiveInt, ValidationError
 
 from cuarl.errors import CuarlError
 from cuarl.run.atomic import write_text
+from cuarl.run.owner import Owner, process_start
 from cuarl.types import Record
 
 MANIFEST = "manifest.json"
@@ -29,8 +31,17 @@ class Attempt(Record):
     command: tuple[str, ...] = ()
     """The command line, secrets masked."""
     config_digest: str = ""
+    owner: Owner | None = None
+    """The process that makes it; unknown in runs of earlier versions."""
     host: str = ""
     pid: int = 0
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether its process is known to be gone, whoever may have its number now."""
+        if self.owner is None:
+            return self.host == socket.gethostname() and process_start(self.pid) is None
+        return self.owner.state() == "orphaned"
 
 
 class Code(Record):

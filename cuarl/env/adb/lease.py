@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from cuarl.env.adb.transport import Device, client
-from cuarl.env.leases import SWEEPERS, Lease, Ledger, Owner, sweep
+from cuarl.env.leases import SWEEPERS, Lease, Ledger, sweep
 from cuarl.env.shell_checks.reads import run_all
 from cuarl.errors import EnvError
+from cuarl.run.owner import Owner
 
 logger = logging.getLogger(__name__)
 

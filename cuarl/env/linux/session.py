@@ -25,8 +25,9 @@ from anyio import to_thread
 from cuarl.env.leases import SWEEPERS, Lease, Ledger
 from cuarl.env.linux.home import Home
 from cuarl.env.linux.programs import APPS, BUS, SERVER, WINDOW_MANAGER
-from cuarl.env.processes import end_marked, process_start
+from cuarl.env.processes import end_marked
 from cuarl.errors import EnvError
+from cuarl.run.owner import process_start
 
 KIND = "display"
 PREFIX = "cuarl-desktop-"

@@ -11,9 +11,10 @@ import pytest
 
 from cuarl import safe_text
 from cuarl.env import leases
-from cuarl.env.leases import Ledger, Owner, sweep, sweeper
-from cuarl.env.processes import MARK, end_marked, marked, process_start
+from cuarl.env.leases import Ledger, sweep, sweeper
+from cuarl.env.processes import MARK, end_marked, marked
 from cuarl.errors import EnvError, PrerequisiteError
+from cuarl.run.owner import Owner, process_start
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 import json
 import logging
+import os
 import re
 import subprocess
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ from cuarl.run import Run, find_run, list_runs
 from cuarl.run import facts as facts_module
 from cuarl.run.lookup import slug
 from cuarl.run.manifest import Code, Machine, read_manifest
+from cuarl.run.owner import process_start
 
 CANARY = "canary-77aa21"
 
@@ -165,11 +167,41 @@ def test_a_run_that_stopped_without_a_word_was_killed(create):
     run._stop_log()
     process = subprocess.Popen(["true"])
     process.wait()
-    run.update(attempts=[run.manifest.attempts[0].model_copy(update={"pid": process.pid})])
+    attempt = run.manifest.attempts[0]
+    run.update(attempts=[attempt.model_copy(update={"owner": attempt.owner.model_copy(update={"pid": process.pid})})])
     assert Run(run.path).status == "killed"
     with Run(run.path) as again:
         assert [attempt.status for attempt in again.manifest.attempts] == ["killed", "running"]
         assert again.log_path.parent.name == "attempt-002"
+
+
+def test_a_process_id_that_was_given_to_another_process_is_not_a_running_run(create):
+    run = create("a")
+    with run:
+        owner = run.manifest.attempts[0].owner
+        others = owner.model_copy(update={"pid": os.getppid(), "started": process_start(os.getppid())})
+        for started, status in ((others.started, "running"), ("1", "killed")):
+            changed = others.model_copy(update={"started": started})
+            run.update(attempts=[run.manifest.attempts[0].model_copy(update={"owner": changed})])
+            assert Run(run.path).status == status
+    other_host = others.model_copy(update={"host": "elsewhere", "started": "1"})
+    run.update(status="running", attempts=[run.manifest.attempts[0].model_copy(update={"owner": other_host})])
+    assert Run(run.path).status == "running", "what another machine does can't be seen from here"
+
+
+def test_a_killed_run_is_closed_by_whoever_finds_it_but_never_a_living_one(create):
+    run = create("a")
+    with run:
+        run.close_killed()
+        owner = run.manifest.attempts[0].owner.model_copy(update={"started": "1"})
+        run.update(attempts=[run.manifest.attempts[0].model_copy(update={"owner": owner})])
+        Run(run.path).close_killed()
+        assert read_manifest(run.path).status == "running", "its lock is held"
+        killed = run.manifest
+    run.update(**killed.model_dump())
+    Run(run.path).close_killed()
+    manifest = read_manifest(run.path)
+    assert (manifest.status, manifest.attempts[-1].status) == ("killed", "killed")
 
 
 def test_resuming_permits_only_what_decides_nothing(create, clock):

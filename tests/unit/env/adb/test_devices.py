@@ -18,8 +18,8 @@ from cuarl.env.adb.lease import claim
 from cuarl.env.adb.make import Devices, check_tasks, choose
 from cuarl.env.adb.transport import Device, client
 from cuarl.env.leases import Ledger, sweep
-from cuarl.env.processes import process_start
 from cuarl.errors import ConfigError, EnvError, PrerequisiteError, TaskError
+from cuarl.run.owner import process_start
 from cuarl.tasks.task import Task
 from cuarl.types import OpenApp
 from tests.unit.env.adb.phones import TASK, shell_task
