@@ -2,7 +2,8 @@
 
 SQLite: write-ahead logging, so that readers and one writer don't block each other; writers take the write lock when
 they begin (``BEGIN IMMEDIATE``), since a reader that turns into a writer can't wait for the lock; foreign keys on.
-PostgreSQL: links are tried before use and kept alive, so that a server restart or a silent firewall costs one retry.
+PostgreSQL: links are tried before use and kept alive, so that a server restart or a silent firewall costs one retry; a server
+that accepts and doesn't answer is given up (``deadline``).
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ import stamina
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from cuarl.errors import MissingExtra
+from cuarl.store import deadline
 from cuarl.store.url import masked, sqlite_path
 
 log = logging.getLogger(__name__)
 
 LOCK_WAIT_S = 60.0
 """How long a SQLite writer waits for another process's transaction."""
-_CONNECT_TIMEOUT_S = 10
 
 
 def make_engine(url: URL) -> Engine:
@@ -65,10 +66,13 @@ def _postgresql_engine(url: URL) -> Engine:
     engine = create_engine(
         url, hide_parameters=True, pool_pre_ping=True, pool_recycle=1800, pool_size=4,
         connect_args={
-            "connect_timeout": _CONNECT_TIMEOUT_S, "application_name": "cuarl", "keepalives": 1,
-            "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000,
+            "application_name": "cuarl", "keepalives": 1, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000,
         },
     )  # fmt: skip
+
+    @event.listens_for(engine, "do_connect")
+    def bounded(_dialect: Any, _record: Any, arguments: Any, options: Any) -> Any:
+        return deadline.connect(*arguments, **options)
 
     @event.listens_for(engine, "invalidate")
     def lost(_connection: Any, _record: Any, _error: BaseException | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import secrets
 import sqlite3
 import time
@@ -16,6 +17,7 @@ from filelock import FileLock
 from sqlalchemy import Connection, Engine, text
 
 from cuarl.errors import StoreError
+from cuarl.store.deadline import answered_within
 from cuarl.store.engine import writing
 
 log = logging.getLogger(__name__)
@@ -38,7 +40,8 @@ def exclusive(engine: Engine) -> Iterator[Connection]:
         with _sqlite_transaction(engine) as connection:
             yield connection
         return
-    with writing(engine) as connection:
+    # another one may be waited for, and large tables take their time
+    with answered_within(math.inf), writing(engine) as connection:
         key = connection.scalar(text("SELECT 'cuarl schema of ' || current_database() || '.' || current_schema()"))
         number = int.from_bytes(hashlib.sha256(str(key).encode()).digest()[:8], signed=True)
         connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})

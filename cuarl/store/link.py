@@ -11,11 +11,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 
 from cuarl.errors import StoreError
 from cuarl.store import transaction
 from cuarl.store.apply import apply_all
+from cuarl.store.deadline import answered_within
 from cuarl.store.spool import Spool
 from cuarl.store.transaction import ServerAway
 from cuarl.store.url import masked
@@ -24,6 +25,8 @@ from cuarl.store.writes import Write
 log = logging.getLogger(__name__)
 
 _SPOOL_BATCH = 64
+_PROBE_S = 2.0
+_PATIENCE = 4
 
 
 class Link:
@@ -35,12 +38,16 @@ class Link:
         spool: Spool | None,
         *,
         retry_s: float = transaction.RETRY_S,
+        answer_s: float = transaction.ANSWER_S,
         away_s: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Try a write for ``retry_s`` seconds; once the server is known to be away, look for it every ``away_s``."""
+        """Try a write for ``retry_s`` seconds, each time waiting ``answer_s`` at most.
+
+        Once the server is known to be away, it is looked for every ``away_s`` seconds.
+        """
         self._engine, self._spool = engine, spool
-        self._retry_s, self._away_s, self._clock = retry_s, away_s, clock
+        self._retry_s, self._answer_s, self._away_s, self._clock = retry_s, answer_s, away_s, clock
         self._name = masked(engine.url)
         self._gate = threading.RLock()
         self._away_until: float | None = None
@@ -83,12 +90,12 @@ class Link:
         if not emptied:
             raise StoreError(
                 f"{self._name} is still away; what was recorded meanwhile is kept, and stored at the next start",
-                where=files, hint="cuarl db status   # once the server is back",
+                where=files, hint="cuarl db check   # once the server is back; any command stores it",
             )  # fmt: skip
 
     def _recovered(self, spool: Spool) -> bool:
         """Whether the database may be written to: nothing is waiting any more, and it isn't known to be away."""
-        if self._away_until is not None and self._clock() < self._away_until:
+        if self._away_until is not None and (self._clock() < self._away_until or not self._answers()):
             return False
         if spool.holds:
             try:
@@ -98,6 +105,16 @@ class Link:
                 return False
             log.warning("all spooled writes are stored in %s", self._name)
         self._away_until = None
+        return True
+
+    def _answers(self) -> bool:
+        """Whether a server that was away answers again, and quickly: as long as it doesn't, nobody shall wait for it."""
+        try:
+            with answered_within(min(_PROBE_S, self._answer_s)):
+                transaction.read(self._engine, lambda session: session.execute(select(1)), retry_s=0)
+        except ServerAway:
+            self._lose()
+            return False
         return True
 
     def _drain(self, spool: Spool) -> None:
@@ -113,7 +130,8 @@ class Link:
     def _commit_spooled(self, spool: Spool, batch: Sequence[Write]) -> None:
         """Commit a batch; a write that the database refuses is put aside, so that it doesn't hold up the others."""
         try:
-            self._commit(batch, retry_s=0)
+            # it has just answered a probe, and a batch is many writes: on a slow link the spool must empty, too
+            self._commit(batch, 0, answers=_PATIENCE)
         except ServerAway:
             raise
         except StoreError as error:
@@ -128,6 +146,11 @@ class Link:
             log.warning("%s is away: writes are kept on disk meanwhile", self._name)
         self._away_until = self._clock() + self._away_s
 
-    def _commit(self, writes: Sequence[Write], retry_s: float) -> None:
+    def _commit(self, writes: Sequence[Write], retry_s: float, *, answers: int = 1) -> None:
         if writes:
-            transaction.write(self._engine, lambda connection: apply_all(writes, connection), retry_s=retry_s)
+            transaction.write(
+                self._engine,
+                lambda connection: apply_all(writes, connection),
+                retry_s=retry_s,
+                answer_s=answers * self._answer_s,
+            )

@@ -14,6 +14,7 @@ from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, inse
 
 from cuarl.errors import ConfigError, DatabaseBehind, PrerequisiteError
 from cuarl.store import transaction
+from cuarl.store.deadline import answered_within
 from cuarl.store.engine import writing
 from cuarl.store.tables import Base
 from cuarl.store.transaction import ServerAway
@@ -86,7 +87,8 @@ def look(engine: Engine) -> SchemaVersion:
     if path is not None and not path.exists():  # connecting would make the file
         return SchemaVersion(SchemaState.EMPTY, None)
     try:
-        return transaction.read(engine, lambda session: read_version(session.connection()), retry_s=0)
+        with answered_within(transaction.ANSWER_S):
+            return transaction.read(engine, lambda session: read_version(session.connection()), retry_s=0)
     except ServerAway as error:
         raise PrerequisiteError(
             error.what, where=error.where, hint="start the server, or: export DATABASE_URL=" + EXAMPLE_URL

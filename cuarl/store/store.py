@@ -40,7 +40,7 @@ from cuarl.store.records import (
     SessionRecord,
 )
 from cuarl.store.spool import DEFAULT_LIMIT_BYTES, Spool
-from cuarl.store.transaction import RETRY_S
+from cuarl.store.transaction import ANSWER_S, RETRY_S
 from cuarl.store.url import default_blobs_url, masked, parse_url
 from cuarl.store.writer import Writer
 from cuarl.tasks.task import Task
@@ -60,6 +60,7 @@ class Store(Reader):
         *,
         queue: int = _QUEUE,
         retry_s: float = RETRY_S,
+        answer_s: float = ANSWER_S,
         away_s: float = 5.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -67,7 +68,7 @@ class Store(Reader):
         super().__init__(engine)
         self.blobs = blobs
         self._clock = clock
-        self._link = Link(engine, spool, retry_s=retry_s, away_s=away_s)
+        self._link = Link(engine, spool, retry_s=retry_s, answer_s=answer_s, away_s=away_s)
         self._writer = Writer(self._link.write, queue)
 
     @classmethod
@@ -80,6 +81,7 @@ class Store(Reader):
         spool_limit_bytes: int = DEFAULT_LIMIT_BYTES,
         queue: int = _QUEUE,
         retry_s: float = RETRY_S,
+        answer_s: float = ANSWER_S,
         away_s: float = 5.0,
         clock: Callable[[], float] = time.time,
     ) -> Store:
@@ -92,6 +94,7 @@ class Store(Reader):
             spool_limit_bytes: how much may wait there before recording stops with an error.
             queue: how many submitted writes may wait in memory.
             retry_s: how long a write is tried again before the server counts as away.
+            answer_s: how long a PostgreSQL server may take over one write before it counts as away.
             away_s: how long it is then left alone before it is looked for again.
             clock: Unix seconds.
 
@@ -108,7 +111,9 @@ class Store(Reader):
                 use_wal(engine)
             waiting = None if sqlite else Spool(Path(runs_dir) / "spool", parsed, spool_limit_bytes)
             blobs = Blobs(blobs_url or default_blobs_url(parsed, Path(runs_dir)))
-            store = cls(engine, blobs, waiting, queue=queue, retry_s=retry_s, away_s=away_s, clock=clock)
+            store = cls(
+                engine, blobs, waiting, queue=queue, retry_s=retry_s, answer_s=answer_s, away_s=away_s, clock=clock
+            )
             store._link.adopt()
             undo.pop_all()
         return store

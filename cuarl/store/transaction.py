@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlch
 from sqlalchemy.orm import Session
 
 from cuarl.errors import StoreError
+from cuarl.store.deadline import answered_within
 from cuarl.store.engine import writing
 from cuarl.store.url import masked
 
@@ -21,19 +22,25 @@ RETRY_S = 3.0
 """How long a transaction is tried again. SQLite's own wait for a lock comes on top of each attempt."""
 
 
+ANSWER_S = 15.0
+"""How long a PostgreSQL server may take to answer all of one write."""
+
+
 class ServerAway(StoreError):
     """The database server can't be reached."""
 
 
-def write(engine: Engine, work: Callable[[Connection], T], *, retry_s: float = RETRY_S) -> T:
+def write(
+    engine: Engine, work: Callable[[Connection], T], *, retry_s: float = RETRY_S, answer_s: float = ANSWER_S
+) -> T:
     """Run ``work`` in a write transaction; it must be idempotent, since it is tried again after a lost link or lock.
 
-    Raises ServerAway once ``retry_s`` seconds of trying are over (0: one attempt), StoreError for what trying again
-    can't mend. Either way nothing was stored.
+    Raises ServerAway once ``retry_s`` seconds of trying are over (0: one attempt) or a PostgreSQL server has kept an
+    attempt waiting for ``answer_s`` seconds, StoreError for what trying again can't mend. Either way nothing was stored.
     """
 
     def attempt() -> T:
-        with writing(engine) as connection:
+        with answered_within(answer_s), writing(engine) as connection:
             return work(connection)
 
     return _retried(engine, attempt, retry_s, "a value can't be stored")

@@ -1,13 +1,17 @@
 """The PostgreSQL server goes away in the middle of a run: nothing is lost, nothing is stored twice, the status is right."""
 
+import math
 import time
 from contextlib import contextmanager
 
 import pytest
 from sqlalchemy import create_engine, text
+from sqlalchemy.exc import OperationalError
 
-from cuarl.errors import StoreError
-from cuarl.store import Store
+from cuarl.errors import PrerequisiteError, StoreError
+from cuarl.store import Store, transaction
+from cuarl.store.deadline import answered_within
+from cuarl.store.engine import make_engine
 from cuarl.store.url import parse_url
 from tests.unit.store.databases import SERVER, flaky_server, query
 from tests.unit.store.samples import plain, rich, run
@@ -95,6 +99,59 @@ def test_a_server_that_stays_away_leaves_the_spool_to_the_next_start(flaky_serve
         assert store.run("r1").status == "completed"
         assert store.trajectory("rich") == rich(run_id="r1")
         assert [c.new for c in store.history("run", "r1")] == ["running", "completed"]
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["an open link", "a new link"])
+def test_m2_a_server_that_accepts_and_stays_silent_is_given_up_and_loses_nothing(flaky_server, tmp_path, caplog, known):
+    url, direct, proxy = flaky_server
+    with opened(url, tmp_path, answer_s=0.5) as store:
+        store.start_run(run())
+        if not known:
+            store.engine.dispose()
+        proxy.hold()  # from here on all would wait for ever
+        for step in range(30):
+            store.enqueue(plain(f"e{step}", run_id="r1", step=step))
+        store.drain()
+        store.finish_run("r1", "failed")
+        assert store.away
+        proxy.release()
+        time.sleep(0.25)
+        store.save_trajectory(plain("last", run_id="r1"))
+        assert not store.away
+    assert query(direct, "SELECT count(*), count(DISTINCT id) FROM episodes") == [(31, 31)]
+    assert query(direct, "SELECT status FROM runs") == [("failed",)]
+    assert list((tmp_path / "spool").glob("*")) == []
+    assert sum("is away" in message for message in ours(caplog)) == 1
+
+
+def test_m2_a_silent_server_does_not_hold_up_the_end(flaky_server, tmp_path):
+    url, _, proxy = flaky_server
+    with pytest.raises(StoreError, match="is kept"), opened(url, tmp_path, answer_s=0.3) as store:
+        store.start_run(run())
+        proxy.hold()
+        store.save_trajectory(rich(run_id="r1"))
+        store.finish_run("r1")
+    proxy.release()
+    with opened(url, tmp_path) as store:
+        assert store.run("r1").status == "completed"
+
+
+def test_m2_a_silent_server_is_no_place_to_start(flaky_server, tmp_path, monkeypatch):
+    url, _, proxy = flaky_server
+    monkeypatch.setattr(transaction, "ANSWER_S", 0.3)
+    proxy.hold()
+    with pytest.raises(PrerequisiteError, match="can't be reached"):
+        Store.open(url, str(tmp_path / "blobs"), runs_dir=tmp_path)
+
+
+def test_what_takes_long_but_answers_is_waited_for(flaky_server):
+    engine = make_engine(parse_url(flaky_server[1]))
+    wait = text("SELECT pg_sleep(0.6)")
+    with pytest.raises(OperationalError, match="not answered"), answered_within(0.2), engine.connect() as connection:
+        connection.execute(wait)
+    with answered_within(math.inf), engine.connect() as connection:
+        connection.execute(wait)
+    engine.dispose()
 
 
 def test_a_full_spool_stops_recording_cleanly(flaky_server, tmp_path):

@@ -119,6 +119,8 @@ class Proxy:
         self._target = (host, port)
         self._listener = None
         self._sockets = []
+        self._flows = threading.Event()
+        self._flows.set()
         self.port = None
         self.up()
 
@@ -136,6 +138,13 @@ class Proxy:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self.cut()
+
+    def hold(self):
+        """Accept, and stay silent: what comes is kept until ``release``."""
+        self._flows.clear()
+
+    def release(self):
+        self._flows.set()
 
     def cut(self):
         sockets, self._sockets = self._sockets, []
@@ -155,10 +164,10 @@ class Proxy:
             for pair in ((near, far), (far, near)):
                 threading.Thread(target=self._pump, args=pair, daemon=True).start()
 
-    @staticmethod
-    def _pump(source, sink):
+    def _pump(self, source, sink):
         try:
             while data := source.recv(65536):
+                self._flows.wait()
                 sink.sendall(data)
             sink.shutdown(socket.SHUT_WR)
         except OSError:
@@ -176,4 +185,5 @@ def flaky_server():
         proxy = Proxy(parsed.host or "127.0.0.1", parsed.port or 5432)
         through = parsed.set(host="127.0.0.1", port=proxy.port).render_as_string(hide_password=False)
         yield through, direct, proxy
+        proxy.release()
         proxy.down()
