@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from cuarl.agent.formats.thinking import said
 from cuarl.serve.asks import ToolCall
 
 CLOSE = "</tool_call>"
@@ -44,7 +45,7 @@ def call_text(call: ToolCall) -> str:
 
 
 def read_answer(text: str, offered: Collection[str], stops: Sequence[str] = ()) -> Answer:
-    """Take the calls of offered tools out of an answer. What is no such call stays text, as it was sampled.
+    """Take the calls of offered tools out of an answer. What is no such call, or was thought only, stays text as sampled.
 
     The text ends before the first of ``stops``, as the protocol has it; the tokens that were sampled may reach further. A call
     that its own closing tag has stopped is whole.
@@ -65,7 +66,9 @@ def read_answer(text: str, offered: Collection[str], stops: Sequence[str] = ()) 
         calls.append(call)
         return ""
 
-    rest = _CALL.sub(take, text) if offered else text
+    spoken, behind = said(text)
+    thought = text[: len(text) - len(spoken) - len(behind)]
+    rest = thought + (_CALL.sub(take, spoken) if offered else spoken) + behind
     return Answer(rest.strip() if calls else text, tuple(calls))
 
 

@@ -15,6 +15,11 @@ Code = Literal[
 ]  # fmt: skip
 assert set(get_args(Code)) < set(get_args(ParseError.model_fields["code"].annotation))
 
+THINKING = "think|thinking|thought|reasoning|seed:think"
+"""Names of the tags around what a model thinks."""
+_FENCE = "```"
+_KEYED = re.compile(r'\{\s*"')
+_MARK = re.compile(rf"<(?=\||/?(?:{THINKING}|tool_call)\s*>)|◁(?=/?think▷)|\[(?=/?THINK\])", re.I)
 _SHOWN = 80
 _LONGEST_REPAIR, _DEEPEST_REPAIR = 8_000, 64
 """Characters and brackets beyond which an answer is not mended: no call has so many, and mending takes long."""
@@ -44,6 +49,7 @@ def whole_object(text: str, *, may_start: re.Pattern[str], strict: bool, warning
         if "{" not in text:
             raise CallError("no_call", "no JSON object in the answer")
         return as_object(loads(text))
+    text = behind_samples(text, may_start, warnings, follows=_KEYED)
     found = may_start.search(text)
     if found is None:
         raise CallError("no_call", "no JSON object in the answer")
@@ -52,6 +58,35 @@ def whole_object(text: str, *, may_start: re.Pattern[str], strict: bool, warning
     if around:
         warnings.append(f"more text around the object: {short(around)}")
     return as_object(value)
+
+
+def behind_samples(
+    text: str, call: re.Pattern[str], warnings: list[str], *, follows: re.Pattern[str] | None = None
+) -> str:
+    """``text`` from behind the code fences whose calls are examples: those that a call outside of any fence follows.
+
+    ``follows`` is how such a call begins, if it is told more strictly than ``call``.
+    """
+    while (first := call.search(text)) is not None and text.count(_FENCE, 0, first.start()) % 2:
+        end = text.find(_FENCE, first.start())
+        if end < 0:
+            break
+        rest = text[end + len(_FENCE) :]
+        if not any(rest.count(_FENCE, 0, c.start()) % 2 == 0 for c in (follows or call).finditer(rest)):
+            break
+        warnings.append("a call in a code fence is an example: one outside of it follows")
+        text = rest
+    return text
+
+
+def dumped(value: Any) -> str:
+    """``value`` as JSON without tags and special tokens in it: the first character of each is written as an escape."""
+    return escaped(json.dumps(value, ensure_ascii=False))
+
+
+def escaped(text: str) -> str:
+    r"""A string literal's inside with ``<`` written as ``\u003c`` where a tag or a special token would begin."""
+    return _MARK.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def as_object(value: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import ClassVar
 from cuarl.agent.formats.base import DeviceKind, ParsedAction, Size, saw
 from cuarl.agent.formats.call import CallError
 from cuarl.agent.formats.points import RELATIVE
+from cuarl.agent.formats.thinking import spoken_part
 from cuarl.agent.prompt import Window
 from cuarl.types import Action, ParseError
 
@@ -59,7 +60,8 @@ class Family(ABC):
         """Read the action in ``text`` (see ``Format.parse``)."""
         warnings: list[str] = []
         try:
-            action = self._read(text, screen, self.grid(screen, resized), strict=strict, warnings=warnings)
+            spoken = spoken_part(text, strict=strict, warnings=warnings)
+            action = self._read(spoken, screen, self.grid(screen, resized), strict=strict, warnings=warnings)
         except CallError as error:
             return ParsedAction(error=ParseError(code=error.code, message=str(error)), warnings=tuple(warnings))
         return ParsedAction(action=action, warnings=tuple(warnings))

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from cuarl.agent.formats.anthropic.words import read_action, write_action
 from cuarl.agent.formats.base import DeviceKind, Size
-from cuarl.agent.formats.call import CallError, as_object, short, sound, whole_object
+from cuarl.agent.formats.call import CallError, as_object, dumped, short, sound, whole_object
 from cuarl.agent.formats.family import Family
 from cuarl.agent.prompt import Window
 from cuarl.errors import AgentError
@@ -104,9 +104,9 @@ class AnthropicComputer(Family):
         if isinstance(action, Finish):
             if not action.success:
                 raise AgentError("Anthropic's blocks have no word for giving up")
-            return json.dumps({"type": "text", "text": action.message}, ensure_ascii=False)
+            return dumped({"type": "text", "text": action.message})
         call = write_action(action, self.kind, screen, grid)
-        return json.dumps({"type": "tool_use", "name": TOOL, "input": call}, ensure_ascii=False)
+        return dumped({"type": "tool_use", "name": TOOL, "input": call})
 
 
 def fitting(screen: Size) -> Size:

@@ -21,6 +21,7 @@ from cuarl.agent.formats.gestures import DIRECTIONS
 from cuarl.agent.formats.qwen3_vl.format import Qwen3VL
 from cuarl.agent.formats.qwen3_vl.markup import find_call
 from cuarl.agent.formats.qwen3_vl.words import read_action
+from cuarl.agent.formats.thinking import spoken_part
 from cuarl.errors import AgentError
 from cuarl.types import Action, Answer, Button, Finish, Key, OpenApp, ParseError, Scroll, TypeText, Wait
 
@@ -42,7 +43,8 @@ class Described(Qwen3VL):
         """Read the action in ``text`` (see ``Format.parse``)."""
         warnings: list[str] = []
         try:
-            call = dict(find_call(text, self.tool, strict=strict, warnings=warnings))
+            spoken = spoken_part(text, strict=strict, warnings=warnings)
+            call = dict(find_call(spoken, self.tool, strict=strict, warnings=warnings))
             described = _taken(call, strict=strict, warnings=warnings)
             action = self._action(call, screen, strict=strict, warnings=warnings)
         except CallError as error:

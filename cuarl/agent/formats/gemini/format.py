@@ -14,7 +14,7 @@ import re
 from typing import ClassVar
 
 from cuarl.agent.formats.base import DeviceKind, Size
-from cuarl.agent.formats.call import CallError, as_object, short, sound, whole_object
+from cuarl.agent.formats.call import CallError, as_object, dumped, short, sound, whole_object
 from cuarl.agent.formats.family import Family
 from cuarl.agent.formats.gemini.words import LAST_SAID, read_action, write_action
 from cuarl.agent.prompt import Window
@@ -105,9 +105,9 @@ class GeminiComputer(Family):
         if isinstance(action, Finish):
             if not action.success:
                 raise AgentError("Gemini's parts have no word for giving up")
-            return json.dumps({"text": action.message}, ensure_ascii=False)
+            return dumped({"text": action.message})
         name, arguments = write_action(action, self.kind, screen)
-        return json.dumps({"name": name, "args": arguments}, ensure_ascii=False)
+        return dumped({"name": name, "args": arguments})
 
 
 def _end(text: object) -> Finish:

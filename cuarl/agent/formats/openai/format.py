@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from cuarl.agent.formats.base import DeviceKind, Size
-from cuarl.agent.formats.call import CallError, as_object, decode, short, sound, whole_object
+from cuarl.agent.formats.call import CallError, as_object, behind_samples, decode, dumped, short, sound, whole_object
 from cuarl.agent.formats.family import Family
 from cuarl.agent.formats.openai.words import read_action, write_action
 from cuarl.agent.prompt import Window
@@ -93,11 +93,12 @@ class OpenAIComputer(Family):
         if isinstance(action, Finish):
             return _message(action.message) if action.success else _refusal(action.message)
         call = {"type": "computer_call", "action": write_action(action, self.kind, screen, grid)}
-        return json.dumps(call, ensure_ascii=False)
+        return dumped(call)
 
 
 def _item(text: str, warnings: list[str]) -> dict[str, Any]:
     """The item that counts, of an answer that may be a list of them or have other text around it."""
+    text = behind_samples(text, _START, warnings)
     found = _START.search(text)
     if found is None:
         raise CallError("no_call", "no output item in the answer")
@@ -155,4 +156,4 @@ def _refusal(text: str) -> str:
 
 
 def _said(part: dict[str, str]) -> str:
-    return json.dumps({"type": "message", "role": "assistant", "content": [part]}, ensure_ascii=False)
+    return dumped({"type": "message", "role": "assistant", "content": [part]})

@@ -12,7 +12,7 @@ import re
 from typing import ClassVar
 
 from cuarl.agent.formats.base import Size
-from cuarl.agent.formats.call import whole_object
+from cuarl.agent.formats.call import dumped, whole_object
 from cuarl.agent.formats.family import Family
 from cuarl.agent.formats.qwen3_vl.prompt import SCHEMAS
 from cuarl.agent.formats.qwen3_vl.words import read_action, write_action
@@ -42,4 +42,4 @@ class PlainJSON(Family):
         return read_action(call, self.kind, screen, strict=strict, warnings=warnings, grid=grid)
 
     def _write(self, action: Action, screen: Size, grid: Size) -> str:
-        return json.dumps(write_action(action, self.kind, screen, grid), ensure_ascii=False)
+        return dumped(write_action(action, self.kind, screen, grid))

@@ -12,10 +12,10 @@ press, a swipe or a drag takes.
 
 from __future__ import annotations
 
-import json
 from typing import ClassVar
 
 from cuarl.agent.formats.base import Size
+from cuarl.agent.formats.call import dumped
 from cuarl.agent.formats.family import Family
 from cuarl.agent.formats.qwen3_vl.markup import find_call
 from cuarl.agent.formats.qwen3_vl.prompt import SYSTEM_PROMPTS, TOOLS
@@ -44,4 +44,4 @@ class Qwen3VL(Family):
 
     def _write(self, action: Action, screen: Size, grid: Size) -> str:
         call = {"name": self.tool, "arguments": write_action(action, self.kind, screen, grid)}
-        return f"<tool_call>\n{json.dumps(call, ensure_ascii=False)}\n</tool_call>"
+        return f"<tool_call>\n{dumped(call)}\n</tool_call>"

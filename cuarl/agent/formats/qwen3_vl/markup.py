@@ -7,15 +7,18 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from cuarl.agent.formats.call import CallError, decode, loads, short
+from cuarl.agent.formats.call import CallError, behind_samples, decode, loads, short
 
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 _FENCE = re.compile(r"```(?:json)?\s*(?=\{)")
+_TAGGED = re.compile(_OPEN)
 _BARE = re.compile(r'\{(?=\s*"(?:name|action)"\s*:)')
+_ANY = re.compile(rf"{_OPEN}|{_BARE.pattern}")
 
 
 def find_call(text: str, tool: str, *, strict: bool, warnings: list[str]) -> Mapping[str, Any]:
     """The arguments of the call to ``tool`` in ``text``. Raises ``CallError``."""
+    text = behind_samples(text, _TAGGED if strict else _ANY, warnings)
     value = _strict_json(text) if strict else _lenient_json(text, warnings)
     if not isinstance(value, dict):
         raise CallError("bad_json", f"the call is no JSON object: {short(json.dumps(value))}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from cuarl.agent.formats.call import CallError, short
+from cuarl.agent.formats.call import CallError, behind_samples, escaped, short
 
 _ACTION = re.compile(r"^[ \t]*Action:[ \t]*", re.MULTILINE)
 _BARE = re.compile(r"^[ \t]*(?=[a-z_]+\()", re.MULTILINE)
@@ -15,7 +15,7 @@ _PLAIN = re.compile(r"-?\d+(?:\.\d+)?")
 _QUOTED = re.compile(r"'((?:[^'\\\n]|\\.)*)'|\"((?:[^\"\\\n]|\\.)*)\"", re.DOTALL)
 _CLOSING = re.compile(r"\s*(?:,\s*[a-z_]+\s*=|\)\s*(?:\n|$)|$)")
 """What follows a value's last quote, however the quotes are muddled."""
-_ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.?)", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
 _WRITTEN = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
@@ -29,8 +29,10 @@ class Call(NamedTuple):
 
 def find_call(text: str, *, strict: bool, warnings: list[str]) -> Call:
     """The call behind the first ``Action:`` at the beginning of a line. Raises ``CallError``."""
+    text = behind_samples(text, _ACTION, warnings)
     found = _ACTION.search(text)
     if found is None and not strict:
+        text = behind_samples(text, _BARE, warnings)
         found = _BARE.search(text)
         warnings.append("no Action: before the call")
     if found is None:
@@ -51,7 +53,7 @@ def find_call(text: str, *, strict: bool, warnings: list[str]) -> Call:
 
 def written(verb: str, **arguments: str) -> str:
     """A call in its canonical form."""
-    inside = ", ".join(f"{name}='{value.translate(_WRITTEN)}'" for name, value in arguments.items())
+    inside = ", ".join(f"{name}='{escaped(value.translate(_WRITTEN))}'" for name, value in arguments.items())
     return f"{verb}({inside})"
 
 
@@ -125,7 +127,7 @@ def _unescaped(raw: str, name: str, warnings: list[str] | None) -> str:
     """``raw`` with its escapes resolved; one that means nothing is an error, or stays as it is with ``warnings``."""
 
     def one(match: re.Match[str]) -> str:
-        known = _ESCAPED.get(match[1])
+        known = chr(int(match[1][1:], 16)) if len(match[1]) == 5 else _ESCAPED.get(match[1])
         if known is None and warnings is None:
             raise CallError("bad_argument", f"{name} holds an unknown escape: {match[0]!r}")
         return match[0] if known is None else known
