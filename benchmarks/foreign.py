@@ -31,10 +31,10 @@ from cuarl.env.openenv.make import listed_task, terms
 from cuarl.env.sim.env import SimEnv
 from cuarl.env.workers.pool import Pool
 from cuarl.rollout.driven import Driven
-from cuarl.serve.listen import serving
 from cuarl.serve.openenv import EnvService
 from cuarl.tasks.task import Check, Task, TaskInstance
 from cuarl.types import Action, Click
+from cuarl.web.listen import serving
 
 WIFI = Task(id="wifi", description="Turn Wi-Fi off.", checks=(Check(path="network.wifi.enabled", value=False),), max_steps=10**6)  # fmt: skip
 FORM = Source("tests.fakes.gym_envs:Form", {"render_mode": "rgb_array"}, actions={"click": {"at": ["$x", "$y"]}})

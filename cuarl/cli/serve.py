@@ -22,9 +22,11 @@ from cuarl.cli.targets import Target, resolve_target, with_run_config
 from cuarl.config.schema import ExperimentConfig, ModelFields, RemoteFields, SamplingFields
 from cuarl.errors import ConfigError
 from cuarl.policy.sampler import SamplingParams
-from cuarl.serve.listen import bind, listening, require_web
+from cuarl.serve.listen import listening
 from cuarl.trajectory import Trajectory
 from cuarl.types import Screenshot
+from cuarl.web.listen import bind, require_web
+from cuarl.web.rules import is_loopback
 
 if TYPE_CHECKING:
     from cuarl.run import Run
@@ -157,7 +159,7 @@ def _serve(experiment: Experiment, target: Target, options: _Options) -> None:
 def _service(
     policy: Upstream, config: ExperimentConfig, options: _Options, token: str | None, run: Run, save: Any
 ) -> Service:
-    from cuarl.serve.app import Service, is_loopback
+    from cuarl.serve.app import Service
     from cuarl.serve.asks import Defaults
     from cuarl.serve.models import Models
     from cuarl.serve.pictures import Pictures

@@ -20,9 +20,9 @@ from cuarl.config.schema import EnvFields, ExperimentConfig, TaskFields
 from cuarl.env.openenv.client import require_websockets
 from cuarl.rollout.driven import Driven
 from cuarl.rollout.spec import EpisodeSpec
-from cuarl.serve.listen import bind, require_web, serving
 from cuarl.tasks.check import verdict
 from cuarl.tasks.task import Task, TaskInstance
+from cuarl.web.listen import bind, require_web, serving
 
 if TYPE_CHECKING:
     from cuarl.env.base import Capabilities

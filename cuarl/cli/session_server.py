@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,8 +13,10 @@ import typer
 from cuarl.cli import signals
 from cuarl.cli.output import note, print_json
 from cuarl.cli.state import load_settings
+from cuarl.env.pods.session import TOKEN
 from cuarl.errors import ConfigError
-from cuarl.serve.listen import bind, require_web, serving
+from cuarl.web.listen import bind, require_web, serving
+from cuarl.web.rules import is_loopback
 
 if TYPE_CHECKING:
     from cuarl.env.pods.hosted import HostedSession
@@ -40,7 +43,8 @@ def serve(
 ) -> None:
     """Serve one device as a session that speaks /act and /progress: what runs in a pod of --env pods.
 
-    Every session serves one episode. Ends with Ctrl-C or SIGTERM, and with it the device.
+    Every session serves one episode. Clients send CUARL_SESSION_TOKEN in the header X-Session-Token; where it is not
+    set, a token is made and printed. Ends with Ctrl-C or SIGTERM, and with it the device.
     """
     require_web()
     from cuarl.env.pods.devices import SESSION_TYPES
@@ -53,21 +57,26 @@ def serve(
     wanted = _instance(task, seed, device) if task else None
     session = _session(device, screen, profile)
     sock = bind(host, port, token, what="the session", variable="CUARL_SESSION_TOKEN")
-    app = SessionServer(session, device, token).app()
+    # a GET acts, and every page in a browser of this machine can send one here: never without a token
+    made = None if token else secrets.token_urlsafe(24)
+    app = SessionServer(session, device, token or made or "", local=is_loopback(host)).app()
     with suppress(KeyboardInterrupt):
-        signals.run(partial(_until_stopped, app, sock, session, wanted, seed, as_json))
+        signals.run(partial(_until_stopped, app, sock, session, wanted, seed, made, as_json))
 
 
 async def _until_stopped(
-    app: Any, sock: Any, session: HostedSession, task: TaskInstance | None, seed: int, as_json: bool
+    app: Any, sock: Any, session: HostedSession, task: TaskInstance | None, seed: int, made: str | None, as_json: bool
 ) -> None:
+    """``made`` is a token that nobody has been told yet."""
     if task is not None:  # before it listens: a session that answers is ready
         await session.reset(task, seed)
     async with serving(app, sock, close=session.close) as url:
         if as_json:
-            print_json({"event": "listening", "url": url}, line=True)
+            print_json({"event": "listening", "url": url, **({"token": made} if made else {})}, line=True)
         else:
             note(f"a session at {url} (/act, /progress); Ctrl-C ends it")
+            if made:
+                note(f"clients send its token in the header {TOKEN}: {made}")
         await anyio.sleep_forever()
 
 

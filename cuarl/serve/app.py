@@ -15,9 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -32,11 +30,12 @@ from cuarl.serve.asks import Ask, Defaults, Said, ToolCall, Words
 from cuarl.serve.chat import read_chat
 from cuarl.serve.models import Models, Served
 from cuarl.serve.pictures import Pictures
-from cuarl.serve.refusal import Refusal
 from cuarl.serve.replies import Reply
 from cuarl.serve.responses import read_responses
 from cuarl.serve.sessions import Ending, Opening, Session, Sessions, parsed
 from cuarl.serve.tools import read_answer
+from cuarl.web.refusal import Refusal, openai_error
+from cuarl.web.rules import is_loopback
 
 logger = logging.getLogger(__name__)
 
@@ -91,12 +90,12 @@ class Service:
                     self._admit(request)
                 return await handler(request)
             except Refusal as refusal:
-                return JSONResponse(refusal.body, refusal.status)
+                return JSONResponse(openai_error(refusal), refusal.status)
 
         return guarded
 
     def _admit(self, request: Request) -> None:
-        if self.loopback and not _is_loopback(request.headers.get("host", "")):
+        if self.loopback and not is_loopback(request.headers.get("host", "")):
             raise Refusal("this server answers to the names of this machine only", status=403)
         if self.token is None:
             return
@@ -257,7 +256,7 @@ async def _chat_stream(turn: _Turn) -> AsyncIterator[str]:
         for chunk in replies.chunks(task.result()):
             yield replies.event(chunk)
     except Refusal as refusal:
-        yield replies.event(refusal.body)
+        yield replies.event(openai_error(refusal))
         return
     yield "data: [DONE]\n\n"
 
@@ -335,18 +334,3 @@ def _digest(*parts: object) -> str:
 def _seed(run_seed: int, session: str, turn: int) -> int:
     """The same session of the same run draws the same."""
     return int.from_bytes(hashlib.sha256(f"{run_seed}/{session}/{turn}".encode()).digest()[:8]) >> 1
-
-
-def _is_loopback(host: str) -> bool:
-    name = urlsplit(f"//{host}").hostname or ""
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        return False
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address to listen on is reachable from this machine alone."""
-    return _is_loopback(f"[{host}]" if ":" in host else host)

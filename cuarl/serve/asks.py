@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from cuarl.policy.sampler import SamplingParams
-from cuarl.serve.refusal import Refusal
+from cuarl.web.refusal import Refusal
 
 MEANINGLESS = frozenset({
     "user", "metadata", "store", "service_tier", "prompt_cache_key", "prompt_cache_retention", "safety_identifier",

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cuarl.serve.asks import Ask, Defaults, Link, Said, ToolCall, Words, functions, params_of, refuse_unknown
-from cuarl.serve.refusal import Refusal
+from cuarl.web.refusal import Refusal
 
 _KNOWN = frozenset({
     "model", "messages", "temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "stop", "seed", "stream",

@@ -15,9 +15,11 @@ import anyio
 
 from cuarl.errors import CuarlError, SamplerError
 from cuarl.policy.sampler import Sampler, SamplingParams
-from cuarl.serve.listen import bind, listening
+from cuarl.serve.listen import listening
 from cuarl.trajectory import Trajectory, Turn
 from cuarl.types import Screenshot
+from cuarl.web.listen import bind
+from cuarl.web.rules import is_loopback
 
 if TYPE_CHECKING:
     from cuarl.serve.app import Service
@@ -96,7 +98,7 @@ class Host:
                 url.cancel()
 
     def _service(self) -> Service:
-        from cuarl.serve.app import Service, is_loopback
+        from cuarl.serve.app import Service
         from cuarl.serve.asks import Defaults
         from cuarl.serve.models import Models, Served
         from cuarl.serve.pictures import Pictures
@@ -170,8 +172,8 @@ class Talk:
 
     async def close(self) -> None:
         """Let the session go; requests that still come are refused."""
-        from cuarl.serve.refusal import Refusal
         from cuarl.serve.sessions import Ending
+        from cuarl.web.refusal import Refusal
 
         opened, self._open = self._open, False
         if opened:

@@ -11,7 +11,7 @@ import anyio
 
 from cuarl.errors import CuarlError
 from cuarl.policy.sampler import Sampler
-from cuarl.serve.refusal import Refusal
+from cuarl.web.refusal import Refusal
 
 Decode = Callable[[tuple[int, ...]], str]
 """Text of token ids."""

@@ -18,8 +18,8 @@ import httpx
 from PIL import Image, UnidentifiedImageError
 
 from cuarl.safe_text import loggable
-from cuarl.serve.refusal import Refusal
 from cuarl.types import Screenshot
+from cuarl.web.refusal import Refusal
 
 MAX_BYTES = 20 << 20
 """Largest encoded picture."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,7 +114,7 @@ def opening(id: str, model: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def event(data: dict[str, Any], name: str | None = None) -> str:
+def event(data: Mapping[str, Any], name: str | None = None) -> str:
     """One server-sent event."""
     head = f"event: {name}\n" if name else ""
     return f"{head}data: {json.dumps(data, ensure_ascii=False)}\n\n"

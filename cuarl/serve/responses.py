@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from cuarl.serve.asks import Ask, Defaults, Link, Said, ToolCall, Words, functions, params_of, refuse_unknown
-from cuarl.serve.refusal import Refusal
+from cuarl.web.refusal import Refusal
 
 _KNOWN = frozenset({
     "model", "input", "instructions", "temperature", "top_p", "top_k", "max_output_tokens", "seed", "stop", "stream", "tools",

@@ -22,10 +22,10 @@ from pydantic import Field, ValidationError
 from cuarl.policy.sampler import Message, Part, Picture, SampledText, Text
 from cuarl.serve.asks import Ask, Link, Said, Words
 from cuarl.serve.pictures import Pictures
-from cuarl.serve.refusal import Refusal
 from cuarl.serve.tools import Answer, call_text, tool_prompt
 from cuarl.trajectory import Sampled, Trajectory, Turn, Verdict
 from cuarl.types import Record, Screenshot, StopReason
+from cuarl.web.refusal import Refusal
 
 SESSION_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _GOAL = 500

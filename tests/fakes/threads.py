@@ -9,23 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from cuarl.env.local_server import stop_accepting
+from cuarl.web.listen import make_server
 
 
 @contextmanager
 def served(app: Any, **options: Any) -> Iterator[str]:
-    """Serve while inside; gives the base URL. ``options`` are uvicorn's."""
-    import uvicorn
-
-    class Server(uvicorn.Server):
-        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            for server in self.servers:
-                await stop_accepting(server)
-            await super().shutdown(sockets)
-
+    """Serve while inside, as the product's own servers do; gives the base URL. ``options`` are uvicorn's."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
-        server = Server(uvicorn.Config(app, log_level="critical", lifespan="off", **options))
+        server = make_server(app, **options)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
         while not server.started:

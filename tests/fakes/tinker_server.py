@@ -465,5 +465,5 @@ def shipped_base() -> TinkerServer:
 @contextmanager
 def running(server: TinkerServer) -> Iterator[str]:
     """Serve on a free port in a thread; gives the base URL."""
-    with served(server.app(), ws="none") as url:
+    with served(server.app()) as url:
         yield url

@@ -241,6 +241,24 @@ def test_server_of_a_pod_starts_with_the_manifest_s_words_and_leaves_nothing(pla
     assert not loaded & {"torch", "transformers", "sqlalchemy"}, "an image needs none of these"
 
 
+def test_session_without_a_token_of_the_user_s_makes_one(place: Place) -> None:
+    command = [sys.executable, "-m", "cuarl", "sessions", "serve", "phone", "--port", "0", "--json"]
+    with subprocess.Popen(
+        command, cwd=place.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            told = json.loads(server.stdout.readline())
+            for headers, status in (({}, 401), ({"X-Session-Token": told["token"]}, 200)):
+                got = httpx.get(f"{told['url']}/act?action_type=screenshot", headers=headers, timeout=60)
+                assert got.status_code == status
+            page = {"X-Session-Token": told["token"], "Origin": "http://evil.com"}
+            assert httpx.get(f"{told['url']}/state", headers=page).status_code == 403
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.communicate(timeout=30)
+
+
 def test_open_address_needs_a_token_and_an_unknown_device_is_named(place: Place) -> None:
     refused = place.cuarl("sessions", "serve", "phone", "--host", "0.0.0.0", "--port", "0")
     assert refused.code == 4 and "CUARL_SESSION_TOKEN" in refused.err

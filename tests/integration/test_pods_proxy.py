@@ -130,7 +130,10 @@ def test_sessions_are_reached_by_their_ids(tmp_path: Path) -> None:
             await stranger.screenshot()
         await service.close()
 
-    with served(SessionServer(hosted, "desktop", "pod-token-77").app()) as upstream, nginx(tmp_path, upstream) as url:
+    with (
+        served(SessionServer(hosted, "desktop", "pod-token-77", local=False).app()) as upstream,
+        nginx(tmp_path, upstream) as url,
+    ):
         anyio.run(run, url)
 
 
@@ -138,9 +141,8 @@ def test_text_arrives_as_it_was_typed(tmp_path: Path) -> None:
     seen: list[str] = []
 
     class Listening(HostedSession):
-        async def act(self, action, delay_s):
+        async def act(self, action):
             seen.append(getattr(action, "text", ""))
-            return await super().act(None, delay_s)
 
     text = "ä & b=c%20+ ? # /../ 100% \"q\" 'r' \\ $HOME ☝️"
 
@@ -150,7 +152,10 @@ def test_text_arrives_as_it_was_typed(tmp_path: Path) -> None:
         await service.close()
 
     hosted = Listening(partial(make_sim, "desktop", "small", clutter=0.0))
-    with served(SessionServer(hosted, "desktop", "pod-token-77").app()) as upstream, nginx(tmp_path, upstream) as url:
+    with (
+        served(SessionServer(hosted, "desktop", "pod-token-77", local=False).app()) as upstream,
+        nginx(tmp_path, upstream) as url,
+    ):
         anyio.run(run, url)
     assert seen == [text]
 

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 
 from cuarl.env.adb.fake_phone import FakePhone
-from cuarl.env.local_server import stop_accepting
+from cuarl.web.listen import stop_accepting
 
 VERSION = 41
 

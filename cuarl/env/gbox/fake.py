@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cuarl.env.gbox.client import data_uri, screenshot_of
 from cuarl.env.gbox.simulated import DEVICES, ROTATIONS, Invalid, SimulatedBox
-from cuarl.env.local_server import run
+from cuarl.web.listen import run
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

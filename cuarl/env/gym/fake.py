@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from cuarl.env.gbox.fake import FakeGBox, Faults, dropped
 from cuarl.env.gbox.simulated import SimulatedBox
-from cuarl.env.local_server import run
 from cuarl.errors import CuarlError
 from cuarl.tasks.check import verdict
 from cuarl.tasks.library import Library
 from cuarl.tasks.task import Task, TaskInstance
+from cuarl.web.listen import run
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

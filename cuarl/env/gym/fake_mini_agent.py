@@ -23,9 +23,9 @@ from cuarl.agent.formats import Size, get
 from cuarl.env.gbox.actions import refusal, request
 from cuarl.env.gbox.client import GBox, data_uri
 from cuarl.env.http import trusted
-from cuarl.env.local_server import run
 from cuarl.errors import CuarlError
 from cuarl.types import Action, Finish, Screenshot, Wait
+from cuarl.web.listen import run
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

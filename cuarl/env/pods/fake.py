@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 from cuarl.env.base import Env
 from cuarl.env.gbox.fake import Faults, dropped
 from cuarl.env.leases import Ledger
-from cuarl.env.local_server import run
 from cuarl.env.pods.devices import make
 from cuarl.env.pods.fake_pod import FakePod, device_of
 from cuarl.env.pods.manifest import SESSION
 from cuarl.env.sim.make import make_sim
+from cuarl.web.listen import run
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

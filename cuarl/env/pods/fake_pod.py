@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ from cuarl.env.pods.devices import SESSION_TYPES
 from cuarl.env.pods.hosted import HostedSession
 from cuarl.env.pods.manifest import PORT
 from cuarl.env.pods.server import SessionServer
+from cuarl.env.pods.session import TOKEN
 from cuarl.env.pods.words import SCREENSHOT
 from cuarl.tasks.source import load
 
@@ -55,7 +57,10 @@ class FakePod:
         device, self._task = device_of(manifest)
         given = {one["name"]: one.get("value") for one in container.get("env") or ()}
         self._session = HostedSession(lambda: make(device))
-        server = SessionServer(self._session, device, given.get("CUARL_SESSION_TOKEN"))
+        token = given.get("CUARL_SESSION_TOKEN") or ""
+        # the protocol's own pods ask for no token, but are reached through a proxy alone
+        self._own_token = "" if token else secrets.token_hex(16)
+        server = SessionServer(self._session, device, token or self._own_token, local=False)
         self._app, self._killed = server.app(), ""
         self.halves = 0
         """So many pictures to come are cut in half."""
@@ -89,6 +94,8 @@ class FakePod:
             (name, value) for name, value in request.headers.raw
             if not (self._forgetful and name == b"idempotency-key") and name != b"authorization"
         ]  # fmt: skip
+        if self._own_token:
+            kept.append((TOKEN.lower().encode(), self._own_token.encode()))
         scope = {**request.scope, "path": f"/{path}", "raw_path": f"/{path}".encode(), "headers": kept, "root_path": ""}
         replied: list[Message] = []
 

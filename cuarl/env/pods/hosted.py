@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, Protocol, runtime_checkable
 
-import anyio
-
 from cuarl.env.base import Env, OracleEnv
 from cuarl.errors import EnvError, RewardError
 from cuarl.tasks.check import verdict
@@ -16,6 +14,7 @@ from cuarl.types import Action, Screenshot
 
 UNUSED = TaskInstance(task_id="session", goal="an unused device")
 LONGEST_DELAY_S = 60.0
+"""As ``Wait`` has it."""
 
 
 class Refused(Exception):
@@ -58,17 +57,19 @@ class HostedSession:
             undo.pop_all()
         self._task, self._before = task, await env.state()
 
-    async def act(self, action: Action | None, delay_s: float) -> Screenshot:
-        """The screen, after the action if there is one and ``delay_s`` more seconds. Raises Refused."""
+    async def act(self, action: Action) -> None:
+        """Carry an action out. Raises Refused."""
         env = await self._running()
-        if action is not None:
-            result = await env.step(action)
-            if "rejected" in result.info:
-                raise Refused(str(result.info["rejected"]))
-            self._shown = result.observation.screenshot
-            self.acted += 1
-            await anyio.sleep(min(delay_s, LONGEST_DELAY_S))
-        if isinstance(env, LiveEnv) and (action is None or delay_s > 0):
+        result = await env.step(action)
+        if "rejected" in result.info:
+            raise Refused(str(result.info["rejected"]))
+        self._shown = result.observation.screenshot
+        self.acted += 1
+
+    async def screen(self, *, anew: bool) -> Screenshot:
+        """The screen after the last action; with ``anew`` as it is now, where it changes by itself."""
+        env = await self._running()
+        if anew and isinstance(env, LiveEnv):
             self._shown = await env.look()
         assert self._shown is not None
         return self._shown

@@ -8,27 +8,31 @@
     GET  /oracle    the next action of a solution
 
 Actions are one after another, and a request that arrives twice (the same Idempotency-Key, as proxies may send a GET again)
-is carried out once and answered alike.
+is carried out once and answered alike. Since a GET acts here, and any page that a browser shows may send one, everything
+but the first line needs the token.
 """
 
 from __future__ import annotations
 
-import hmac
-import json
+import re
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
-from pydantic import ValidationError
+from pydantic import Field
 
+from cuarl import strict_json
+from cuarl.env.limits import excess
 from cuarl.env.pods import words
-from cuarl.env.pods.hosted import HostedSession, InUse, Refused
+from cuarl.env.pods.hosted import LONGEST_DELAY_S, HostedSession, InUse, Refused
 from cuarl.env.pods.session import TOKEN
-from cuarl.errors import CuarlError, TaskError
+from cuarl.errors import CuarlError, RewardError, TaskError
 from cuarl.tasks.task import TaskInstance
+from cuarl.types import Action, Record
+from cuarl.web.refusal import Refusal, detail, understood
+from cuarl.web.rules import Rules, Token
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -36,62 +40,81 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 REMEMBERED = 16
-"""Answers kept for requests that come again; a client sends one at a time."""
+"""Requests that are known again if they come twice; a client sends one at a time."""
 DELAY_S = 1.0
 """``delay`` where a request has none."""
 Handler = Callable[["Request"], Awaitable["Response"]]
 
 
-class SessionServer:
-    """Serves ``session``. ``token`` is what requests must bear; None asks for none."""
+class Setup(Record):
+    """The body of ``/reset``."""
 
-    def __init__(self, session: HostedSession, session_type: str, token: str | None) -> None:
-        self.session, self._session_type, self._token = session, session_type, token
+    task: str
+    """JSON of a TaskInstance."""
+    seed: int = Field(ge=0)
+
+
+class SessionServer:
+    """Serves ``session`` to whoever bears ``token``; with ``local`` only by the names of this machine."""
+
+    def __init__(self, session: HostedSession, session_type: str, token: str, *, local: bool = True) -> None:
+        self.session, self._session_type = session, session_type
+        self._rules = Rules(
+            say=detail, local=local, token=Token(token, TOKEN.lower()), open=frozenset("/").__contains__, body_bytes=4 << 20
+        )  # fmt: skip
         self._started = datetime.now(UTC)
         self._turn = anyio.Lock()
-        self._answers: OrderedDict[str, Response] = OrderedDict()
+        self._answers: OrderedDict[str, Response | None] = OrderedDict()
+        """By the key of a request; None for an action that was carried out while its client left."""
 
     def app(self) -> Starlette:
         """The application; whoever serves it closes the session."""
-        from starlette.applications import Starlette
         from starlette.routing import Route
 
-        routes = [
-            Route("/", self._about),
-            Route("/act", self._guarded(self._act)),
-            Route("/progress", self._guarded(self._progress)),
-            Route("/reset", self._guarded(self._reset), methods=["POST"]),
-            Route("/state", self._guarded(self._state)),
-            Route("/oracle", self._guarded(self._oracle)),
+        from cuarl.web.guard import application
+
+        acting = [
+            Route("/act", self._once(self._act)),
+            Route("/progress", self._once(self._progress)),
+            Route("/reset", self._once(self._shielded(self._reset)), methods=["POST"]),
+            Route("/state", self._once(self._state)),
+            Route("/oracle", self._once(self._oracle)),
         ]
-        return Starlette(routes=routes)
+        for route in acting:  # what a HEAD asks for is the answer of an action, without the answer
+            (route.methods or set()).discard("HEAD")
+        return application([Route("/", self._about), *acting], self._rules)
 
-    def _guarded(self, handle: Handler) -> Handler:
-        async def guarded(request: Request) -> Response:
-            given = request.headers.get(TOKEN, "").encode()
-            if self._token is not None and not hmac.compare_digest(given, self._token.encode()):
-                return _json({"detail": f"the header {TOKEN} is missing or wrong"}, 401)
+    def _once(self, handle: Handler) -> Handler:
+        async def once(request: Request) -> Response:
             async with self._turn:
-                return await self._once(request.headers.get("idempotency-key", ""), request, handle)
+                known = self._answers.get(_key(request))
+                if known is not None:
+                    return known
+                try:
+                    reply = await handle(request)
+                except (Refusal, CuarlError, Refused) as error:
+                    reply = _refusal(error)
+                self._remember(request, reply)
+                return reply
 
-        return guarded
+        return once
 
-    async def _once(self, key: str, request: Request, handle: Handler) -> Response:
-        if key in self._answers:
-            return self._answers[key]
-        # a client that goes away must not leave an action half done and forgotten
-        with anyio.CancelScope(shield=True):
-            try:
-                reply = await handle(request)
-            except (Refused, TaskError) as error:
-                reply = _json({"detail": str(error)}, 422)
-            except CuarlError as error:
-                reply = _json({"detail": str(error)}, 409 if isinstance(error, InUse) else 500)
-        if key:
-            self._answers[key] = reply
+    def _remember(self, request: Request, reply: Response | None) -> None:
+        if _key(request):
+            self._answers[_key(request)] = reply
             while len(self._answers) > REMEMBERED:
                 self._answers.popitem(last=False)
-        return reply
+
+    def _shielded(self, handle: Handler) -> Handler:
+        """A client that goes away must not leave it half done and forgotten; the next request waits for it."""
+
+        async def shielded(request: Request) -> Response:
+            with anyio.CancelScope(shield=True):
+                reply = await handle(request)
+                self._remember(request, reply)
+            return reply
+
+        return shielded
 
     async def _about(self, request: Request) -> Response:
         from starlette.responses import PlainTextResponse
@@ -105,20 +128,36 @@ class SessionServer:
     async def _act(self, request: Request) -> Response:
         from starlette.responses import Response
 
-        with _understood():
+        with understood(422):
             action = words.read(request.query_params)
-            delay_s = float(request.query_params.get("delay", DELAY_S))
-        shot = await self.session.act(action, delay_s)
+            delay_s = _delay(request.query_params.get("delay", str(DELAY_S)))
+        if action is not None:
+            await self._carry_out(request, action)
+            await anyio.sleep(delay_s)
+        shot = await self.session.screen(anew=action is None or delay_s > 0)
         return Response(shot.png(), media_type="image/png")
+
+    async def _carry_out(self, request: Request, action: Action) -> None:
+        """An action, unless its client comes again for the answer that it did not stay for."""
+        if _key(request) in self._answers:
+            return
+        if too_much := excess(action):
+            raise Refusal(too_much, status=422)
+        with anyio.CancelScope(shield=True):
+            await self.session.act(action)
+            self._remember(request, None)
 
     async def _progress(self, request: Request) -> Response:
         return _json(await self.session.progress())
 
     async def _reset(self, request: Request) -> Response:
-        with _understood():
-            body = await request.json()
-            task, seed = TaskInstance.model_validate_json(body["task"]), int(body["seed"])
-        await self.session.reset(task, seed)
+        from cuarl.web.guard import json_object
+
+        body = await json_object(request)
+        with understood(422):
+            setup = Setup.model_validate(body)
+            task = TaskInstance.model_validate_json(strict_json.dumps(strict_json.loads(setup.task)))
+        await self.session.reset(task, setup.seed)
         return _json({})
 
     async def _state(self, request: Request) -> Response:
@@ -129,21 +168,30 @@ class SessionServer:
         return _json((await self.session.oracle()).model_dump(mode="json"))
 
 
-@contextmanager
-def _understood() -> Iterator[None]:
-    """A request that can't be read is refused, with the reason."""
-    try:
-        yield
-    except ValidationError as error:
-        said = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])
-        raise Refused("; ".join(said)) from error
-    except KeyError as error:
-        raise Refused(f"{error.args[0]} is missing") from error
-    except (TypeError, ValueError) as error:
-        raise Refused(str(error)) from error
+def _key(request: Request) -> str:
+    return request.headers.get("idempotency-key", "")
 
 
-def _json(body: Any, status: int = 200) -> Response:
-    from starlette.responses import Response
+def _delay(text: str) -> float:
+    """Seconds. Raises ValueError."""
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{0,9})?", text) or float(text) > LONGEST_DELAY_S:
+        raise ValueError(f"delay is 0 to {LONGEST_DELAY_S:g} seconds, not {text[:20]!r}")
+    return float(text)
 
-    return Response(json.dumps(body), status, media_type="application/json")
+
+def _refusal(error: Exception) -> Response:
+    """What a client is told; 500 says that the device failed."""
+    status = 500
+    if isinstance(error, Refusal):
+        status = error.status
+    elif isinstance(error, Refused | TaskError):
+        status = 422
+    elif isinstance(error, InUse | RewardError):
+        status = 409
+    return _json({"detail": str(error)}, status)
+
+
+def _json(body: object, status: int = 200) -> Response:
+    from cuarl.web.guard import json_response
+
+    return json_response(body, status)

@@ -6,6 +6,7 @@ it as JSON.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from cuarl.env.points import outside
@@ -101,7 +102,14 @@ def _at(x: int, y: int) -> Query:
 
 
 def _point(query: Mapping[str, str]) -> dict[str, int]:
-    return {"x": int(query["x"]), "y": int(query["y"])}
+    return {"x": _whole("x", query["x"]), "y": _whole("y", query["y"])}
+
+
+def _whole(name: str, digits: str) -> int:
+    """Plain digits alone: Python's own ``int`` reads ``1_0`` and the digits of other scripts, too."""
+    if not re.fullmatch(r"-?[0-9]{1,9}", digits):
+        raise ValueError(f"{name} is a whole number, not {digits[:40]!r}")
+    return int(digits)
 
 
 def _pieces(text: str) -> list[str]:

@@ -9,10 +9,11 @@ import httpx
 import pytest
 
 from cuarl.policy.sampler import SampledText, SamplingParams
-from cuarl.serve.app import Service, is_loopback
+from cuarl.serve.app import Service
 from cuarl.serve.asks import Defaults
 from cuarl.serve.pictures import MAX_PIXELS
 from cuarl.types import Screenshot
+from cuarl.web.rules import is_loopback
 from tests.unit.policy.pictures import screen
 from tests.unit.serve.conftest import Place
 

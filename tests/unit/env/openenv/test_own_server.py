@@ -20,10 +20,10 @@ from cuarl.env.openenv.make import listed_task, terms
 from cuarl.env.sim.env import SimEnv
 from cuarl.errors import ConfigError, EnvError
 from cuarl.rollout.driven import Driven
-from cuarl.serve.listen import serving
 from cuarl.serve.openenv import EnvService
 from cuarl.tasks.task import Check, Task, TaskInstance
 from cuarl.types import Answer, Finish
+from cuarl.web.listen import serving
 
 asked = pytest.importorskip("websockets.asyncio.client", reason="the extra openenv is not installed")
 
