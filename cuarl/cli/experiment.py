@@ -32,6 +32,8 @@ class Experiment:
     overwrite: bool = False
     resume: Path | None = None
     """Directory of the run to go on with."""
+    accept_changes: bool = False
+    """Go on with it although its tasks or its reward's code are not what they were."""
 
     @property
     def config(self) -> ExperimentConfig:

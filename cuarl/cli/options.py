@@ -25,6 +25,7 @@ from cuarl.config.kinds import kind_of
 from cuarl.config.load import flag_of, presets, resolve
 from cuarl.config.schema import Fields
 from cuarl.config.show import as_json, as_yaml
+from cuarl.errors import ConfigError
 
 CONFIG_PANEL = "Configuration"
 RUN_PANEL = "Run"
@@ -36,7 +37,7 @@ Complete = Callable[[str], list[str]]
 def experiment_options(*panels: type[Fields], resumable: bool = False) -> Callable[[Command], Command]:
     """Decorate a command so that it takes the flags of these panels and is called with the ``Experiment``.
 
-    ``resumable`` adds ``--name``, ``--overwrite`` and ``--resume``, whose run's configuration is the first file.
+    ``resumable`` adds ``--name``, ``--overwrite``, ``--accept-changes`` and ``--resume``, whose run's configuration is the first file.
     ``--print-config`` is dealt with here: it prints the resolved configuration and ends the command.
     """
     fields = [_flag(name, panel) for panel in panels for name in panel.model_fields]
@@ -66,7 +67,9 @@ def experiment_options(*panels: type[Fields], resumable: bool = False) -> Callab
 def _experiment(flags: Mapping[str, Any], shared: Mapping[str, Any]) -> Experiment:
     files = list(shared["config"] or [])
     where = {name: shared.get(name) for name in ("db", "runs_dir", "name")}
-    overwrite, resume = bool(shared.get("overwrite")), None
+    overwrite, resume, accept = bool(shared.get("overwrite")), None, bool(shared.get("accept_changes"))
+    if accept and not shared.get("resume"):
+        raise ConfigError("--accept-changes goes with --resume", hint="--resume NAME --accept-changes, or leave it out")
     if shared.get("resume"):
         resume = run_to_resume(
             shared["resume"], name=where["name"], overwrite=overwrite, runs_dir=where["runs_dir"]
@@ -77,7 +80,8 @@ def _experiment(flags: Mapping[str, Any], shared: Mapping[str, Any]) -> Experime
         print_text((as_json(resolved.config) if shared["json"] else as_yaml(resolved)).rstrip("\n"))
         raise typer.Exit
     return Experiment(
-        resolved=resolved, dry_run=shared["dry_run"], json=shared["json"], overwrite=overwrite, resume=resume, **where
+        resolved=resolved, dry_run=shared["dry_run"], json=shared["json"], overwrite=overwrite, resume=resume,
+        accept_changes=accept, **where,
     )  # fmt: skip
 
 
@@ -101,6 +105,9 @@ def _run_options(resumable: bool) -> list[inspect.Parameter]:
         option("name", str | None, "Name of the run; else one is made up."),
         option("overwrite", bool, "Delete the run of that name first."),
         option("resume", str | None, "Go on with a run: its name, unique beginning or path, or latest.", run_names),
+        option(
+            "accept_changes", bool, "With --resume: go on although tasks or the reward's code are not what they were."
+        ),
     ]
     return [
         *(named if resumable else []),

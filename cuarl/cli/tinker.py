@@ -9,10 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cuarl.cli import environments, players, signals
+from cuarl.cli import environments, inputs, players, signals
 from cuarl.cli import episodes as parts
 from cuarl.cli.evaluating import Measurement
 from cuarl.cli.experiment import Experiment
+from cuarl.cli.inputs import Inputs
 from cuarl.cli.players import Player
 from cuarl.cli.training import Imitation, Measuring, learner_config, stretch
 from cuarl.config.schema import ExperimentConfig
@@ -51,7 +52,7 @@ class Finished:
 
 
 def train_there(
-    experiment: Experiment, tasks: Sequence[Task], measurement: Measurement, make_sink: MakeSink
+    experiment: Experiment, tasks: Sequence[Task], measurement: Measurement, given: Inputs, make_sink: MakeSink
 ) -> Finished:
     """Train a LoRA adapter on the service, from the newest checkpoint of the run if it has one.
 
@@ -66,6 +67,7 @@ def train_there(
         parts.recording(store, run, config, [*tasks, *measurement.tasks]) as record,
         service(key, settings.tinker_base_url) as connected,
     ):
+        inputs.keep(run, given)
         saved = saved_state(run.checkpoints_dir)
         start, pending = (saved.step, saved.pending) if saved else (0, None)
         if experiment.resume is not None:
@@ -81,11 +83,13 @@ def train_there(
         checkpoints = TinkerCheckpoints(
             run.checkpoints_dir, learner, run=run.name, on_commit=partial(_noted, store, run, config), start=start
         )
-        collecting: Callable[[int, int], Awaitable[Batch]] = (
-            Imitation(config, store, settings.runs_dir)
-            if config.algorithm == "sft"
-            else _Practice(config, tasks, practised, run.run_id, record)
-        )
+        collecting: Callable[[int, int], Awaitable[Batch]]
+        if config.algorithm == "sft":
+            imitation = Imitation(config, store, settings.runs_dir)
+            inputs.check_imitated(experiment, run.path, imitation.ids, write=True)
+            collecting = imitation
+        else:
+            collecting = _Practice(config, tasks, practised, run.run_id, record)
         sink = make_sink(run, store, record, last_reported(start, pending))
         shutdown = Shutdown()
         try:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cuarl.cli import environments, players, signals
+from cuarl.cli import environments, inputs, players, signals
 from cuarl.cli import episodes as parts
 from cuarl.cli.evaluating import Measurement
 from cuarl.cli.experiment import Experiment
+from cuarl.cli.inputs import Inputs
 from cuarl.cli.options import experiment_options
 from cuarl.cli.output import closing, note, print_json
 from cuarl.cli.players import Player
@@ -82,7 +83,7 @@ def train(
             )
         _run_there(experiment, job)
     elif processes > 1 and "WORLD_SIZE" not in os.environ:
-        raise typer.Exit(_launch(experiment, processes, accelerate))
+        raise typer.Exit(_launch(experiment, job, processes, accelerate))
     else:
         _run(experiment, job)
 
@@ -97,6 +98,7 @@ class _Job:
     config: ExperimentConfig
     tasks: Sequence[Task]
     measurement: Measurement
+    inputs: Inputs
 
     @classmethod
     def of(cls, experiment: Experiment) -> _Job:
@@ -117,7 +119,9 @@ class _Job:
             resolve(model_spec(experiment.resolved, config.device))
             device_named(config.sampler_device or "cpu")
         _check_remote(config, settings)
-        return cls(config, tasks, Measurement(config=config, tasks=measured, episodes=config.eval_episodes))
+        given = Inputs.of(config.reward, tasks, measured)
+        inputs.check(experiment, given)
+        return cls(config, tasks, Measurement(config=config, tasks=measured, episodes=config.eval_episodes), given)
 
     def plan(self) -> dict[str, Any]:
         """The plan in a few facts."""
@@ -162,14 +166,16 @@ def _show_plan(job: _Job, *, as_json: bool) -> None:
 # --- several processes ---------------------------------------------------------------------------------------------
 
 
-def _launch(experiment: Experiment, processes: int, accelerate: str) -> int:
+def _launch(experiment: Experiment, job: _Job, processes: int, accelerate: str) -> int:
     """Make the run directory here, so that processes don't race for it, and go on with it in all of them."""
     launch_command([], processes=processes, accelerate=accelerate)  # a wrong preset is refused before that
     run = experiment.open_run("train")
+    inputs.keep(run, job.inputs)
     options = [("--runs-dir", experiment.runs_dir), ("--db", experiment.db), ("--env-file", STATE.env_file)]
     arguments = ["train", "--resume", str(run.path), "--display", STATE.display]
     arguments += [str(word) for name, value in options if value is not None for word in (name, value)]
-    flags = {"--json": experiment.json, "--quiet": STATE.quiet, "--debug": STATE.debug}
+    flags = {"--json": experiment.json, "--quiet": STATE.quiet, "--debug": STATE.debug,
+             inputs.OPTION: experiment.accept_changes}  # fmt: skip
     arguments += [flag for flag, given in flags.items() if given]
     child = subprocess.Popen(launch_command(arguments, processes=processes, accelerate=accelerate))
     while True:
@@ -192,7 +198,7 @@ def _run_there(experiment: Experiment, job: _Job) -> None:
     def make_sink(run: Run, store: Store, record: parts.Recording, reported: int) -> Sink:
         return _sink(experiment, _Places(run, store, record), reported)
 
-    done = train_there(experiment, job.tasks, job.measurement, make_sink)
+    done = train_there(experiment, job.tasks, job.measurement, job.inputs, make_sink)
     _report(job, done.run, done.measuring, as_json=experiment.json)
 
 
@@ -236,6 +242,7 @@ def _places(experiment: Experiment, job: _Job, accelerator: Accelerator) -> Iter
         store = stack.enter_context(parts.open_store(experiment.settings()))
         run = stack.enter_context(experiment.open_run("train"))
         from_main(run.path)
+        inputs.keep(run, job.inputs)
         stack.enter_context(_how_to_go_on(run))
         record = stack.enter_context(parts.recording(store, run, job.config, [*job.tasks, *job.measurement.tasks]))
         yield _Places(run, store, record)
@@ -322,7 +329,9 @@ def _collector(
     config = job.config
     if config.algorithm == "sft":
         settings = experiment.settings()
-        return Imitation(config, places.store or parts.open_store(settings), settings.runs_dir)
+        imitation = Imitation(config, places.store or parts.open_store(settings), settings.runs_dir)
+        inputs.check_imitated(experiment, places.run.path, imitation.ids, write=places.store is not None)
+        return imitation
     player = player or players.in_process(config, learner.policy, temperature=config.temperature, strict=True)
     return Practice(config, job.tasks, player, places.run.run_id, learner, places.record, json=experiment.json)
 

@@ -342,6 +342,11 @@ class Imitation:
                 hint="cuarl rollout --agent demonstration",
             )
 
+    @property
+    def ids(self) -> list[str]:
+        """Of the episodes, in their order."""
+        return [trajectory.episode_id for trajectory in self._episodes]
+
     async def __call__(self, step: int, policy_version: int) -> Batch:
         """A ``train.loop.Collect``."""
         count = self._config.groups_per_batch * self._config.group_size

@@ -158,6 +158,13 @@ class Run:
         self.manifest = Manifest.model_validate(self.manifest.model_dump() | fields)
         write_manifest(self.path, self.manifest)
 
+    def note_tasks(self, digest: str) -> None:
+        """Say which tasks the run, and its present attempt, is about."""
+        attempts = self.manifest.attempts
+        if self._log is not None:  # entered: the last attempt is this one
+            attempts = (*attempts[:-1], attempts[-1].model_copy(update={"tasks_digest": digest}))
+        self.update(tasks_digest=digest, attempts=attempts)
+
     def count(self, counts: Mapping[str, int]) -> None:
         """Set counts such as ``episodes`` in the manifest."""
         self.update(counts={**self.manifest.counts, **counts})

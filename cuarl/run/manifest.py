@@ -31,6 +31,8 @@ class Attempt(Record):
     command: tuple[str, ...] = ()
     """The command line, secrets masked."""
     config_digest: str = ""
+    tasks_digest: str | None = None
+    """Digest of the tasks that it trained and evaluated on."""
     owner: Owner | None = None
     """The process that makes it; unknown in runs of earlier versions."""
     host: str = ""
@@ -82,7 +84,7 @@ class Manifest(Record):
     model_revision: str | None = None
     """The resolved commit of the base model, where it has one."""
     tasks_digest: str | None = None
-    """Digest of the tasks that were selected."""
+    """Digest of the tasks that were selected; the tasks themselves are in ``tasks.json``."""
     parent: str | None = None
     """Checkpoint that the weights started from."""
     code: Code

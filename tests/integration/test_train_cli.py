@@ -39,6 +39,7 @@ def luck(trajectory):
 @pytest.fixture
 def place(tmp_path, monkeypatch, capsys):
     bare(monkeypatch, tmp_path)
+    monkeypatch.delitem(sys.modules, "luck", raising=False)  # an earlier test's, from another folder
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "luck.py").write_text(LUCK)
     return Place(tmp_path, capsys)
@@ -188,6 +189,10 @@ def test_demonstrations_are_imitated_by_all_weights(place, options, qwen3_folder
     nll = [row["sft/nll"] for row in measured(place.folder / "runs" / "pupil") if "sft/nll" in row]
     assert len(nll) == 10
     assert nll[-1] < nll[0] / 2, nll
+    kept = place.folder / "runs" / "pupil" / "imitated.txt"
+    kept.write_text("".join(kept.read_text().splitlines(keepends=True)[1:]))
+    refused = place.cuarl("train", "--resume", "pupil", "--max-steps", "11")
+    assert (refused.code, "of 3 episodes 0 are gone, and 1 are new" in refused.err) == (2, True), refused.err
 
 
 @pytest.mark.slow
@@ -285,6 +290,61 @@ def test_b16_a_run_whose_checkpoints_are_gone_is_refused_and_left_as_it_is(place
     result = place.cuarl("train", "--resume", "mine", "--max-steps", "4")
     assert (result.code, "has done 2 steps, and none of its checkpoints is here" in result.err) == (1, True), result.err
     assert {p: p.read_bytes() for p in run.rglob("*") if p.is_file()} == before
+
+
+SHORT = ("--skip-baseline", "--eval-every", "0", "--eval-episodes", "1", "--save-every", "1")
+
+
+def edited(folder, **fields):
+    """Change the first task of the file."""
+    first, *others = json.loads((folder / "tasks.json").read_text())
+    (folder / "tasks.json").write_text(json.dumps([{**first, **fields}, *others]))
+
+
+CHANGES = [
+    (lambda f: edited(f, description="Another goal"), 'description was "Do it", is "Another goal"'),
+    (lambda f: edited(f, preset={"display.dark_theme": True}), "preset was the default"),
+    (lambda f: edited(f, checks=[{"path": "network.wifi.enabled", "value": True}]), "checks was"),
+    (lambda f: edited(f, id="wifi_away"), "training task wifi_off is gone"),
+    (lambda f: (f / "luck.py").write_text(LUCK.replace("% 3", "% 5")), "module luck: its code differs"),
+]
+"""What may change under a run, and what is said of it."""
+
+
+def test_a_resume_under_other_tasks_or_rewards_is_refused_with_what_changed(place, options):
+    assert place.cuarl(*options, *SHORT, "--name", "mine", "--max-steps", "1").code == 0
+    run = place.folder / "runs" / "mine"
+    files = {file: file.read_text() for file in (place.folder / "tasks.json", place.folder / "luck.py")}
+    before = (run / "manifest.json").read_text()
+    for change, says in CHANGES:
+        for file, text in files.items():
+            file.write_text(text)
+        change(place.folder)
+        refused = place.cuarl("train", "--resume", "mine", "--max-steps", "2")
+        assert (refused.code, says in refused.err) == (2, True), refused.err
+        assert "fix: put them back, or go on with them as they are now: --accept-changes" in refused.err
+        assert (run / "manifest.json").read_text() == before
+    edited(place.folder, preset={"display.dark_theme": True})
+    accepted = place.cuarl("train", "--resume", "mine", "--max-steps", "2", "--accept-changes")
+    assert (accepted.code, "preset was" in accepted.err, "luck" in accepted.err) == (0, True, True), accepted.err
+    after = json.loads((run / "manifest.json").read_text())
+    digests = [attempt["tasks_digest"] for attempt in after["attempts"]]
+    assert digests == [json.loads(before)["tasks_digest"], after["tasks_digest"]] and len(set(digests)) == 2
+    assert place.cuarl("train", "--resume", "mine", "--max-steps", "2").code == 0  # the accepted ones count now
+
+
+def test_a_resume_under_the_same_tasks_from_another_file_layout_goes_on(place, options):
+    assert place.cuarl(*options, *SHORT, "--name", "mine", "--max-steps", "1").code == 0
+    file = place.folder / "tasks.json"
+    file.write_text(json.dumps(json.loads(file.read_text()), indent=8))
+    (place.folder / "luck.py").write_text(f"# a comment\n{LUCK}")
+    sys.modules.pop("luck", None)
+    assert place.cuarl("train", "--resume", "mine", "--max-steps", "2").code == 0
+
+
+def test_accepting_changes_needs_a_run_to_resume(place, options):
+    result = place.cuarl(*options, "--accept-changes")
+    assert (result.code, "--accept-changes goes with --resume" in result.err) == (2, True), result.err
 
 
 def test_only_a_training_run_is_resumed(place):
