@@ -145,7 +145,7 @@ def run(args: Sequence[str]) -> int:
         typer.main.get_command(app)(args, prog_name="cuarl")
     except SystemExit as exit_:
         code = exit_.code if isinstance(exit_.code, int) else int(bool(exit_.code))
-        if code == INTERRUPTED:
+        if code == INTERRUPTED and "LOCAL_RANK" not in os.environ:  # one of several speaks: their launcher
             print("interrupted", file=sys.stderr)
         return code
     except CuarlError as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ class _Received:
     """The signals of this process."""
 
     def __init__(self) -> None:
-        self.listener: Callable[[], None] | None = None
+        self.listener: Callable[[int], None] | None = None
         self.held = self.late = False
         self._first: float | None = None
         self._terminals: tuple[int, ...] = ()
@@ -50,7 +51,7 @@ class _Received:
             return
         first, self._first = self._first, self._first or time.monotonic()
         if self.listener is not None:
-            self.listener()
+            self.listener(number)
         elif first is None or time.monotonic() - first > _PATIENCE_S:
             raise KeyboardInterrupt
 
@@ -72,12 +73,18 @@ def hold() -> None:
 
 
 @contextmanager
-def _listening(listener: Callable[[], None]) -> Iterator[None]:
+def _listening(listener: Callable[[int], None]) -> Iterator[None]:
     outer, _RECEIVED.listener = _RECEIVED.listener, listener
     try:
         yield
     finally:
         _RECEIVED.listener = outer
+
+
+def wait_for(child: subprocess.Popen[bytes]) -> int:
+    """The exit code of a process that ends as this one is told to; it must not get the terminal's signals by itself."""
+    with _listening(child.send_signal):
+        return child.wait()
 
 
 def run(work: Callable[[], Awaitable[T]], shutdown: Shutdown | None = None) -> T:
@@ -104,7 +111,7 @@ def run(work: Callable[[], Awaitable[T]], shutdown: Shutdown | None = None) -> T
 
             if shutdown is not None:
                 shutdown.cut = cancel
-            with _listening(cancel if shutdown is None else shutdown.request):
+            with _listening(lambda number: cancel() if shutdown is None else shutdown.request()):
                 result.append(await work())
         return scope.cancel_called
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -177,13 +176,21 @@ def _launch(experiment: Experiment, job: _Job, processes: int, accelerate: str) 
     flags = {"--json": experiment.json, "--quiet": STATE.quiet, "--debug": STATE.debug,
              inputs.OPTION: experiment.accept_changes}  # fmt: skip
     arguments += [flag for flag, given in flags.items() if given]
-    child = subprocess.Popen(launch_command(arguments, processes=processes, accelerate=accelerate))
-    while True:
-        try:
-            return child.wait()
-        except KeyboardInterrupt:
-            # the launcher ends its processes, which save what they have
-            child.send_signal(signal.SIGTERM)
+    # in a session of its own, or Ctrl-C would reach each process twice
+    child = subprocess.Popen(
+        launch_command(arguments, processes=processes, accelerate=accelerate), start_new_session=True
+    )
+    return _exit_code(run, signals.wait_for(child))
+
+
+def _exit_code(run: Run, code: int) -> int:
+    """What the run says of how it ended, or else what the launcher says."""
+    from cuarl.run import read_manifest
+
+    if code < 0:
+        note(f"the launcher was ended by signal {-code}; its processes save what they have and end, too")
+    last = read_manifest(run.path).attempts[-1:]
+    return last[0].exit_code if last and last[0].exit_code is not None else max(code, 1) if code else 0
 
 
 # --- the run -------------------------------------------------------------------------------------------------------
@@ -206,7 +213,10 @@ def _run(experiment: Experiment, job: _Job) -> None:
     from cuarl.cli.training import learner_config, load_trained
     from cuarl.train.learner import Learner
     from cuarl.train.processes import join_processes
+    from cuarl.train.shutdown import GRACE_S
+    from cuarl.train.watch import watch_launcher
 
+    watch_launcher(os.environ, patience_s=2 * GRACE_S)
     accelerator = join_processes(job.config.device)
     if not accelerator.is_main_process:
         STATE.quiet, STATE.display = True, "none"
@@ -263,6 +273,7 @@ def _train(experiment: Experiment, job: _Job, learner: Learner, places: _Places)
     from cuarl.train.checkpoint import Checkpoints
     from cuarl.train.loop import LoopConfig, Outcome, last_reported
     from cuarl.train.loop import train as train_loop
+    from cuarl.train.processes import any_of
     from cuarl.train.shutdown import Shutdown
 
     config, run, store = job.config, places.run, places.store
@@ -283,7 +294,8 @@ def _train(experiment: Experiment, job: _Job, learner: Learner, places: _Places)
     sink = _sink(experiment, places, last_reported(start, checkpoints.pending))
     saver = RecordedCheckpoints(checkpoints, about, learner, run, store)
 
-    shutdown = Shutdown()
+    several = learner.accelerator.num_processes > 1
+    shutdown = Shutdown(agreed=any_of if several else None)
     in_loop = partial(train_loop, pending=checkpoints.pending, shutdown=shutdown)
 
     async def work() -> Outcome:

@@ -38,7 +38,7 @@ from cuarl.train.curriculum import CurriculumConfig
 from cuarl.train.gigpo import AnchorCredit
 from cuarl.train.learner import Learner, LearnerConfig
 from cuarl.train.loss import LossConfig
-from cuarl.train.processes import gather_batch, sharded
+from cuarl.train.processes import gather_batch, sharded, waited_for
 from cuarl.train.rejection import Rejection
 from cuarl.train.replay import ReplayConfig
 from cuarl.train.schedule import OptimConfig
@@ -287,7 +287,7 @@ class Practice:
         )  # fmt: skip
         mine = [spec for i, spec in enumerate(specs) if i // config.group_size % self._world == self._rank]
         self._pictures = {}
-        with _bar(f"step {step} of {config.max_steps}", json=self._json) as progress:
+        with waited_for(), _bar(f"step {step} of {config.max_steps}", json=self._json) as progress:
             async with parts.serving(self._backend):
                 groups = await collect(
                     mine, self._setup, failures=self._failures,

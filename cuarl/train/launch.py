@@ -25,7 +25,7 @@ def launch_command(arguments: Sequence[str], *, processes: int, accelerate: str 
     for something that is neither.
     """
     return [
-        sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(_configuration(accelerate)),
+        sys.executable, "-m", "cuarl.train.launcher", "--config_file", str(_configuration(accelerate)),
         "--num_processes", str(processes),
         "--main_process_port", "0",  # a free one, so that several runs fit on one machine
         "-m", "cuarl", *arguments,

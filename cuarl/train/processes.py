@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from itertools import chain, zip_longest
 from typing import TypeVar
@@ -14,6 +15,7 @@ from accelerate.utils import broadcast_object_list, gather_object
 
 from cuarl.errors import ConfigError
 from cuarl.train.batch import Batch
+from cuarl.train.shutdown import StepUndone
 from cuarl.trajectory import Group
 from cuarl.types import Screenshot
 
@@ -54,15 +56,35 @@ def from_main(value: T | None) -> T:
     return shared[0]
 
 
+def any_of(mine: bool) -> bool:
+    """Whether it holds on any process; every process must call it."""
+    return any(gather_object([mine]))
+
+
+@contextmanager
+def waited_for() -> Iterator[None]:
+    """Around what a process collects for ``gather_batch``: the others, who wait for it there, are told if it is cut short."""
+    done = False
+    try:
+        yield
+        done = True
+    finally:
+        if not done and PartialState().num_processes > 1:
+            gather_object([None])
+
+
 def gather_batch(share: Batch) -> Batch:
     """The batch of which process p of P has collected the groups p, p + P, …; the same on every process, in order.
 
-    Every process must call it, also one that has collected nothing.
+    Every process must call it, also one that has collected nothing. Raises StepUndone if one was cut short.
     """
     if PartialState().num_processes == 1:
         return share
     encoded = {digest: screenshot.png() for digest, screenshot in share.pictures.items()}
-    parts: list[tuple[tuple[Group, ...], Mapping[str, bytes]]] = gather_object([(share.groups, encoded)])
+    found: list[tuple[tuple[Group, ...], Mapping[str, bytes]] | None] = gather_object([(share.groups, encoded)])
+    parts = [part for part in found if part is not None]
+    if len(parts) < len(found):
+        raise StepUndone
     dealt = chain.from_iterable(zip_longest(*(groups for groups, _ in parts)))
     pictures = dict(share.pictures)
     for _, others in parts:

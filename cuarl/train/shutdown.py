@@ -18,6 +18,10 @@ _FOR_SAVING = 1 / 3
 """The part of it that is kept for saving: until then what is under way may be finished."""
 
 
+_AGAIN_S = 2.0
+"""How long after a request another one is the same."""
+
+
 class StepUndone(Exception):
     """A step was given up before it changed any weight: everything is as it was at its beginning."""
 
@@ -31,17 +35,19 @@ class Shutdown:
     ) -> None:  # fmt: skip
         """``agreed`` says on every process whether any of them has passed True; every process must call it."""
         self._patience_s, self._agreed, self._clock = grace_s * (1 - _FOR_SAVING), agreed, clock
-        self._until = math.inf
+        self._since, self._until = 0.0, math.inf
         self.requested = False
         self.cut: Callable[[], None] | None = None
         """Called at the first request, to cancel what is awaited and may be cut short."""
 
     def request(self) -> None:
         """Ask for the end. Whoever asks again does not want to wait for what could be finished."""
+        now = self._clock()
         if self.requested:
-            self._until = self._clock()
+            # one wish may arrive on several ways, by a launcher and from whoever told that
+            self._until = min(self._until, now) if now - self._since > _AGAIN_S else self._until
             return
-        self.requested, self._until = True, self._clock() + self._patience_s
+        self.requested, self._since, self._until = True, now, now + self._patience_s
         if self.cut is not None:
             self.cut()
 

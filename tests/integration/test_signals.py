@@ -3,6 +3,7 @@
 import json
 import signal
 
+import psutil
 import pytest
 
 from tests.integration.small_model import qwen3_folder, tokenizer  # noqa: F401
@@ -34,7 +35,7 @@ def rare(steps):
 
 
 def told(place, args, *signals, rows=2):  # noqa: F811
-    """What is left of a run that gets ``signals`` after ``rows`` steps: its folder and standard error."""
+    """What is left of a run that gets ``signals`` after ``rows`` steps."""
     process = started(place.folder, [*args, "--name", "run"])
     run = place.folder / "runs" / "run"
     wait_until(lambda: len(lines(run / "metrics.jsonl")) >= rows, process)
@@ -42,7 +43,7 @@ def told(place, args, *signals, rows=2):  # noqa: F811
         process.send_signal(number)
     code, err = finished(process)
     assert code == 130, err
-    assert "go on with: cuarl train --resume run" in err and "Traceback" not in err, err
+    assert err.count("go on with: cuarl train --resume run") == 1 and "Traceback" not in err, err
     return run
 
 
@@ -70,3 +71,32 @@ def test_imitation_that_is_told_to_end_saves_the_step_in_hand(place, imitation):
 def test_practice_that_is_told_to_end_saves_what_it_has_however_often_it_is_told(place, options, signals):  # noqa: F811
     run = told(place, [*options, *rare(500)], *signals)
     assert ended(place, run) >= 2
+
+
+@pytest.fixture
+def quiet_temporaries(tmp_path, monkeypatch):
+    """A folder for temporary files that must be left empty."""
+    folder = tmp_path / "temporaries"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    yield
+    assert not [path for path in folder.iterdir() if "launch" in path.name or "elastic" in path.name]
+
+
+@pytest.mark.usefixtures("quiet_temporaries")
+def test_several_processes_end_together_and_without_a_launchers_traceback(place, options):  # noqa: F811
+    run = told(place, [*options, *rare(500), "--processes", "2"], signal.SIGTERM)
+    assert ended(place, run) >= 2
+
+
+@pytest.mark.slow
+def test_processes_end_with_the_launcher_that_is_killed_and_save_what_they_have(place, options):  # noqa: F811
+    process = started(place.folder, [*options, *rare(500), "--processes", "2", "--name", "run"])
+    run = place.folder / "runs" / "run"
+    wait_until(lambda: len(lines(run / "metrics.jsonl")) >= 2, process)
+    ranks = [p for p in psutil.Process(process.pid).children(recursive=True) if "LOCAL_RANK" in p.environ()]
+    assert len(ranks) == 2
+    process.kill()
+    assert not psutil.wait_procs(ranks, timeout=120)[1]
+    assert ended(place, run) >= 2
+    assert finished(process)[0] == -signal.SIGKILL
