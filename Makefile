@@ -15,10 +15,11 @@ STAMP := $(VENV)/.installed
 DESKTOP := xvfb openbox dbus xterm mousepad galculator pcmanfm fonts-dejavu-core
 # stealing leaves a module's tests, and what they set up once, with one worker for as long as there is other work
 SHARED := --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
+PROOFS := tests/integration/browser/test_ordinary_site.py
 CODE := cuarl tests docs benchmarks examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser openenv desktop proxy demo seeds test test-all lint types format docs bench clean
+.PHONY: help setup browser openenv desktop proxy demo seeds test test-all proofs lint types format docs bench clean
 
 help: ## Show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +72,9 @@ test: setup ## Run the unit and integration tests
 
 test-all: setup ## Run all tests, slow ones and those for a GPU included
 	$(BIN)/python -m pytest -q $(ARGS)
+
+proofs: setup ## Run the long proofs, which print their tables
+	$(BIN)/python -m pytest -q -m "slow and not gpu" $(PROOFS) $(ARGS)
 
 lint: setup ## Check style, formatting and the direction of imports
 	$(BIN)/ruff check $(CODE)

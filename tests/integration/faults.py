@@ -52,6 +52,7 @@ async def roll_out(
     make_agent: Callable[[int, Env], Agent],
     *,
     at_once: int = 8,
+    patience_s: float = PATIENCE_S,
     **limits: float,
 ) -> list[Trajectory]:
     """One episode a task, the way ``cuarl rollout`` runs them; ``make_agent`` gets the position of the task and its env."""
@@ -66,7 +67,7 @@ async def roll_out(
     how = Setup(
         make_env=made, make_agent=lambda spec, env: make_agent(int(spec.group_id[2:]), env), limits=Limits(**limits)
     )
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(patience_s):
         groups = await collect(specs, how, max_concurrent=at_once)
     return [trajectory for group in groups for trajectory in group.trajectories]
 

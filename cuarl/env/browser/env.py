@@ -20,6 +20,8 @@ from cuarl.tasks.task import TaskInstance
 from cuarl.types import Action, Observation, Screenshot, StepResult
 
 CLOSE_S = 5.0
+MOST_RETURNS = 3
+"""How often a page that leads outside is gone back to after one action."""
 CAP_MS = 3000.0
 """A page that never rests is shown as it is after this time."""
 
@@ -71,11 +73,9 @@ class BrowserEnv(ABC):
             return StepResult(self._observation(tabs), info={"rejected": reason, "changed": False})
         if action.kind in ("answer", "finish"):
             return StepResult(self._observation(tabs), info={"changed": False})
-        notes = len(tabs.dialogs), len(tabs.downloads), len(tabs.blocked)
+        shown, notes = self._shown, (len(tabs.dialogs), len(tabs.downloads), len(tabs.blocked))
         await carry_out(action, tabs, self.options.scale, size)
-        if self.fenced:
-            await tabs.go_back_inside()
-        info = await self._settle(tabs)
+        info = await self._settled(tabs, shown)
         for name, before in zip(("dialogs", "downloads", "blocked"), notes, strict=True):
             if len(getattr(tabs, name)) > before:
                 info[name] = list(getattr(tabs, name)[before:])
@@ -143,6 +143,19 @@ class BrowserEnv(ABC):
 
     def _text(self, tabs: Tabs) -> dict[str, str]:
         return {"url": str(tabs.page.url)}
+
+    async def _settled(self, tabs: Tabs, before: Screenshot | None) -> dict[str, Any]:
+        """Take the picture to go on with, of a page that may be shown: a redirect may lead outside late, and again."""
+        if not self.fenced:
+            return await self._settle(tabs)
+        await tabs.go_back_inside()
+        info = await self._settle(tabs)
+        for attempt in range(MOST_RETURNS):
+            if not await tabs.go_back_inside(give_up=attempt + 1 == MOST_RETURNS):
+                break
+            info |= await self._settle(tabs)
+        assert self._shown is not None
+        return {**info, "changed": before is None or self._shown.digest != before.digest}
 
     async def _settle(self, tabs: Tabs) -> dict[str, Any]:
         """Take the picture to go on with."""

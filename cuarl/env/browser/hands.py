@@ -47,39 +47,50 @@ def refusal(action: Action, size: tuple[int, int], allowed: frozenset[str] = ACT
 
 async def carry_out(action: Action, tabs: Tabs, scale: float, size: tuple[int, int]) -> None:
     """Do it in the shown tab; points are pixels of the screenshot. Raises EnvError if the page does not take it."""
+    from playwright.async_api import Error
+
     more_s = getattr(action, "duration_ms", 0) / 1000 + (action.seconds if isinstance(action, Wait) else 0)
     async with tabs.bounded(f"the action {action.kind}", more_s):
-        page = tabs.page
-        match action:
-            case Click():
-                await page.mouse.click(*_css(action.x, action.y, scale), button=action.button, click_count=action.count)
-            case LongPress():
-                await page.mouse.move(*_css(action.x, action.y, scale))
-                await page.mouse.down()
-                await anyio.sleep(action.duration_ms / 1000)
-                await page.mouse.up()
-            case Move():
-                await page.mouse.move(*_css(action.x, action.y, scale), steps=3)
-            case Drag():
-                await _drag(page, action.path, scale)
-            case Swipe():
-                await _drag(page, ((action.x, action.y), (action.x2, action.y2)), scale)
-            case Button():
-                await _press(tabs, BUTTONS[action.name])
-            case Scroll():
-                x = size[0] // 2 if action.x is None else action.x
-                y = size[1] // 2 if action.y is None else action.y
-                await page.mouse.move(*_css(x, y, scale))
-                await page.mouse.wheel(*_wheel(action, scale))
-                await anyio.sleep(WHEEL_MS / 1000)
-            case TypeText():
-                await page.keyboard.type(action.text)
-                if action.submit:
-                    await page.keyboard.press("Enter")
-            case Key():
-                await _press(tabs, chord(action.keys))
-            case Wait():
-                await anyio.sleep(action.seconds)
+        page = await tabs.shown()
+        try:
+            await _act(action, tabs, page, scale, size)
+        except Error:
+            # a tab that closes itself when it is touched has been touched; if the browser is gone, the picture tells
+            if not page.is_closed():
+                raise
+
+
+async def _act(action: Action, tabs: Tabs, page: Any, scale: float, size: tuple[int, int]) -> None:
+    match action:
+        case Click():
+            await page.mouse.click(*_css(action.x, action.y, scale), button=action.button, click_count=action.count)
+        case LongPress():
+            await page.mouse.move(*_css(action.x, action.y, scale))
+            await page.mouse.down()
+            await anyio.sleep(action.duration_ms / 1000)
+            await page.mouse.up()
+        case Move():
+            await page.mouse.move(*_css(action.x, action.y, scale), steps=3)
+        case Drag():
+            await _drag(page, action.path, scale)
+        case Swipe():
+            await _drag(page, ((action.x, action.y), (action.x2, action.y2)), scale)
+        case Button():
+            await _press(tabs, BUTTONS[action.name])
+        case Scroll():
+            x = size[0] // 2 if action.x is None else action.x
+            y = size[1] // 2 if action.y is None else action.y
+            await page.mouse.move(*_css(x, y, scale))
+            await page.mouse.wheel(*_wheel(action, scale))
+            await anyio.sleep(WHEEL_MS / 1000)
+        case TypeText():
+            await page.keyboard.type(action.text)
+            if action.submit:
+                await page.keyboard.press("Enter")
+        case Key():
+            await _press(tabs, chord(action.keys))
+        case Wait():
+            await anyio.sleep(action.seconds)
 
 
 async def _drag(page: Any, points: Sequence[tuple[int, int]], scale: float) -> None:
@@ -101,12 +112,8 @@ def _between(path: list[tuple[float, float]]) -> Iterator[tuple[float, float]]:
 async def _press(tabs: Tabs, keys: tuple[str, ...]) -> None:
     page = tabs.page
     match SHORTCUTS.get(keys):
-        case "back":
-            await page.go_back(wait_until="commit", timeout=0)
-        case "forward":
-            await page.go_forward(wait_until="commit", timeout=0)
-        case "reload":
-            await page.reload(timeout=0)
+        case "back" | "forward" | "reload" as way:
+            await tabs.travel(way)
         case "close":
             if tabs.count > 1:
                 await page.close()

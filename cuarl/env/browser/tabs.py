@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 
+from cuarl.env.browser.camera import PAUSE_S, Camera
+from cuarl.env.browser.dialogs import answered
 from cuarl.env.browser.options import BrowserOptions
+from cuarl.env.browser.passing import UNREACHED, is_passing
 from cuarl.errors import EnvError
 from cuarl.types import Screenshot
 
 MOST_TABS = 8
 MOST_NOTES = 50
+BLANK = "about:blank"
+NAVIGATION_S = 3.0
+"""How long an action waits for the page that it leads to."""
 TEXT_LIMIT = 20_000
+
+Travel = Literal["back", "forward", "reload"]
 
 DROPDOWNS = """
 for (const root of [document]) {
@@ -34,7 +42,7 @@ class Tabs:
     def __init__(self, context: Any, options: BrowserOptions, *, fenced: bool) -> None:
         self._context, self._options, self._fenced = context, options, fenced
         self._pages: list[Any] = []
-        self._sessions: dict[Any, Any] = {}
+        self._camera = Camera(context)
         self._good: dict[Any, str] = {}
         self._crashed = False
         self._broken = False
@@ -64,6 +72,12 @@ class Tabs:
             raise EnvError("the page is gone: the browser has closed it")
         return self._pages[-1]
 
+    async def shown(self) -> Any:
+        """The same, or an empty tab if the only one was closed: a browser without any has nothing to show."""
+        if not self._pages and not self._crashed:
+            await self._context.new_page()
+        return self.page
+
     @property
     def count(self) -> int:
         """Number of tabs."""
@@ -82,57 +96,85 @@ class Tabs:
             await self.page.mouse.move(0, 0)
 
     async def go(self, url: str) -> None:
-        """Load ``url`` in the shown tab."""
+        """Load ``url`` in the shown tab; where it sends its visitors on by a script, what it sends them to."""
+        from playwright.async_api import Error
+
+        page = self.page
         async with self.bounded(f"loading {url}"):
-            await self.page.goto(url, wait_until="load", timeout=0)
+            try:
+                await page.goto(url, wait_until="load", timeout=0)
+            except Error as error:
+                if not is_passing(error, page):
+                    raise
+                await self.page.wait_for_load_state("load", timeout=0)
         self._good[self.page] = self.page.url
+
+    async def travel(self, way: Travel) -> None:
+        """Step through the shown tab's history, or load it again. Whether that leads anywhere is the site's affair."""
+        page = self.page
+        go = {"back": page.go_back, "forward": page.go_forward, "reload": page.reload}[way]
+        await self._towards(page, lambda: go(wait_until="commit", timeout=0))
 
     async def shoot(self) -> Screenshot:
         """The picture of the shown tab."""
-        page = self.page
         async with self.bounded("taking a picture"):
-            if page not in self._sessions:
-                self._sessions[page] = await self._context.new_cdp_session(page)
-            answer = await self._captured(page)
-        shot = Screenshot.decode(base64.b64decode(answer["data"]))
+            shot = Screenshot.decode(await self._camera.take(self.shown))
         size = self._options.pixels
         # a pop-up may have asked for another size: screens of an episode have one
         return shot if (shot.width, shot.height) == size else Screenshot(shot.image.resize(size))
-
-    async def _captured(self, page: Any) -> Any:
-        """Chromium's answer. A page that another replaces, or without a first frame, can't be captured for a moment: asked again."""
-        from playwright.async_api import Error
-
-        while True:
-            try:
-                return await self._sessions[page].send(
-                    "Page.captureScreenshot", {"format": "png", "optimizeForSpeed": True}
-                )
-            except Error as error:
-                if not any(moment in str(error) for moment in ("Unable to capture", "Not attached to an active page")):
-                    raise
-                await anyio.sleep(0.05)
 
     async def run(self, script: str, argument: Any = None, *, what: str = "reading the page") -> Any:
         """The value of a JavaScript expression or function in the shown tab."""
         async with self.bounded(what):
             return await self.page.evaluate(script, argument)
 
-    async def close_shown(self) -> None:
-        """Close the shown tab."""
-        async with self.bounded("closing a tab"):
-            await self.page.close()
+    async def read(self, script: str, argument: Any = None, *, what: str = "reading the page") -> Any:
+        """The same of a script that only reads: it is run again if its page is replaced meanwhile."""
+        from playwright.async_api import Error
 
-    async def go_back_inside(self) -> str:
-        """Leave an address that must not be shown (redirects get past the guard); gives it, or an empty text."""
-        page = self.page
-        if self._options.fence.allows(page.url):
-            self._good[page] = page.url
-            return ""
-        strange = str(page.url)
-        self._note(self.blocked, strange)
-        await self.go(self._good.get(page, "about:blank"))
-        return strange
+        async with self.bounded(what):
+            while True:
+                page = await self.shown()
+                try:
+                    return await page.evaluate(script, argument)
+                except Error as error:
+                    if not is_passing(error, page):
+                        raise
+                    await anyio.sleep(PAUSE_S)
+
+    async def go_back_inside(self, *, give_up: bool = False) -> bool:
+        """Leave an address that must not be shown (redirects get past the guard); whether there was anything to leave.
+
+        ``give_up`` leaves for an empty page, since the one before leads outside again and again.
+        """
+        page = self._pages[-1] if self._pages else None
+        if page is None or self._options.fence.allows(page.url):
+            if page is not None:
+                self._good[page] = page.url
+            return False
+        self._note(self.blocked, str(page.url))
+        for url in (self._good.get(page, BLANK), BLANK)[give_up:]:
+            async with self.bounded(f"going back to {url}"):
+                await self._towards(page, partial(page.goto, url, wait_until="load", timeout=0))
+            if page.is_closed() or self._options.fence.allows(page.url):
+                return True
+        raise EnvError("the page leads outside, and can't be left")
+
+    async def _towards(self, page: Any, go: Callable[[], Awaitable[Any]]) -> None:
+        """Wait for a navigation, as long as for any page that does not rest."""
+        from playwright.async_api import Error
+
+        with anyio.move_on_after(NAVIGATION_S):
+            while True:
+                try:
+                    await go()
+                    return
+                except Error as error:
+                    if page.is_closed() or any(words in str(error) for words in UNREACHED):
+                        return
+                    if not is_passing(error, page):
+                        raise
+                    await anyio.sleep(PAUSE_S)
 
     @asynccontextmanager
     async def bounded(self, what: str, more_s: float = 0.0) -> AsyncIterator[None]:
@@ -159,6 +201,7 @@ class Tabs:
         page.on("crash", self._crash)
         page.on("dialog", self._dialog)
         page.on("download", self._download)
+        page.on("framenavigated", self._navigated)
         if len(self._pages) > MOST_TABS:
             self._note(self.blocked, f"a tab beyond {MOST_TABS}")
             self._pages.insert(0, self._pages.pop())
@@ -166,8 +209,12 @@ class Tabs:
     def _closed(self, page: Any) -> None:
         if page in self._pages:
             self._pages.remove(page)
-        self._sessions.pop(page, None)
+        self._camera.forget(page)
         self._good.pop(page, None)
+
+    def _navigated(self, frame: Any) -> None:
+        if frame.parent_frame is None:
+            self._camera.replaced(frame.page)
 
     def _crash(self, page: Any) -> None:
         self._crashed = True
@@ -176,14 +223,23 @@ class Tabs:
         from playwright.async_api import Error
 
         self._note(self.dialogs, f"{dialog.type}: {dialog.message}")
-        try:
-            # a page that asks whether it may be left is always let go
-            if self._options.accept_dialogs or dialog.type in ("alert", "beforeunload"):
-                await dialog.accept(dialog.default_value) if dialog.type == "prompt" else await dialog.accept()
-            else:
-                await dialog.dismiss()
-        except Error:  # its page was closed meanwhile
+        page = dialog.page
+        if await answered(dialog, accept=self._options.accept_dialogs) or page not in self._pages:
             return
+        self._note(self.dialogs, "the tab hung at this dialog, and was loaded again")
+        try:
+            with anyio.move_on_after(self._options.answer_s):
+                await self._reopen(page)
+        except Error:  # the next picture tells
+            return
+
+    async def _reopen(self, page: Any) -> None:
+        """Have another tab take the place of one that hangs, with the same address."""
+        fresh = await self._context.new_page()
+        self._pages.remove(fresh)
+        self._pages.insert(self._pages.index(page), fresh)
+        await fresh.goto(page.url, wait_until="commit", timeout=0)
+        await page.close()
 
     def _download(self, download: Any) -> None:
         self._note(self.downloads, Path(download.suggested_filename).name)
@@ -192,14 +248,16 @@ class Tabs:
         from playwright.async_api import Error
 
         url = route.request.url
+        allowed = self._options.fence.allows(url)
         try:
-            if self._options.fence.allows(url):
+            if allowed:
                 await route.continue_()
             else:
                 self._note(self.blocked, url)
                 await route.abort("blockedbyclient")
         except Error:  # its page was closed meanwhile
-            return
+            if allowed:  # Playwright would wait for ever for a decision about this request
+                await route.fallback()
 
     async def _guard_socket(self, socket: Any) -> None:
         if self._options.fence.allows(socket.url):

@@ -63,7 +63,7 @@ class WebEnv(BrowserEnv):
         return {}
 
     async def _state(self, tabs: Tabs) -> Mapping[str, Any]:
-        told = await tabs.run(READ, [dict(self._scripts), TEXT_LIMIT], what="reading the page's state")
+        told = await tabs.read(READ, [dict(self._scripts), TEXT_LIMIT], what="reading the page's state")
         state = {
             "url": str(tabs.page.url), "tabs": tabs.count, "downloads": list(tabs.downloads),
             "dialogs": list(tabs.dialogs), "blocked": list(tabs.blocked), **dict(told),
