@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cuarl.cli.output import note, print_json, print_table
 from cuarl.cli.results import SUMMARY_COLUMNS, percent, summary_cells
 from cuarl.errors import ConfigError
-from cuarl.evaluate.curve import Curve, Point, Together, curves, together
+from cuarl.evaluate.curve import Curve, Point, Together, curves, distinctions, together
 from cuarl.evaluate.suite import RESULTS, read_results
 from cuarl.monitor.plot import Mark, svg
 from cuarl.run import Run, find_run
@@ -26,14 +26,18 @@ def show_curves(names: Sequence[str], settings: Settings, *, out: Path | None, a
     if out is not None and out.suffix != ".svg":
         raise ConfigError("curves are drawn as SVG", where=str(out), hint=f"--out {out.with_suffix('.svg')}")
     found = [curve for name in names for curve in _of_run(name, settings)]
-    means = together(found)
+    means, told = together(found), distinctions(found)
     if as_json:
-        data = {"event": "curves", "curves": [_as_data(c) for c in found], "together": [m._asdict() for m in means]}
+        data = {"event": "curves", "curves": list(map(_as_data, found)), "together": [m._asdict() for m in means]}
         print_json(data, line=True)
     else:
-        _print(found, means)
+        _print(found, _labels(found, told), means)
+    if any(told):
+        note("measured with other settings, so they are lines of their own: " + "; ".join(
+            f"{curve.run}, {label}" for curve, label in zip(found, _labels(found, told), strict=True)
+        ))  # fmt: skip
     if out is not None:
-        out.write_text(_drawn(found), encoding="utf-8")
+        out.write_text(_drawn(found, _labels(found, told)), encoding="utf-8")
         note(f"drawn: {out}")
 
 
@@ -45,11 +49,15 @@ def _of_run(name: str, settings: Settings) -> list[Curve]:
     return curves(run.name, map(read_results, files))
 
 
-def _print(found: Sequence[Curve], means: Sequence[Together]) -> None:
+def _labels(found: Sequence[Curve], told: Sequence[str]) -> list[str]:
+    return [f"{curve.label} ({what})" if what else curve.label for curve, what in zip(found, told, strict=True)]
+
+
+def _print(found: Sequence[Curve], labels: Sequence[str], means: Sequence[Together]) -> None:
     columns = ("run", "tasks of", "step", *SUMMARY_COLUMNS, "since first", "p")
     rows = [
-        (curve.run, curve.label, point.step, *summary_cells(point.overall), *_since(point))
-        for curve in found
+        (curve.run, label, point.step, *summary_cells(point.overall), *_since(point))
+        for curve, label in zip(found, labels, strict=True)
         for point in curve.points
     ]
     print_table(columns, rows, numeric={"step", *SUMMARY_COLUMNS, "since first", "p"})
@@ -73,16 +81,16 @@ def _as_data(curve: Curve) -> dict[str, Any]:
         }
         for p in curve.points
     ]  # fmt: skip
-    return {"run": curve.run, "label": curve.label, "points": points}
+    return {"run": curve.run, "label": curve.label, "conditions": curve.conditions, "points": points}
 
 
-def _drawn(found: Sequence[Curve]) -> str:
-    several = len({curve.label for curve in found}) > 1
+def _drawn(found: Sequence[Curve], labels: Sequence[str]) -> str:
+    several = len(set(labels)) > 1
     lines = [
-        (f"{curve.run}, {curve.label}" if several else curve.run, list(filter(None, map(_mark, curve.points))))
-        for curve in found
+        (f"{curve.run}, {label}" if several else curve.run, list(filter(None, map(_mark, curve.points))))
+        for curve, label in zip(found, labels, strict=True)
     ]
-    title = "success by training step, 95 % intervals" + ("" if several else f", {found[0].label}")
+    title = "success by training step, 95 % intervals" + ("" if several else f", {labels[0]}")
     return svg(lines, title=title)
 
 

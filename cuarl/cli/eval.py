@@ -78,7 +78,12 @@ def evaluate(
     fail_under: Annotated[
         float | None, typer.Option(min=0, max=1, help="Exit with 3 if the success rate is lower than this share.")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the run; else one is made up.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            help="Record it in a run of its own with this name; unset: in the run that it measures, or in one whose name is made up.",
+        ),
+    ] = None,
 ) -> None:
     """Measure success on evaluation tasks, with 95 % intervals that allow for the differences between tasks.
 
@@ -167,7 +172,8 @@ def _evaluate(experiment: Experiment, target: Target, what: Measurement, *, base
         beside = measure_baselines(what) if baselines and target.kind != "scripted" else {}
         known = {name: summarise(outcomes) for name, outcomes in beside.items()}
         evaluation = evaluation.model_copy(update={"baselines": known})
-        return _Done(evaluation, beside, keep(store, evaluation, evaluation_id, run.run_id, run.evals_dir))
+        own = run.path != target.run
+        return _Done(evaluation, beside, keep(store, evaluation, evaluation_id, run, own=own))
 
 
 def _player(experiment: Experiment, config: ExperimentConfig, target: Target) -> Player:

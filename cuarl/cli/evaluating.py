@@ -7,18 +7,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cuarl.cli import environments, players, signals
 from cuarl.cli import episodes as parts
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.players import Player
 from cuarl.cli.progress import EpisodeProgress
+from cuarl.config.rules import env_options
 from cuarl.config.schema import ExperimentConfig
-from cuarl.evaluate.suite import Evaluation, evaluate, folder_name, plan_evaluation, write_results
+from cuarl.evaluate.suite import Evaluation, conditions_key, evaluate, folder_for, plan_evaluation, write_results
 from cuarl.evaluate.summary import Outcome
 from cuarl.rollout.failures import FailureWindow
 from cuarl.rollout.pool import Progress
+from cuarl.tasks import changes
 from cuarl.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -26,6 +28,19 @@ if TYPE_CHECKING:
     from cuarl.store import Store
 
 BASELINES = ("nothing", "random")
+
+_SETTINGS = (
+    "env", "side_effects", "max_turns", "max_task_time_seconds", "max_turn_time_seconds", "top_p", "top_k", "max_tokens",
+    "renderer_name", "history_images", "history_turns", "history_older", "max_prompt_tokens", "dtype",
+)  # fmt: skip
+"""Fields that success may depend on in any environment."""
+_CAPACITY = frozenset({
+    "linux_displays", "browser_contexts", "gbox_boxes", "gbox_starting", "gbox_start_seconds", "gbox_expires_in",
+    "gym_creates", "gym_executions", "gym_poll_seconds", "gym_listen", "gym_model_url", "gym_picture_hosts",
+    "gymnasium_processes", "browsergym_processes", "openenv_url", "openenv_sessions", "pods_namespace", "pods_at_once",
+    "pods_starting", "pods_start_seconds", "pods_expires_seconds", "adb_reconnect_seconds",
+})  # fmt: skip
+"""Options of environments that say how many, where and how long to wait, and not what an episode is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +57,23 @@ class Measurement:
         """The suites that the tasks are from."""
         suites = sorted({task.suite or "tasks" for task in self.tasks})
         return "+".join(suites) if len(suites) <= 3 else f"{suites[0]}+{len(suites) - 1}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """With what it is measured, as far as success may depend on it."""
+        config = self.config
+        tasks = changes.digest({"eval": [changes.content(task) for task in self.tasks]})
+        return {
+            "episodes": self.episodes, "attempts": self.attempts, "tasks": tasks[:12],
+            "temperature": config.eval_temperature, **{name: getattr(config, name) for name in _SETTINGS},
+            **{name: getattr(config, name) for name in env_options(config.env) if name not in _CAPACITY},
+        }  # fmt: skip
+
+    @property
+    def key(self) -> str:
+        """The key that its evaluations will have."""
+        conditions = {"seed": self.config.seed, "limited": self.limited, **self.settings}
+        return conditions_key(self.label, conditions)
 
     @property
     def limited(self) -> str:
@@ -62,15 +94,11 @@ async def measure(
         what.tasks, episodes=what.episodes, attempts=what.attempts, run_seed=config.seed, prefix=prefix, run_id=run_id,
         step=step,
     )  # fmt: skip
-    settings = {
-        "env": config.env, "profile": config.profile, "clutter": config.clutter, "side_effects": config.side_effects,
-        "temperature": config.eval_temperature, "max_turns": config.max_turns, "attempts": what.attempts,
-    }  # fmt: skip
     served = environments.backend(config, what.tasks)
     async with parts.playing(player, served):
         return await evaluate(
             plan, parts.setup(config, served, player), label=what.label, run_seed=config.seed, limited=what.limited,
-            settings=settings, max_concurrent=served.concurrent(config.max_concurrent_rollouts),
+            settings=what.settings, max_concurrent=served.concurrent(config.max_concurrent_rollouts),
             failures=FailureWindow(max_share=config.max_failed_share), save=record.save if record else None,
             on_cancel=record.cut if record else None, progress=progress,
         )  # fmt: skip
@@ -90,10 +118,10 @@ def measure_baselines(what: Measurement) -> dict[str, tuple[Outcome, ...]]:
 def home(
     experiment: Experiment, store: Store, run: Path | None, what: Measurement
 ) -> Iterator[tuple[Run, parts.Recording]]:
-    """Where an evaluation is recorded: with the run that it measures, or in a run of its own."""
+    """Where an evaluation is recorded: with the run that it measures, or in a run of its own, as one with a name is."""
     from cuarl.run import Run
 
-    if run is None:
+    if run is None or experiment.name is not None:
         resolved = replace(experiment.resolved, config=what.config)
         with (
             replace(experiment, resolved=resolved).open_run("eval") as made,
@@ -108,17 +136,20 @@ def home(
         record.finish()
 
 
-def keep(store: Store, evaluation: Evaluation, evaluation_id: str, run_id: str, evals: Path) -> Path:
-    """Write ``results.json`` below ``evals`` and the evaluation into the store; returns the file."""
+def keep(store: Store, evaluation: Evaluation, evaluation_id: str, run: Run, *, own: bool) -> Path:
+    """Write ``results.json`` into ``run`` and the evaluation into the store; returns the file.
+
+    ``own`` says that the run itself makes the evaluation, and nobody afterwards.
+    """
     from cuarl.store import EvaluationRecord
 
     store.save_evaluation(
         EvaluationRecord(
-            id=evaluation_id, run_id=run_id, suite=evaluation.label, step=evaluation.step, policy=evaluation.policy,
+            id=evaluation_id, run_id=run.run_id, suite=evaluation.label, step=evaluation.step, policy=evaluation.policy,
             policy_version=evaluation.policy_version, started_at=evaluation.started_at,
             finished_at=evaluation.started_at + evaluation.wall_s, metrics=evaluation.overall.metrics(),
-            info={"agent": evaluation.agent, "limited": evaluation.limited, **evaluation.settings},
+            info={"agent": evaluation.agent, **evaluation.conditions},
         ),
         [o.episode_id for o in evaluation.outcomes],
     )  # fmt: skip
-    return write_results(evals / folder_name(evaluation.label, evaluation.step), evaluation)
+    return write_results(folder_for(run.evals_dir, evaluation, own=own), evaluation)

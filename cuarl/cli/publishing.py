@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cuarl.policy.merge import MergeType
     from cuarl.policy.spec import ModelSpec
     from cuarl.settings import Settings
+    from cuarl.store import EvaluationRecord
     from cuarl.train.card import About, Figure
 
 
@@ -171,7 +172,7 @@ def _check_trained(folder: Path, *, untrained: bool) -> None:
 
 
 def _figures(checkpoint: Checkpoint) -> list[Figure]:
-    """What the store knows of this step's success, by suite; the latest evaluation of each counts."""
+    """What the store knows of this step's success, by suite and conditions; the latest evaluation of each counts."""
     from cuarl.run import Run
     from cuarl.train.card import Figure
 
@@ -180,12 +181,17 @@ def _figures(checkpoint: Checkpoint) -> list[Figure]:
         run = checkpoint.target.run
         known = [Run(run).run_id] if run else [r.id for r in store.runs() if r.name == about.run]
         records = store.evaluations(run=known[-1]) if known else []
-    latest = {(e.suite, e.step): e.metrics for e in records if "success_rate" in e.metrics}
+    latest = {(e.suite, e.step, _conditions(e)): e.metrics for e in records if "success_rate" in e.metrics}
     return [
         Figure(
             suite=suite, rate=metrics["success_rate"], low=metrics["ci_low"], high=metrics["ci_high"],
-            n=int(metrics["n"]), before=latest.get((suite, 0), {}).get("success_rate"),
+            n=int(metrics["n"]), before=latest.get((suite, 0, conditions), {}).get("success_rate"),
         )
-        for (suite, step), metrics in sorted(latest.items())
+        for (suite, step, conditions), metrics in sorted(latest.items())
         if step == checkpoint.target.step
     ]  # fmt: skip
+
+
+def _conditions(record: EvaluationRecord) -> str:
+    """What an evaluation was made with, as text: only equal ones can be put side by side."""
+    return json.dumps({name: value for name, value in record.info.items() if name != "agent"}, sort_keys=True)

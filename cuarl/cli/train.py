@@ -26,7 +26,7 @@ from cuarl.cli.state import STATE
 from cuarl.config.algorithms import RATIO
 from cuarl.config.schema import PANELS, ExperimentConfig
 from cuarl.errors import ConfigError
-from cuarl.evaluate.suite import Evaluation, folder_name, read_results
+from cuarl.evaluate.suite import Evaluation, find_results
 from cuarl.tasks.task import Task
 from cuarl.train.launch import check_launched, launch_command
 
@@ -393,8 +393,7 @@ def _report(job: _Job, run: Run, measuring: Measuring, *, as_json: bool) -> None
 
 
 def _kept(job: _Job, run: Run, step: int) -> Evaluation | None:
-    folder = run.evals_dir / folder_name(job.measurement.label, step)
-    return read_results(folder) if folder.is_dir() else None
+    return find_results(run.evals_dir, job.measurement.label, step, job.measurement.key)
 
 
 def _result(before: Evaluation | None, after: Evaluation | None) -> str:

@@ -385,6 +385,6 @@ class Measuring:
                 self._what, self._player, prefix=prefix, run_id=self._run.run_id, step=step, record=self._record,
                 progress=progress,
             )  # fmt: skip
-        keep(self._store, evaluation, prefix, self._run.run_id, self._run.evals_dir)
+        keep(self._store, evaluation, prefix, self._run, own=True)
         self.last = evaluation
         return evaluation.metrics()

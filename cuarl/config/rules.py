@@ -19,6 +19,19 @@ PROMPT_ONLY = ("renderer_name", "history_images", "history_turns", "history_olde
 LORA_ONLY = ("lora_rank", "lora_alpha", "lora_target_option", "lora_target_modules")
 
 
+def owner_of(name: str) -> str | None:
+    """The environment whose option a field is; None if it is no environment's own."""
+    owner = "sim" if name in SIM_ONLY else name.partition("_")[0]
+    return owner if owner in ("sim", *ENVS_WITH_OPTIONS) else None
+
+
+def env_options(env: str) -> list[str]:
+    """The fields that are options of ``env`` alone, in the order of the schema."""
+    from cuarl.config.schema import EnvFields
+
+    return [name for name in EnvFields.model_fields if owner_of(name) == env]
+
+
 def problems(config: ExperimentConfig) -> list[str]:
     """Say what is wrong with the combination of values, one sentence each; empty if nothing is."""
     return [*_ignored(config), *_contradictions(config), *remote_rules.problems(config)]
@@ -50,8 +63,8 @@ def _idle_options(config: ExperimentConfig) -> Iterator[tuple[str, str]]:
             if not (value in option.values if option.values else value):
                 yield name, f"{option.needs} {_shown(value)}"
     for name in type(config).model_fields:
-        owner = "sim" if name in SIM_ONLY else name.partition("_")[0]
-        if owner in ("sim", *ENVS_WITH_OPTIONS) and owner != config.env:
+        owner = owner_of(name)
+        if owner is not None and owner != config.env:
             yield name, f"env {config.env}"
     if config.env != "gbox":
         yield "coordinate_mode", f"env {config.env}"

@@ -6,6 +6,8 @@ evaluations with the same run seed meet the same instances, which is what makes 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -54,7 +56,17 @@ class Evaluation(Record):
     """Unix time, seconds."""
     wall_s: float = 0.0
     settings: Mapping[str, Any] = Field(default_factory=dict)
-    """What else may matter to whoever repeats it: environment, temperature, limits."""
+    """What else may matter to whoever repeats it: environment, temperature, limits, the number of episodes."""
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """All that it was measured with; only evaluations with equal conditions belong on one curve."""
+        return {"episodes": len(self.outcomes), "seed": self.seed, "limited": self.limited, **self.settings}
+
+    @property
+    def key(self) -> str:
+        """Short digest of its conditions and of what it was evaluated on."""
+        return conditions_key(self.label, self.conditions)
 
     def metrics(self) -> dict[str, float]:
         """By documented name (``eval/<label>/success_rate`` …), without what could not be measured."""
@@ -110,9 +122,38 @@ async def evaluate(
     )  # fmt: skip
 
 
-def folder_name(label: str, step: int) -> str:
-    """Name of an evaluation's folder below ``evals/``."""
-    return f"{label}-step-{step:06d}"
+def conditions_key(label: str, conditions: Mapping[str, Any]) -> str:
+    """Six hexadecimal digits that differ where what was measured, or how, does."""
+    text = json.dumps([label, conditions], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:6]
+
+
+def folder_name(label: str, step: int, key: str = "") -> str:
+    """Name of an evaluation's folder below ``evals/``; with the key of its conditions if the plain name is not for it."""
+    return f"{label}-step-{step:06d}" + (f"-{key}" if key else "")
+
+
+def folder_for(evals: Path, evaluation: Evaluation, *, own: bool) -> Path:
+    """Where ``evaluation`` goes below ``evals``: never where one lies that was made under other conditions.
+
+    ``own`` says that the run itself makes it; only then does it take a plain name that is free.
+    """
+    plain = evals / folder_name(evaluation.label, evaluation.step)
+    try:
+        fits = read_results(plain).key == evaluation.key if (plain / RESULTS).is_file() else own
+    except ConfigError:  # damaged, and somebody's all the same
+        fits = False
+    if fits:
+        return plain
+    return evals / folder_name(evaluation.label, evaluation.step, evaluation.key)
+
+
+def find_results(evals: Path, label: str, step: int, key: str) -> Evaluation | None:
+    """The evaluation of ``step`` under the conditions of ``key``; None if it was not made."""
+    for name in (folder_name(label, step), folder_name(label, step, key)):
+        if (evals / name / RESULTS).is_file() and (found := read_results(evals / name)).key == key:
+            return found
+    return None
 
 
 def write_results(folder: Path, evaluation: Evaluation) -> Path:

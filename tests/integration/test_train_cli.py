@@ -122,6 +122,45 @@ def test_a_run_is_planned_measured_before_and_after_and_says_what_next(place, op
         assert [p.version for p in store.policies(run=record.id)] == [2, 4]
 
 
+def results(folder):
+    return {p.parent.name: p.read_bytes() for p in folder.glob("evals/*/results.json")}
+
+
+def test_an_evaluation_with_other_settings_has_a_folder_and_a_line_of_its_own(place, options):
+    small = [*options, "--max-steps", "2", "--eval-every", "1", "--save-every", "1"]
+    assert place.cuarl(*small, "--name", "mine").code == 0
+    run = place.folder / "runs" / "mine"
+    made = results(run)
+    assert sorted(made) == ["tasks-step-000000", "tasks-step-000001", "tasks-step-000002"]
+    assert place.cuarl("eval", "mine@1", "--episodes", "2", "--no-baselines").code == 0
+    again = results(run)
+    (other,) = again.keys() - made.keys()
+    assert other.startswith("tasks-step-000001-") and {name: again[name] for name in made} == made
+    shown = place.cuarl("eval", "--curve", "mine")
+    assert shown.code == 0, shown.err
+    lines = [" ".join(line.split()) for line in shown.out.splitlines()[1:]]
+    assert [line.startswith("mine tasks (episodes 4)") for line in lines] == [True, True, True, False]
+    assert lines[3].startswith("mine tasks (episodes 2) 1 2 ")
+    assert "measured with other settings, so they are lines of their own" in shown.err
+    same = place.cuarl("eval", "mine@1", "--no-baselines", "--json").lines[-1]  # what training measured with
+    assert same["path"].endswith("tasks-step-000001/results.json") and results(run).keys() == again.keys()
+
+
+def test_an_evaluation_with_a_name_is_recorded_in_a_run_of_that_name(place, options):
+    small = [*options, "--max-steps", "1", "--eval-episodes", "1", "--skip-baseline"]
+    assert place.cuarl(*small, "--name", "mine").code == 0
+    before = results(place.folder / "runs" / "mine")
+    done = place.cuarl("eval", "mine", "--episodes", "2", "--no-baselines", "--name", "told")
+    assert done.code == 0, done.err
+    assert list(results(place.folder / "runs" / "told")) == ["tasks-step-000001"]
+    assert json.loads((place.folder / "runs" / "told" / "manifest.json").read_text())["kind"] == "eval"
+    assert results(place.folder / "runs" / "mine") == before
+    with place.store() as store:
+        ids = {r.name: r.id for r in store.runs()}
+        assert [len(store.episodes(run=ids[name], purpose="eval")) for name in ("mine", "told")] == [1, 2]
+    assert place.cuarl("eval", "mine", "--episodes", "2", "--name", "told").code == 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [0, 2, 4])
 def test_a_run_that_is_killed_and_resumed_equals_one_that_was_not(place, options, whole, rows):

@@ -8,7 +8,17 @@ from PIL import Image
 from cuarl.agent.base import Decision
 from cuarl.env.base import Capabilities
 from cuarl.errors import ConfigError
-from cuarl.evaluate.suite import evaluate, folder_name, plan_evaluation, read_results, write_results
+from cuarl.evaluate.suite import (
+    Evaluation,
+    evaluate,
+    find_results,
+    folder_for,
+    folder_name,
+    plan_evaluation,
+    read_results,
+    write_results,
+)
+from cuarl.evaluate.summary import Summary
 from cuarl.monitor.metric_names import documented
 from cuarl.rollout.seeds import EVAL_SEEDS
 from cuarl.rollout.setup import Setup
@@ -106,6 +116,37 @@ async def test_metrics_have_documented_names_and_come_with_their_n():
     metrics = found.metrics()
     assert metrics["eval/lamps/n"] == 2
     assert {name: documented(name) is not None for name in metrics} == dict.fromkeys(metrics, True)
+
+
+def measured(**fields):
+    return Evaluation(label="lamps", step=8, overall=Summary(n=0, tasks=0), **fields)
+
+
+def test_an_evaluation_never_takes_the_folder_of_one_made_with_other_settings(tmp_path):
+    first = measured(settings={"episodes": 200, "temperature": 0.5})
+    others = [
+        measured(settings={"episodes": 50, "temperature": 0.5}), measured(settings={"episodes": 200, "temperature": 1.0}),
+        measured(settings=first.settings, seed=1), measured(settings=first.settings, limited="a sample"),
+    ]  # fmt: skip
+    plain = tmp_path / "lamps-step-000008"
+    assert folder_for(tmp_path, first, own=False) != plain, "the plain name is left to the run itself"
+    assert folder_for(tmp_path, first, own=True) == plain
+    write_results(plain, first)
+    assert folder_for(tmp_path, first, own=False) == plain
+    for own in (True, False):
+        places = {folder_for(tmp_path, other, own=own) for other in others}
+        assert len(places) == len(others) and plain not in places
+    for other in others:
+        write_results(folder_for(tmp_path, other, own=False), other)
+    assert [find_results(tmp_path, "lamps", 8, e.key) for e in (first, *others)] == [first, *others]
+    assert find_results(tmp_path, "lamps", 16, first.key) is None
+
+
+def test_a_damaged_evaluation_is_left_where_it_is(tmp_path):
+    (tmp_path / "lamps-step-000008").mkdir()
+    (tmp_path / "lamps-step-000008" / "results.json").write_text("{")
+    one = measured(settings={"episodes": 1})
+    assert folder_for(tmp_path, one, own=True).name == f"lamps-step-000008-{one.key}"
 
 
 def test_file_that_is_no_evaluation_is_refused(tmp_path):
