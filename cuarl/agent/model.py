@@ -74,12 +74,12 @@ class ModelAgent:
             return Decision(parse_error=ParseError(code="special_token", message="a placeholder token was sampled"))
         size = Size(screen.width, screen.height)
         parsed = self._format.parse(sampled.text, size, resized=resized, strict=self._strict)
+        if sampled.stop == "length" and (parsed.error is not None or parsed.guessed):
+            error = ParseError(code="truncated", message=f"cut off after {len(sampled.token_ids)} tokens")
+            return Decision(parse_error=error, warnings=parsed.warnings)
         if self._pointer is not None:
             parsed = await pointed(parsed, screen, self._pointer)
-        error = parsed.error
-        if error is not None and sampled.stop == "length":
-            error = ParseError(code="truncated", message=f"cut off after {len(sampled.token_ids)} tokens")
-        return Decision(action=parsed.action, parse_error=error, warnings=parsed.warnings)
+        return Decision(action=parsed.action, parse_error=parsed.error, warnings=parsed.warnings)
 
 
 def shrunk(screenshot: Screenshot, size: Size) -> Screenshot:

@@ -37,16 +37,28 @@ class Speech:
         self._end = tokenizer.convert_ids_to_tokens(special.end_of_turn)
         ids = (special.image, special.vision_start, special.vision_end, special.end_of_turn)
         self._reserved = (*tokenizer.all_special_tokens, *tokenizer.convert_ids_to_tokens(list(ids)), SAMPLED)
+        marks = {*tokenizer.convert_ids_to_tokens(sorted({*ids, *special.eos}))} - {None}
+        self._typed = re.compile(f"({'|'.join(map(re.escape, sorted(marks, key=len, reverse=True)))})")
         self._encode = lru_cache(maxsize=4096)(self._encode_piece)
 
     def _sampled(self, part: SampledText, *, ends: bool) -> tuple[int, ...]:
         """Ids of a past answer, closed by the end of turn if the template wants one and it was not sampled."""
-        ids = self._encode(part.text) if part.token_ids is None else part.token_ids
+        ids = self._encode_said(part.text) if part.token_ids is None else part.token_ids
         closed = bool(ids) and ids[-1] in self.special.eos
         return ids if closed or not ends else (*ids, self.special.end_of_turn)
 
     def _encode_piece(self, text: str) -> tuple[int, ...]:
         return tuple(self._tokenizer.encode(text, add_special_tokens=False))
+
+    def _encode_said(self, text: str) -> tuple[int, ...]:
+        """Ids of an answer that is text: marks of the end of a turn and of pictures in it are spelled, for they were typed."""
+        ids: list[int] = []
+        for i, piece in enumerate(self._typed.split(text)):
+            spelled = (
+                self._tokenizer.encode(piece, add_special_tokens=False, split_special_tokens=True) if i % 2 else ()
+            )
+            ids += spelled or (self._encode(piece) if piece else ())
+        return tuple(ids)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of sampled ids, without a closing end token."""
@@ -55,7 +67,7 @@ class Speech:
 
     def encode_answer(self, text: str) -> tuple[int, ...]:
         """Ids of an answer as if it had been sampled, end of turn included (demonstrations)."""
-        return (*self._encode(text), self.special.end_of_turn)
+        return (*self._encode_said(text), self.special.end_of_turn)
 
 
 class Renderer(Speech):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cuarl.agent.formats.base import Size
-from cuarl.agent.formats.call import CallError, sound
+from cuarl.agent.formats.call import PLAIN_NUMBER, CallError, sound
 from cuarl.agent.formats.points import RELATIVE, to_pixel
 
 _HUGE = 1e6
@@ -171,6 +171,8 @@ class Arguments:
     def _number(self, value: Any, name: str) -> float:
         if not isinstance(value, int | float | str) or isinstance(value, bool):
             raise CallError("bad_argument", f"{name} must be a number, not {value!r}")
+        if isinstance(value, str) and not PLAIN_NUMBER.fullmatch(value.strip(" ")):
+            raise CallError("bad_argument", f"{name} must be a number in plain digits, not {value!r}")
         try:
             number = float(value)
         except (ValueError, OverflowError):

@@ -9,6 +9,10 @@ from cuarl.agent.prompt import Window
 from cuarl.types import Action, ParseError
 
 DeviceKind = Literal["phone", "desktop"]
+MENDED = "json-repair"
+UNCLOSED = "brackets are missing"
+MUDDLED = "quotes, escapes or brackets"
+"""How the warnings begin that the form of an answer was guessed."""
 
 
 class Size(NamedTuple):
@@ -28,6 +32,11 @@ class ParsedAction:
     described: tuple[str, ...] = ()
     """What the action's points are meant to be on, in words and in their order, where a second model has to say where that
     is (``agent.pointing``): until then they are (0, 0)."""
+
+    @property
+    def guessed(self) -> bool:
+        """Whether the answer's own form had to be guessed: a broken one may be one that was cut off."""
+        return any(w.startswith((MENDED, UNCLOSED, MUDDLED)) for w in self.warnings)
 
 
 class Format(Protocol):

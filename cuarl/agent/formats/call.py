@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, Literal, NamedTuple, get_args
 
+from cuarl.agent.formats.base import MENDED, UNCLOSED
 from cuarl.types import ParseError
 
 Code = Literal[
@@ -20,6 +22,14 @@ THINKING = "think|thinking|thought|reasoning|seed:think"
 _FENCE = "```"
 _KEYED = re.compile(r'\{\s*"')
 _MARK = re.compile(rf"<(?=\||/?(?:{THINKING}|tool_call)\s*>)|◁(?=/?think▷)|\[(?=/?THINK\])", re.I)
+PLAIN_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+"""How an action's numbers are written."""
+_JSON_NUMBER = re.compile(rf"{PLAIN_NUMBER.pattern}(?:[eE][-+]?[0-9]+)?")
+_LIKE_NUMBER = re.compile(r"[-+.]*\d")
+_STRING_OR_POWER = re.compile(rf'"(?:[^"\\]|\\.)*"|{PLAIN_NUMBER.pattern}[eE][-+]?[0-9]+')
+_BEHIND_STRING = re.compile(r"\s*(?:[,:}\]]|$)")
+_STRUCTURE = '{}[],:"'
+_CLOSING = {"{": "}", "[": "]"}
 _SHOWN = 80
 _LONGEST_REPAIR, _DEEPEST_REPAIR = 8_000, 64
 """Characters and brackets beyond which an answer is not mended: no call has so many, and mending takes long."""
@@ -80,8 +90,12 @@ def behind_samples(
 
 
 def dumped(value: Any) -> str:
-    """``value`` as JSON without tags and special tokens in it: the first character of each is written as an escape."""
-    return escaped(json.dumps(value, ensure_ascii=False))
+    """``value`` as JSON in plain digits, the first character of tags and special tokens in it written as an escape."""
+    return escaped(_STRING_OR_POWER.sub(_without_exponent, json.dumps(value, ensure_ascii=False)))
+
+
+def _without_exponent(found: re.Match[str]) -> str:
+    return found[0] if found[0].startswith('"') else f"{Decimal(found[0]):f}"
 
 
 def escaped(text: str) -> str:
@@ -99,7 +113,7 @@ def as_object(value: Any) -> dict[str, Any]:
 def loads(text: str) -> Any:
     """All of ``text`` as JSON. Raises ``CallError``."""
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return json.loads(text, parse_constant=_no_constant, parse_float=_plain_float)
     except (ValueError, RecursionError) as error:
         raise CallError("bad_json", f"{error}: {short(text.strip())}") from error
 
@@ -115,28 +129,80 @@ def decode(text: str, warnings: list[str], *, until: str | None = None) -> Decod
         try:
             value, end = _LOOSE.raw_decode(text)
         except (ValueError, RecursionError):
-            broken = text if until is None else text.partition(until)[0]
-            return Decoded(_mended(broken, first, warnings), len(broken))
-        warnings.append("raw line breaks within a JSON text")
+            broken, closed, _ = text.partition(until) if until else (text, "", "")
+            return Decoded(_mended(broken, first, warnings, closed=bool(closed)), len(broken))
+        breaks = isinstance(first, json.JSONDecodeError)
+        warnings.append("raw line breaks within a JSON text" if breaks else str(first))
         return Decoded(value, end)
 
 
-def _mended(text: str, why: Exception, warnings: list[str]) -> Any:
-    """What json-repair makes of a broken value. Raises ``CallError`` if that is nothing."""
+def _mended(text: str, why: Exception, warnings: list[str], *, closed: bool) -> Any:
+    """What is meant by a broken value. Raises ``CallError`` if that is nothing, or would have to be made up."""
+    if len(text) > _LONGEST_REPAIR or text.count("{") + text.count("[") > _DEEPEST_REPAIR:
+        raise CallError("bad_json", f"{why}: {short(text)}") from why
+    found = outline(text)
+    if found.open_ended and not closed:
+        raise CallError("bad_json", f"the call is cut off: …{text[-_SHOWN:]}") from why
+    if odd := [w for w in found.words if _LIKE_NUMBER.match(w) and not _JSON_NUMBER.fullmatch(w)]:
+        raise CallError("bad_json", f"a number is written in plain digits, not {odd[0]}") from why
+    try:
+        value = json.loads(text + found.missing, parse_constant=_no_constant, strict=False)
+        warning = UNCLOSED
+    except (ValueError, RecursionError):
+        value, warning = _repaired(text), f"{MENDED}: {why}"
+    if not isinstance(value, dict) or not value:
+        raise CallError("bad_json", f"{why}: {short(text)}") from why
+    warnings.append(warning)
+    return value
+
+
+def _repaired(text: str) -> Any:
+    """What json-repair makes of ``text``: its first object, if any."""
     import json_repair  # takes 40 ms, and only answers in evaluation are mended
 
-    mended: Any = None
-    if len(text) <= _LONGEST_REPAIR and text.count("{") + text.count("[") <= _DEEPEST_REPAIR:
-        try:
-            mended = json_repair.loads(text, skip_json_loads=True)
-        except (ValueError, RecursionError):
-            mended = None
-    if isinstance(mended, list):
-        mended = next((v for v in mended if isinstance(v, dict)), None)
-    if not isinstance(mended, dict) or not mended:
-        raise CallError("bad_json", f"{why}: {short(text)}") from why
-    warnings.append(f"json-repair: {why}")
-    return mended
+    try:
+        value: Any = json_repair.loads(text, skip_json_loads=True)
+    except (ValueError, RecursionError):
+        return None
+    return next((v for v in value if isinstance(v, dict)), None) if isinstance(value, list) else value
+
+
+class Outline(NamedTuple):
+    """What of a broken JSON value can be told without understanding it."""
+
+    words: list[str]
+    """What stands outside of strings, apart from brackets and commas."""
+    missing: str
+    """The brackets that would close it."""
+    open_ended: bool
+    """Whether it ends within a string or a word, or where a value was to follow."""
+
+
+def outline(text: str) -> Outline:
+    """Look at quotes and brackets only. A quote that no comma, colon or bracket follows is part of its string."""
+    words, word, quote, before, missing, at = list[str](), "", "", " ", "", 0
+    text = text.rstrip().removesuffix("```").rstrip()
+    while at < len(text):
+        c = text[at]
+        at += 1
+        if quote:
+            at += c == "\\"
+            quote = "" if c == quote and _BEHIND_STRING.match(text, at) else quote
+            continue
+        if c in _STRUCTURE or c.isspace():
+            words, word = ([*words, word] if word else words), ""
+        if c in "{[":
+            missing = _CLOSING[c] + missing
+        elif c in "}]":
+            missing = missing[1:]
+            if not missing:
+                return Outline(words, "", open_ended=False)
+        elif c == '"' or (c == "'" and before in "{[:,"):
+            quote = c
+        elif c not in _STRUCTURE and not c.isspace():
+            word += c
+        before = before if c.isspace() else c
+    return Outline([*words, word] if word else words, missing, open_ended=bool(quote or word or before in ":,"))
 
 
 def unknown(word: str, *, elsewhere: bool) -> CallError:
@@ -167,5 +233,11 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-_EXACT = json.JSONDecoder(parse_constant=_no_constant)
+def _plain_float(number: str) -> float:
+    if "e" in number.lower():
+        raise ValueError(f"a number is written in plain digits, not {number}")
+    return float(number)
+
+
+_EXACT = json.JSONDecoder(parse_constant=_no_constant, parse_float=_plain_float)
 _LOOSE = json.JSONDecoder(parse_constant=_no_constant, strict=False)

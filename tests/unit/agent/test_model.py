@@ -114,6 +114,19 @@ def test_a_whole_call_counts_even_if_the_answer_was_cut_off_behind_it() -> None:
     assert decision.action == Click(x=20, y=10) and decision.parse_error is None
 
 
+@pytest.mark.parametrize("stop", ["length", "eos"])
+def test_nothing_is_made_up_for_an_answer_that_was_cut_off(stop: str) -> None:
+    """Brackets that are missing are put back only where the model itself ended its answer."""
+    text = CLICK.removesuffix("\n</tool_call>").removesuffix("}")
+    agent = ModelAgent(Recited(answer(text, stop=stop)), FORMAT, params=SamplingParams(), strict=False)
+    decision = act(agent)
+    if stop == "eos":
+        assert decision.action == Click(x=20, y=10) and "brackets are missing" in decision.warnings
+    else:
+        assert decision.action is None and decision.parse_error is not None
+        assert decision.parse_error.code == "truncated"
+
+
 def test_a_prompt_that_does_not_fit_is_passed_on() -> None:
     refused = PromptTooLong(needed=9, limit=5)
     assert act(ModelAgent(Recited(refused), FORMAT, params=SamplingParams())) == Decision(too_long=refused)

@@ -97,3 +97,16 @@ def test_an_answer_is_encoded_with_its_end(qwen3: PolicyModel) -> None:
     ids = qwen3.encode_answer("hello")
     assert ids[-1] == qwen3.special.end_of_turn
     assert qwen3.decode(ids) == "hello"
+
+
+@pytest.mark.parametrize("mark", ["<|im_end|>", "<|endoftext|>", "<|image_pad|>", "<|vision_end|>"])
+def test_a_mark_in_an_answer_is_text_whether_the_answer_is_new_or_past(qwen3: PolicyModel, mark: str) -> None:
+    """An endpoint's answer that types a mark must not end the turn in the prompt that has it, nor in training."""
+    text = f'{{"text": "a{mark}b"}}'
+    ids = qwen3.encode_answer(text)
+    assert not {qwen3.special.image, *qwen3.special.eos} & set(ids[:-1])
+    assert qwen3.decode(ids) == text
+    past = Message("assistant", (SampledText(text, None),))
+    rendered = _ids(qwen3, (*messages("go", screen(1)), past, Message("user", (Picture(screen(2)),))))
+    spliced = Message("assistant", (SampledText(text, ids),))
+    assert rendered == _ids(qwen3, (*messages("go", screen(1)), spliced, Message("user", (Picture(screen(2)),))))

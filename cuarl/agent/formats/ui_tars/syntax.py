@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from cuarl.agent.formats.call import CallError, behind_samples, escaped, short
+from cuarl.agent.formats.base import MUDDLED
+from cuarl.agent.formats.call import PLAIN_NUMBER, CallError, behind_samples, escaped, short
 
+POINTS = ("start_box", "end_box", "point", "start_point", "end_point")
+NUMBERS = ("amount", "time")
 _ACTION = re.compile(r"^[ \t]*Action:[ \t]*", re.MULTILINE)
 _BARE = re.compile(r"^[ \t]*(?=[a-z_]+\()", re.MULTILINE)
 _NAME = re.compile(r"([a-z_]+)\(\s*")
 _ARGUMENT = re.compile(r"([a-z_]+)\s*=\s*")
-_PLAIN = re.compile(r"-?\d+(?:\.\d+)?")
+_PLAIN = PLAIN_NUMBER
+_POINT_LIKE = re.compile(r"[-\d.,()\[\]\s]|<\|box_(?:start|end)\|>|</?(?:point|bbox)>", re.ASCII)
 _QUOTED = re.compile(r"'((?:[^'\\\n]|\\.)*)'|\"((?:[^\"\\\n]|\\.)*)\"", re.DOTALL)
 _CLOSING = re.compile(r"\s*(?:,\s*[a-z_]+\s*=|\)\s*(?:\n|$)|$)")
-"""What follows a value's last quote, however the quotes are muddled."""
+"""What follows a value's last quote, however the quotes are muddled; nothing only behind a point, which is whole then."""
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.?)", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
 _WRITTEN = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
@@ -79,7 +83,7 @@ def _exact(text: str) -> tuple[Call, str]:
 
 def _muddled(text: str, warnings: list[str]) -> tuple[Call, str]:
     """A call whose quotes or brackets don't match, and what follows it."""
-    warnings.append("quotes, escapes or brackets of the call don't match")
+    warnings.append(f"{MUDDLED} of the call don't match")
     verb, at = _verb(text)
     arguments: dict[str, str] = {}
     while at < len(text) and text[at] not in ")\n":
@@ -87,17 +91,24 @@ def _muddled(text: str, warnings: list[str]) -> tuple[Call, str]:
         at += text.startswith(("'", '"'), at)
         ends = (i for i in range(at, len(text)) if text[i] in "'\"" and text[i - 1] != "\\")
         end = next((i for i in ends if _CLOSING.match(text, i + 1)), None)
+        bracket = text.rstrip().rfind(")")
+        closed = end is not None and text[end + 1 :].strip() != ""
         if end is None:  # no quote closes it: up to the last bracket
-            bracket = text.rstrip().rfind(")")
-            end = bracket if bracket >= at else len(text.rstrip())
-            after = end
+            end = after = bracket if bracket >= at else len(text.rstrip())
         else:
             after = end + 1
+        if not closed and not (_tells_its_end(name, text[at:end]) and (bracket >= at or after > end)):
+            raise CallError("bad_argument", f"the call is cut off within {name}: {short(text[at:end])}")
         arguments[name] = _unescaped(text[at:end], name, warnings)
         at = _skip(text, after)
         if text.startswith(",", at):
             at = _skip(text, at + 1)
     return Call(verb, arguments), text[at + 1 :]
+
+
+def _tells_its_end(name: str, value: str) -> bool:
+    """Whether a value is a point or a number, which nothing could follow but its bracket."""
+    return name in (*POINTS, *NUMBERS) and not _POINT_LIKE.sub("", value)
 
 
 def _verb(text: str) -> tuple[str, int]:

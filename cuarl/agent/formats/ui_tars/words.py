@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from cuarl.agent.formats.arguments import Arguments
 from cuarl.agent.formats.base import DeviceKind, Size
-from cuarl.agent.formats.call import CallError, unknown
+from cuarl.agent.formats.call import PLAIN_NUMBER, CallError, unknown
 from cuarl.agent.formats.gestures import DIRECTIONS, dragged, scrolled, usual_ms
 from cuarl.agent.formats.points import to_grid
-from cuarl.agent.formats.ui_tars.syntax import Call, written
+from cuarl.agent.formats.ui_tars.syntax import NUMBERS, POINTS, Call, written
 from cuarl.errors import AgentError
 from cuarl.types import Action, Button, Click, Drag, Finish, Key, LongPress, OpenApp, Scroll, Swipe, TypeText, Wait
 
@@ -20,9 +20,7 @@ Style = Literal["box", "point"]
 
 WAIT_S = 5.0
 """What ``wait()`` means."""
-_POINTS = ("start_box", "end_box", "point", "start_point", "end_point")
-_NUMBERS = ("amount", "time")
-_NUMBER = r"-?\d+(?:\.\d+)?"
+_NUMBER = PLAIN_NUMBER.pattern
 _EXACT_POINT = re.compile(
     rf"(?:\(({_NUMBER}), ?({_NUMBER})\)|<\|box_start\|>\(({_NUMBER}), ?({_NUMBER})\)<\|box_end\|>"
     rf"|<point>({_NUMBER}) ({_NUMBER})</point>)"
@@ -44,9 +42,9 @@ def read_action(call: Call, kind: DeviceKind, screen: Size, grid: Size, *, stric
 
 def _value(name: str, text: str, *, strict: bool, warnings: list[str]) -> Any:
     """An argument's value: points as lists of numbers, numbers as such."""
-    if name in _NUMBERS and re.fullmatch(_NUMBER, text):
+    if name in NUMBERS and re.fullmatch(_NUMBER, text):
         return float(text)
-    if name not in _POINTS:
+    if name not in POINTS:
         return text
     exact = _EXACT_POINT.fullmatch(text.strip())
     if exact is not None:

@@ -179,7 +179,7 @@ def test_a_call_in_its_frame_is_read_in_evaluation() -> None:
 
 BROKEN = [
     (OPENAI, "{'type': 'computer_call', 'action': {'type': 'wait'}}", Wait(seconds=2)),
-    (ANTHROPIC, '{"type": "tool_use", "name": "computer", "input": {"action": "wait", "duration": 1', Wait()),
+    (ANTHROPIC, '{"type": "tool_use", "name": "computer", "input": {"action": "wait", "duration": 1}', Wait()),
     (GEMINI, '{"name": "click", "args": {"x": 5, "y": 6,}}', Click(x=5, y=6)),
     (formats.get("json"), '{"action": "click", coordinate: [5, 6]}', Click(x=5, y=6)),
     (formats.get("qwen3-vl"), '<tool_call>{"name": "mobile_use", "arguments": {"action": "wait", "time": 1}</tool_call>',
@@ -193,7 +193,7 @@ def test_broken_json_is_mended_in_evaluation_recorded_and_never_in_training(
 ) -> None:
     lenient = format.parse(text, Size(1000, 1000), strict=False)
     assert lenient.action == action
-    assert any("json-repair" in w for w in lenient.warnings)
+    assert lenient.guessed and any("json-repair" in w or "brackets are missing" in w for w in lenient.warnings)
     strict = format.parse(text, Size(1000, 1000))
     assert strict.action is None and strict.error is not None and strict.warnings == ()
 
