@@ -124,6 +124,8 @@ class Settings(BaseSettings):
     """Token for model hubs."""
     wandb_api_key: SecretStr | None = Field(None, validation_alias="WANDB_API_KEY")
     """Key for Weights & Biases."""
+    grace_seconds: float = Field(30.0, gt=0)
+    """How long after SIGTERM, SIGINT or SIGHUP training may take to save and end: what the system waits before it kills."""
     log_level: str | None = None
     """Least level that is logged to stderr."""
 

@@ -41,6 +41,7 @@ class AsyncPractice:
         self._order = tasks
         self._backend = backend or environments.backend(config, tasks)
         self._twin = twin(learner.policy, config.sampler_device)
+        self._twin.halted = bool  # a signal lets it go on for as long as what is under way may be finished
         gate = Gate()
         sampler = GatedSampler(self._twin, gate.passing)
         make = players.model_agents(
@@ -71,7 +72,10 @@ class AsyncPractice:
         # a process either computes reproducibly or does not: both threads must agree on it
         with reproducible(self._learner.policy.device):
             async with parts.serving(self._backend), self._stream.running(self._learner.left_beside):
-                yield
+                try:
+                    yield
+                finally:  # those who wait for answers are cancelled now
+                    self._twin.halted = lambda: True
 
     async def __call__(self, step: int, policy_version: int) -> Batch:
         """A ``train.loop.Collect``: what is complete by now, while further groups are started."""

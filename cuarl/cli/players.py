@@ -16,6 +16,7 @@ from cuarl.agent.model import ModelAgent
 from cuarl.agent.pointing import Pointer
 from cuarl.agent.prompt import Window
 from cuarl.agent.scripted import DemonstratingAgent, DoNothingAgent, OracleAgent, RandomAgent
+from cuarl.cli import signals
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.base import AimedEnv, Env
 from cuarl.env.gym.mini_agent import MiniAgentEnv
@@ -81,7 +82,7 @@ def in_process(
     """``policy``, batched over the episodes. ``strict`` reads its answers as in training."""
     from cuarl.policy.local import LocalSampler
 
-    sampler = LocalSampler(policy)
+    sampler, policy.halted = LocalSampler(policy), signals.cutting
     make = model_agents(config, sampler, config.model_name, temperature=temperature, strict=strict)
     return Player(name or policy.name, make, attend=sampler.attend)
 

@@ -31,7 +31,7 @@ class _Received:
 
     def __init__(self) -> None:
         self.listener: Callable[[int], None] | None = None
-        self.held = self.late = False
+        self.held = self.late = self.heard = False
         self._first: float | None = None
         self._terminals: tuple[int, ...] = ()
 
@@ -51,6 +51,7 @@ class _Received:
             return
         first, self._first = self._first, self._first or time.monotonic()
         if self.listener is not None:
+            self.heard = True
             self.listener(number)
         elif first is None or time.monotonic() - first > _PATIENCE_S:
             raise KeyboardInterrupt
@@ -65,6 +66,11 @@ class _Received:
 
 _RECEIVED = _Received()
 install = _RECEIVED.install
+
+
+def cutting() -> bool:
+    """Whether what ``run`` awaits is being cut short."""
+    return _RECEIVED.heard
 
 
 def hold() -> None:
@@ -97,7 +103,7 @@ def run(work: Callable[[], Awaitable[T]], shutdown: Shutdown | None = None) -> T
     import anyio
 
     result: list[T] = []
-    _RECEIVED.held = False
+    _RECEIVED.held = _RECEIVED.heard = False
     if _RECEIVED.late:
         raise KeyboardInterrupt
 

@@ -91,7 +91,7 @@ def train_there(
         else:
             collecting = _Practice(config, tasks, practised, run.run_id, record)
         sink = make_sink(run, store, record, last_reported(start, pending))
-        shutdown = Shutdown()
+        shutdown = Shutdown(settings.grace_seconds)
         try:
             work = partial(train_loop, loop, learner, collecting, measuring, sink, checkpoints, start)
             outcome = signals.run(partial(work, pending=pending, shutdown=shutdown), shutdown)

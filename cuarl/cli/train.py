@@ -213,10 +213,9 @@ def _run(experiment: Experiment, job: _Job) -> None:
     from cuarl.cli.training import learner_config, load_trained
     from cuarl.train.learner import Learner
     from cuarl.train.processes import join_processes
-    from cuarl.train.shutdown import GRACE_S
     from cuarl.train.watch import watch_launcher
 
-    watch_launcher(os.environ, patience_s=2 * GRACE_S)
+    watch_launcher(os.environ, patience_s=2 * experiment.settings().grace_seconds)
     accelerator = join_processes(job.config.device)
     if not accelerator.is_main_process:
         STATE.quiet, STATE.display = True, "none"
@@ -294,8 +293,8 @@ def _train(experiment: Experiment, job: _Job, learner: Learner, places: _Places)
     sink = _sink(experiment, places, last_reported(start, checkpoints.pending))
     saver = RecordedCheckpoints(checkpoints, about, learner, run, store)
 
-    several = learner.accelerator.num_processes > 1
-    shutdown = Shutdown(agreed=any_of if several else None)
+    shutdown = Shutdown(experiment.settings().grace_seconds, agreed=any_of)
+    learner.overdue = lambda: shutdown.left_s == 0
     in_loop = partial(train_loop, pending=checkpoints.pending, shutdown=shutdown)
 
     async def work() -> Outcome:

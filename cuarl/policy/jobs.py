@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from cuarl.policy.model import PolicyModel
 
 
+class SamplingHalted(Exception):
+    """Nobody wants the answers any more: whoever halts sampling has cancelled those who wait for them."""
+
+
 @dataclass(slots=True)
 class Job:
     """One answer in the making. ``seed`` alone decides its draws."""
@@ -43,7 +47,12 @@ class Job:
 
 
 def draw_next(policy: PolicyModel, jobs: Sequence[Job], logits: torch.Tensor) -> torch.Tensor:
-    """Append a token to every unfinished job by its ``logits`` (jobs, V) float32; (jobs,) tokens to go on with."""
+    """Append a token to every unfinished job by its ``logits`` (jobs, V) float32; (jobs,) tokens to go on with.
+
+    Raises SamplingHalted once the policy is.
+    """
+    if policy.halted():
+        raise SamplingHalted
     device = logits.device
     temperature = torch.tensor([j.params.temperature or 1.0 for j in jobs], device=device)[:, None]
     logprobs = log_softmax(logits, temperature, policy.special.suppressed)

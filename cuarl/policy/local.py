@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
+import anyio
 import anyio.to_thread
 
 from cuarl.errors import SamplerError
 from cuarl.policy.generate import Job, generate
+from cuarl.policy.jobs import SamplingHalted
 from cuarl.policy.model import PolicyModel
 from cuarl.policy.sampler import PromptTooLong, SamplerCapabilities, SampleRequest
 from cuarl.policy.wave import Waves
@@ -54,7 +56,12 @@ class LocalSampler:
         prompt = self.policy.render(request.messages, max_tokens=limit)
         if isinstance(prompt, PromptTooLong):
             return prompt
-        return await self._waves.ask(Job(prompt, request.params, request.seed))
+        try:
+            return await self._waves.ask(Job(prompt, request.params, request.seed))
+        except SamplingHalted:
+            # outside the wave, which nothing breaks into, the cancellation is met
+            await anyio.sleep_forever()
+            raise
 
     async def close(self) -> None:
         """Nothing to release: the model belongs to who loaded it."""

@@ -48,6 +48,8 @@ class PolicyModel:
         self.name = name
         self.revision = revision
         self.version = 0
+        self.halted: Callable[[], bool] = bool
+        """Asked before each token: whether sampling is to end at once, since those who wait for answers are cancelled."""
         self._folded = Folded(model) if self.has_adapter else None
 
     @property

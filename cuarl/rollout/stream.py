@@ -99,6 +99,11 @@ class _InTheAir:
         trajectories = tuple(self.done[i] for i in range(len(self.specs)))
         return Group(group_id=first.group_id, task_id=first.task.task_id, seed=first.seed, trajectories=trajectories)
 
+    def as_it_is(self) -> _InTheAir:
+        """A copy that stays as this group is now; what it is made of is never changed."""
+        holds = [Hold(list(hold.answers)) for hold in self.holds]
+        return _InTheAir(self.ticket, self.specs, holds, dict(self.done), dict(self.pictures))
+
     def state(self) -> dict[str, Any]:
         running = {i: h.answers for i, h in enumerate(self.holds) if i not in self.done and h.answers}
         return {
@@ -131,6 +136,9 @@ class Stream:
         self._failures, self._on_cancel = failures or FailureWindow(), on_cancel
         self._air: list[_InTheAir] = []
         self._serial = 0
+        self._before: tuple[int, list[_InTheAir]] | None = None
+        """What was in the air before the present step's batch was taken; None if it has not been taken."""
+        self._undone = False
         self._running = 0
         self._ended = False
         gate.full = self._full
@@ -161,6 +169,7 @@ class Stream:
     async def take(self, step: int, version: int) -> Taken:
         """The batch of training step ``step``, which trains ``version``: from now on the sampler samples from it, too."""
         await self.settled()
+        self._before = self._serial, [g.as_it_is() for g in self._air]
         self._swap(version)
         taken = [g for g in self._air if g.complete][: self._config.groups_per_batch]
         groups = tuple(g.group() for g in taken)
@@ -183,9 +192,18 @@ class Stream:
         """Groups whose episodes still run."""
         return len(self._air) - self.waiting
 
+    def begin_step(self) -> None:
+        """A training step begins: its batch has not been taken yet."""
+        self._before = None
+
+    def undo_step(self) -> None:
+        """The step won't be made: ``state`` is from now on what it was before its batch was taken."""
+        self._undone = True
+
     def state(self) -> str:
         """Everything in the air, as JSON; while the gate is shut, after ``settled``."""
-        return json.dumps({"serial": self._serial, "air": [g.state() for g in self._air]})
+        serial, air = self._before if self._undone and self._before is not None else (self._serial, self._air)
+        return json.dumps({"serial": serial, "air": [g.state() for g in air]})
 
     # --- parts -----------------------------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ from cuarl.train.batch import (
 from cuarl.train.curriculum import Curriculum, CurriculumConfig
 from cuarl.train.gradients import check_trained_names, dead_adapters, reproducible, sum_over_processes
 from cuarl.train.loss import Loss, LossConfig, Tokens, cross_entropy, policy_loss
-from cuarl.train.processes import join_processes
+from cuarl.train.processes import any_of, join_processes
 from cuarl.train.reference import StartWeights
 from cuarl.train.rejection import Rejection
 from cuarl.train.replay import Replay, ReplayConfig
@@ -58,6 +58,7 @@ from cuarl.train.rows import Seen, TokenRow, policy_rows
 from cuarl.train.schedule import OptimConfig, learning_rate
 from cuarl.train.shaping import overlong_cost
 from cuarl.train.sharding import Shards, clip_gradients, shard_moments, whole
+from cuarl.train.shutdown import StepUndone
 from cuarl.train.survey import gather_rows, post_kl
 from cuarl.train.value import ValueHead, value_loss
 from cuarl.types import Record, Screenshot
@@ -100,6 +101,14 @@ class LearnerConfig(Record):
 
 class Beside(Protocol):
     """Something that runs beside training and belongs into its checkpoints."""
+
+    def begin_step(self) -> None:
+        """A training step begins."""
+        ...
+
+    def undo_step(self) -> None:
+        """The step is undone: from here on ``state`` is that of its beginning."""
+        ...
 
     def state(self) -> str:
         """All of it, as text."""
@@ -149,7 +158,7 @@ class Learner:
         """Its state in the checkpoint that was restored, if there was one."""
         self._checked = False
         self._nonfinite = 0
-        self._warming = False
+        self._warming = self._changed = False
         self._before: dict[str, Any] = {}
         self.overdue: Callable[[], bool] = lambda: False
         """Asked while a step has changed no weight yet: whether it is to be undone rather than finished."""
@@ -157,6 +166,8 @@ class Learner:
     def begin_step(self, step: int) -> None:
         """Start training step ``step``, before its episodes are collected: chance and caches start anew."""
         self._before = {} if self.curriculum is None else {"curriculum": self.curriculum.state()}
+        if self.beside is not None:
+            self.beside.begin_step()
         torch.manual_seed(random.Random(f"{self.config.seed}/{step}").getrandbits(63))
         # Encoded pictures may differ in the last bit with the pictures they were encoded beside.
         self.policy.forget_pictures()
@@ -165,10 +176,13 @@ class Learner:
         """Be as before ``begin_step``; its step has changed no weight yet."""
         if self.curriculum is not None and self._before:
             self.curriculum.restore(self._before["curriculum"])
+        if self.beside is not None:
+            self.beside.undo_step()
 
     def update(self, batch: Batch, step: int) -> dict[str, float]:
         """Learn from ``batch``, the whole batch on every process; returns the metrics of the step.
 
+        Raises StepUndone if it became ``overdue`` before the first weight was changed: all is then as before.
         Raises TrainError for turns that can't be trained on, for adapters that get no gradient in the first update,
         and after several gradients in a row that are not finite.
         """
@@ -179,19 +193,24 @@ class Learner:
         for group, value in zip(self._optimizer.param_groups, rates, strict=False):
             group["lr"] = value
         report = StepReport(rates[0])
-        learnt, memory = self._recalled(batch, step)
+        learnt, used = self.replay.filled(batch, step) if config.replay.per_task else (batch, 0)
+        self._changed, nonfinite = False, self._nonfinite
         with reproducible(self.policy.device):
             updates = self._updates(learnt)
             self._scorer.train()
             try:
                 for update in updates:
                     self._make(update, learnt.pictures, report)
+            except StepUndone:
+                self._optimizer.zero_grad()
+                self._nonfinite = nonfinite
+                raise
             finally:
                 self._scorer.eval()
             after = self._post_kl(updates, learnt.pictures)
         self.policy.updated(step)
         self.episodes += sum(len(g.trajectories) for g in batch.collected)
-        return report.metrics() | after | memory | self._memory()
+        return report.metrics() | after | self._remembered(batch, step, used) | self._memory()
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint needs besides the weights."""
@@ -248,8 +267,8 @@ class Learner:
             p.data = broadcast(p.data)
         return head
 
-    def _recalled(self, batch: Batch, step: int) -> tuple[Batch, dict[str, float]]:
-        """The batch with what is remembered of earlier ones, remembering it in turn; and metrics of that."""
+    def _remembered(self, batch: Batch, step: int, used: int) -> dict[str, float]:
+        """Remember the batch, of which ``used`` groups had a success of an earlier one; metrics of that."""
         found: dict[str, float] = {}
         shaping = self.config.batch.shaping
         if shaping.overlong_buffer:
@@ -259,10 +278,9 @@ class Learner:
             self.curriculum.observe(batch.collected)
             found |= self.curriculum.metrics()
         if not self.config.replay.per_task:
-            return batch, found
-        learnt, used = self.replay.filled(batch, step)
+            return found
         self.replay.remember(batch, step)
-        return learnt, found | {"replay/used": float(used), "replay/size": float(len(self.replay))}
+        return found | {"replay/used": float(used), "replay/size": float(len(self.replay))}
 
     def _updates(self, batch: Batch) -> list[Update]:
         config = self.config
@@ -337,11 +355,18 @@ class Learner:
     def _make_apart(self, update: Update, pictures: Mapping[str, Screenshot], report: StepReport) -> None:
         self._optimizer.zero_grad()
         mine, parts = self.accelerator.process_index, self._micro_batches(update)
+        giving_up = False
         for rows in parts[mine]:
+            # shards are gathered anew for each part, so that all processes must go on together
+            giving_up = not self._changed and self._shards is None and self.overdue()
+            if giving_up:
+                break
             inputs = self._collate(rows, pictures)
             loss = self._loss(inputs, rows)
             self.accelerator.backward(loss.total)
             report.add(loss, rows, inputs)
+        if not self._changed and self._shards is None and any_of(giving_up):
+            raise StepUndone
         if self._shards is not None:
             for _ in range(max(map(len, parts)) - len(parts[mine])):
                 self._stand_by(update, pictures)
@@ -359,6 +384,7 @@ class Learner:
         if self._finite(norm, report):
             self._check_adapters(update, norm)
             self._optimizer.step()
+            self._changed = True
         self._optimizer.zero_grad()
 
     def _micro_batches(self, update: Update) -> list[list[list[TokenRow]]]:

@@ -58,7 +58,7 @@ def from_main(value: T | None) -> T:
 
 def any_of(mine: bool) -> bool:
     """Whether it holds on any process; every process must call it."""
-    return any(gather_object([mine]))
+    return any(gather_object([mine])) if PartialState().num_processes > 1 else mine
 
 
 @contextmanager

@@ -11,8 +11,7 @@ import time
 from collections.abc import Callable
 
 GRACE_S = 30.0
-"""How long after a signal training takes at most to save and end, unless told otherwise: what Kubernetes and Slurm leave a
-process before they kill it."""
+"""How long after a signal training may take to save and end: what Kubernetes and Slurm leave a process before they kill it."""
 
 _FOR_SAVING = 1 / 3
 """The part of it that is kept for saving: until then what is under way may be finished."""

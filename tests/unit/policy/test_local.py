@@ -1,4 +1,5 @@
 import anyio
+import anyio.from_thread
 import pytest
 
 from cuarl.errors import SamplerError
@@ -67,3 +68,26 @@ def test_everything_a_local_sampler_gives_is_exact(qwen3: PolicyModel) -> None:
     given = LocalSampler(qwen3).capabilities
     assert given.token_ids and given.logprobs and given.images
     assert given.name == qwen3.name
+
+
+def test_sampling_that_nobody_waits_for_ends_at_the_next_token(
+    qwen3: PolicyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+    long = SamplingParams(max_tokens=400)
+
+    async def cancelled() -> bool:
+        with anyio.CancelScope() as scope:
+
+            def halted() -> bool:
+                asked.append(len(asked) > 3)
+                if asked[-1]:
+                    anyio.from_thread.run_sync(scope.cancel)
+                return asked[-1]
+
+            monkeypatch.setattr(qwen3, "halted", halted)
+            await LocalSampler(qwen3).sample(SampleRequest(messages("go", screen(1)), long, seed=0))
+        return scope.cancelled_caught
+
+    assert anyio.run(cancelled)
+    assert asked == [False] * 4 + [True]

@@ -145,6 +145,41 @@ async def test_what_is_taken_up_again_goes_on_as_if_nothing_had_happened(stop):
     assert again.waves == whole.waves[-len(again.waves) :]
 
 
+async def test_a_step_that_is_undone_leaves_what_was_there_before_its_batch_was_taken():
+    place = Place(lambda serial: 2 + 3 * (serial % 3))
+    stream = place.stream
+    async with stream.running():
+        for step in (1, 2):
+            stream.begin_step()
+            await stream.take(step, step - 1)
+            await stream.settled()
+        before = stream.state()
+        stream.begin_step()
+        stream.undo_step()
+        assert stream.state() == before, "its batch was not even taken"
+        stream._undone = False
+        stream.begin_step()
+        await stream.take(3, 2)
+        await stream.settled()
+        assert stream.state() != before
+        stream.undo_step()
+        assert stream.state() == before
+
+
+async def test_what_is_put_down_before_everybody_is_held_is_taken_up_without_loss():
+    place, again = (Place(lambda serial: 2 + 3 * (serial % 3)) for _ in range(2))
+    async with place.stream.running():
+        for step in (1, 2, 3):
+            await place.stream.take(step, step - 1)
+        state = place.stream.state()
+    serials = {group["ticket"][0] for group in json.loads(state)["air"]}
+    found = await again.steps(4, 7, state)
+    taken = [int(i[2:]) for ids, *_ in found for i in ids]
+    dropped = [serial for serial, *_ in again.gone]
+    assert set(taken + dropped) >= serials and len(taken) == len(set(taken)) == 4
+    assert all(age <= 2 for _, ages, *_ in found for age in ages)
+
+
 async def test_an_environment_that_does_not_repeat_itself_loses_its_episode_by_name():
     class Other(CounterEnv):
         def look(self):

@@ -11,6 +11,7 @@ from cuarl.train.batch import Batch, BatchConfig
 from cuarl.train.learner import Learner, LearnerConfig
 from cuarl.train.loss import LossConfig
 from cuarl.train.schedule import OptimConfig
+from cuarl.train.shutdown import StepUndone
 
 from .policies import played, tiny_policy, weights
 
@@ -238,3 +239,31 @@ def test_chance_and_caches_start_anew_with_each_step():
     learner.begin_step(7)
     assert torch.equal(torch.rand(3), first)
     assert len(policy.vision.cache) == 0
+
+
+def test_a_step_that_became_overdue_is_undone_while_no_weight_has_changed():
+    policy, other = tiny_policy(), tiny_policy()
+    batch = played(policy, REWARDS)
+    asked = iter([False, True])
+    learner, straight = (learner_of(p, batch=BatchConfig(max_tokens=40)) for p in (policy, other))
+    before = weights(policy)
+    learner.overdue = lambda: next(asked)
+    with pytest.raises(StepUndone):
+        step(learner, batch)
+    learner.undo_step()
+    assert all(torch.equal(before[name], p) for name, p in weights(policy).items())
+    assert learner.state()["optimizer"]["state"] == {} and policy.version == 0 and learner.episodes == 0
+    learner.overdue = lambda: False
+    assert step(learner, batch) == step(straight, batch)
+    assert all(torch.equal(p, weights(other)[name]) for name, p in weights(policy).items())
+
+
+def test_a_step_that_changed_weights_is_finished_however_overdue():
+    policy, other = tiny_policy(), tiny_policy()
+    batch = played(policy, REWARDS)
+    learner, straight = (learner_of(p, batch=BatchConfig(num_substeps=2)) for p in (policy, other))
+    asked = []
+    learner.overdue = lambda: asked.append(None) or len(asked) > 1
+    assert step(learner, batch) == step(straight, batch)
+    assert len(asked) == 1, "asked no more once weights had changed"
+    assert all(torch.equal(p, weights(other)[name]) for name, p in weights(policy).items())
