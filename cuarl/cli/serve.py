@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,7 +26,7 @@ from cuarl.serve.listen import listening
 from cuarl.trajectory import Trajectory
 from cuarl.types import Screenshot
 from cuarl.web.listen import bind, require_web
-from cuarl.web.rules import is_loopback
+from cuarl.web.rules import is_loopback, names_of
 
 if TYPE_CHECKING:
     from cuarl.run import Run
@@ -74,6 +74,9 @@ def serve(
     allow_image_host: Annotated[
         list[str] | None, typer.Option(help="Host that pictures may be fetched from by URL; repeatable.")
     ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="Name that clients may ask for besides this machine's own; repeatable.")
+    ] = None,
     adapters: Annotated[
         Path | None, typer.Option(help="Folder that adapters may be loaded from while serving; unset means none.")
     ] = None,
@@ -93,7 +96,7 @@ def serve(
     if adapters is not None and not adapters.is_dir():
         raise ConfigError("there is no such folder of adapters", where=str(adapters), hint=f"mkdir {adapters}")
     options = _Options(
-        host=host, port=port, served_name=served_name, fixed=fixed_sampling, hosts=tuple(allow_image_host or ()),
+        host=host, port=port, names=allow_host or (), served_name=served_name, fixed=fixed_sampling, hosts=tuple(allow_image_host or ()),
         adapters=adapters, idle_s=idle, seed=seed,
     )  # fmt: skip
     experiment = replace(experiment, name=name, overwrite=overwrite, resolved=_resolved(experiment, found))
@@ -110,6 +113,7 @@ class _Options:
     served_name: str | None
     fixed: bool
     hosts: tuple[str, ...]
+    names: Sequence[str]
     adapters: Path | None
     idle_s: float
     seed: int
@@ -172,6 +176,7 @@ def _service(
         Models(policy.served, adapters=options.adapters, load=policy.load),
         Sessions(save, run_id=run.run_id, prefix=run.run_id, idle_s=options.idle_s),
         Pictures(options.hosts), Defaults(params, fixed=options.fixed), token, is_loopback(options.host), options.seed,
+        names_of(options.names),
     )  # fmt: skip
 
 

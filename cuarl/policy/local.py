@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 import anyio
 import anyio.to_thread
 
-from cuarl.errors import SamplerError
+from cuarl.errors import AgentError, SamplerError
 from cuarl.policy.generate import Job, generate
 from cuarl.policy.jobs import SamplingHalted
 from cuarl.policy.model import PolicyModel
@@ -49,11 +49,14 @@ class LocalSampler:
         return self._waves.attend()
 
     async def sample(self, request: SampleRequest) -> Sampled | PromptTooLong:
-        """Answer one prompt in the next wave. Raises ``SamplerError`` if the forward pass fails."""
+        """Answer one prompt in the next wave. Raises SamplerError if the forward pass fails, AgentError if there is none."""
         limit = self.policy.context - 1
         if request.max_prompt_tokens is not None:
             limit = min(limit, request.max_prompt_tokens)
-        prompt = self.policy.render(request.messages, max_tokens=limit)
+        try:
+            prompt = self.policy.render(request.messages, max_tokens=limit)
+        except ValueError as error:  # a family's own processor, of pictures that it takes no size of
+            raise AgentError(str(error)) from error
         if isinstance(prompt, PromptTooLong):
             return prompt
         try:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import hmac
-import json
 import logging
 import time
 from collections import OrderedDict
@@ -17,16 +15,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import anyio
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from cuarl.errors import AgentError, SamplerError
 from cuarl.policy.sampler import Message, PromptTooLong, SampleRequest, SamplingParams
 from cuarl.safe_text import loggable
 from cuarl.serve import replies, response_replies
-from cuarl.serve.asks import Ask, Defaults, Said, ToolCall, Words
+from cuarl.serve.asks import Ask, Defaults, Said, ToolCall, Words, flag, text
 from cuarl.serve.chat import read_chat
 from cuarl.serve.models import Models, Served
 from cuarl.serve.pictures import Pictures
@@ -34,8 +33,9 @@ from cuarl.serve.replies import Reply
 from cuarl.serve.responses import read_responses
 from cuarl.serve.sessions import Ending, Opening, Session, Sessions, parsed
 from cuarl.serve.tools import read_answer
+from cuarl.web.guard import application, json_object, json_response
 from cuarl.web.refusal import Refusal, openai_error
-from cuarl.web.rules import is_loopback
+from cuarl.web.rules import Rules, Token
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +62,8 @@ class Service:
     loopback: bool = True
     """Whether it listens on this machine alone: then it answers only to this machine's names (no DNS rebinding)."""
     seed: int = 0
+    hosts: frozenset[str] = frozenset()
+    """Further names that it answers to, in lower case and without a port."""
     _said: OrderedDict[str, tuple[Said, ...]] = field(default_factory=OrderedDict)
 
     def app(self) -> Starlette:
@@ -76,59 +78,40 @@ class Service:
             ("/sessions/{session}", self.show, "GET"), ("/sessions/{session}/end", self.end, "POST"),
         ]  # fmt: skip
         below = [(f"/sessions/{{session}}{path}", handler, method) for path, handler, method in both]
-        routes = [
-            Route(path, self._guarded(handler), methods=[method]) for path, handler, method in [*one, *both, *below]
-        ]
-        return Starlette(routes=routes)
+        routes = [Route(path, handler, methods=[method]) for path, handler, method in [*one, *both, *below]]
+        return application(routes, self.rules())
 
-    # --- who may ask -----------------------------------------------------------------------------------------------
-
-    def _guarded(self, handler: Handler) -> Handler:
-        async def guarded(request: Request) -> Response:
-            try:
-                if request.url.path != "/health":
-                    self._admit(request)
-                return await handler(request)
-            except Refusal as refusal:
-                return JSONResponse(openai_error(refusal), refusal.status)
-
-        return guarded
-
-    def _admit(self, request: Request) -> None:
-        if self.loopback and not is_loopback(request.headers.get("host", "")):
-            raise Refusal("this server answers to the names of this machine only", status=403)
-        if self.token is None:
-            return
-        kind, _, given = request.headers.get("authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self.token.encode()):
-            raise Refusal(
-                "wrong or missing key: send the server's token as a bearer token", code="invalid_api_key", status=401
-            )
+    def rules(self) -> Rules:
+        """Who may ask, and how much."""
+        return Rules(
+            say=openai_error, local=self.loopback, hosts=self.hosts, body_bytes=MAX_BODY, body_s=120.0,
+            token=Token(self.token) if self.token else None, open=frozenset({"/health"}).__contains__,
+        )  # fmt: skip
 
     # --- models ----------------------------------------------------------------------------------------------------
 
     async def health(self, request: Request) -> Response:
         """Alive."""
-        return JSONResponse({"status": "ok"})
+        return json_response({"status": "ok"})
 
     async def list_models(self, request: Request) -> Response:
         """All policies."""
-        return JSONResponse({"object": "list", "data": self.models.cards()})
+        return json_response({"object": "list", "data": self.models.cards()})
 
     async def show_model(self, request: Request) -> Response:
         """One policy."""
-        return JSONResponse(self.models.get(request.path_params["model"]).card())
+        return json_response(self.models.get(request.path_params["model"]).card())
 
     async def load_adapter(self, request: Request) -> Response:
         """Put an adapter in, as vLLM does it."""
-        body = await _json(request)
-        name, path = str(body.get("lora_name") or ""), str(body.get("lora_path") or "")
-        await self.models.put(name, path, inplace=bool(body.get("load_inplace")))
+        body = await json_object(request)
+        name, path = text(body, "lora_name"), text(body, "lora_path")
+        await self.models.put(name, path, inplace=flag(body, "load_inplace"))
         return Response(f"Success: LoRA adapter '{name}' added successfully.", media_type="text/plain")
 
     async def unload_adapter(self, request: Request) -> Response:
         """Take an adapter out."""
-        name = str((await _json(request)).get("lora_name") or "")
+        name = text(await json_object(request), "lora_name")
         self.models.drop(name)
         return Response(f"Success: LoRA adapter '{name}' removed successfully.", media_type="text/plain")
 
@@ -136,40 +119,42 @@ class Service:
 
     async def begin(self, request: Request) -> Response:
         """Begin a session, with what is known of it."""
-        session = self.sessions.open(request.path_params["session"], parsed(Opening, await _json(request, empty=True)))
-        return JSONResponse(_about(session), 201)
+        session = self.sessions.open(
+            request.path_params["session"], parsed(Opening, await json_object(request, empty=True))
+        )
+        return json_response(_about(session), 201)
 
     async def show(self, request: Request) -> Response:
         """How far a session is."""
-        return JSONResponse(_about(self.sessions.get(request.path_params["session"])))
+        return json_response(_about(self.sessions.get(request.path_params["session"])))
 
     async def end(self, request: Request) -> Response:
         """End a session, with its verdict and reward."""
-        ending = parsed(Ending, await _json(request, empty=True))
+        ending = parsed(Ending, await json_object(request, empty=True))
         record = await self.sessions.end(request.path_params["session"], ending)
-        return JSONResponse({"episode_id": record.episode_id, "turns": len(record.turns), "reward": record.reward})
+        return json_response({"episode_id": record.episode_id, "turns": len(record.turns), "reward": record.reward})
 
     # --- answers ---------------------------------------------------------------------------------------------------
 
     async def chat(self, request: Request) -> Response:
         """``POST /v1/chat/completions``."""
-        ask = read_chat(await _json(request), self.defaults)
+        ask = read_chat(await json_object(request), self.defaults)
         turn = _Turn(self, ask, self.sessions.of_request(_session_id(request)), f"chatcmpl-{_digest(time.time_ns())}")
         if not ask.stream:
-            return JSONResponse(replies.completion(await turn.play()))
+            return json_response(replies.completion(await turn.play()))
         await turn.prepare()
         return StreamingResponse(_chat_stream(turn), media_type="text/event-stream")
 
     async def responses(self, request: Request) -> Response:
         """``POST /v1/responses``."""
-        body = await _json(request)
-        before = body.get("previous_response_id") if isinstance(body, dict) else None
-        if before is not None and before not in self._said:
-            raise Refusal(f"there is no response {before}", param="previous_response_id", status=404)
+        body = await json_object(request)
+        before = text(body, "previous_response_id")
+        if before and before not in self._said:
+            raise Refusal(f"there is no response {before[:80]}", param="previous_response_id", status=404)
         ask = read_responses(body, self.defaults, self._said[before] if before else ())
         turn = _Turn(self, ask, self.sessions.of_request(_session_id(request)), f"resp_{_digest(time.time_ns())}")
         if not ask.stream:
-            return JSONResponse(response_replies.response(await turn.play()))
+            return json_response(response_replies.response(await turn.play()))
         await turn.prepare()
         return StreamingResponse(_response_stream(turn), media_type="text/event-stream")
 
@@ -201,6 +186,8 @@ class _Turn:
     async def play(self) -> Reply:
         """Sample and record. Raises Refusal."""
         async with self.session.lock:
+            if self.session.ending is not None:
+                raise Refusal(f"session {self.session.id} has ended", param="session", status=409)
             # earlier answers may have been sampled since the request was prepared
             await self.prepare()
             assert self._messages is not None
@@ -217,10 +204,10 @@ class _Turn:
             truncated = _truncates(self.ask.params)
             warnings = ((_TRUNCATED,) if truncated else ()) + (() if sampled.exact else (_INEXACT,))
             kept = sampled.model_copy(update={"logprobs": None}) if truncated else sampled
-            self.session.record(
-                kept, self._messages, answer, call_ids, time.perf_counter() - begin, warnings,
-            )  # fmt: skip
-            await self.service.sessions.keep(self.session)
+            # what was sampled is recorded, even for a client that has left since
+            with anyio.CancelScope(shield=True):
+                self.session.record(kept, self._messages, answer, call_ids, time.perf_counter() - begin, warnings)
+                await self.service.sessions.keep(self.session)
         reply = Reply(self.id, self.ask, self.served, sampled, answer, call_ids)
         self.service.remember(reply)
         return reply
@@ -287,29 +274,6 @@ async def _beats(task: asyncio.Future[Any]) -> AsyncIterator[str]:
 
 
 # --- small things --------------------------------------------------------------------------------------------------
-
-
-async def _json(request: Request, *, empty: bool = False) -> Any:
-    """The body as JSON. The content type is asked for, since a web page elsewhere can't send it unasked."""
-    length = request.headers.get("content-length", "0")
-    if not length.isdigit() or int(length) > MAX_BODY:
-        raise Refusal(f"the request has more than {MAX_BODY >> 20} MiB", status=413)
-    data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > MAX_BODY:
-            raise Refusal(f"the request has more than {MAX_BODY >> 20} MiB", status=413)
-    if not data and empty:
-        return {}
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise Refusal("the content type must be application/json", status=415)
-    try:
-        body = json.loads(data)
-    except ValueError as error:
-        raise Refusal(f"the body is no JSON: {error}") from None
-    if not isinstance(body, dict):
-        raise Refusal("the body must be a JSON object")
-    return body
 
 
 def _session_id(request: Request) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -14,6 +14,9 @@ MEANINGLESS = frozenset({
     "parallel_tool_calls",
 })  # fmt: skip
 """Fields that concern a vendor's accounts or caches: accepted, because leaving them aside changes no answer."""
+COLDEST = 1e-3
+"""Lowest temperature that is not greedy: below, a division by it leaves the range of float32."""
+MOST_STOPS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +87,26 @@ def params_of(body: Mapping[str, Any], defaults: Defaults, *, limit_names: tuple
     if defaults.fixed:
         return defaults.params
     base = defaults.params
-    limit = next((body[n] for n in limit_names if body.get(n) is not None), base.max_tokens)
-    stop = body.get("stop") or ()
+    limit = next((name for name in limit_names if body.get(name) is not None), limit_names[0])
+    temperature = number(body, "temperature", base.temperature, 0, 100)
+    if 0 < temperature < COLDEST:
+        raise Refusal(f"temperature must be 0, which is greedy, or at least {COLDEST:g}", param="temperature")
     return replace(
         base,
-        temperature=number(body, "temperature", base.temperature, 0, 100),
+        temperature=temperature,
         top_p=number(body, "top_p", base.top_p, 1e-9, 1),
-        top_k=max(0, int(number(body, "top_k", base.top_k, -1, 1 << 30))),
-        max_tokens=int(number({limit_names[0]: limit}, limit_names[0], base.max_tokens, 1, 1 << 20)),
-        stop=(stop,) if isinstance(stop, str) else tuple(map(str, stop)),
+        top_k=max(0, whole(body, "top_k", base.top_k, -1, 1 << 30)),
+        max_tokens=whole(body, limit, base.max_tokens, 1, 1 << 20),
+        stop=_stops(body.get("stop")),
     )  # fmt: skip
+
+
+def _stops(given: Any) -> tuple[str, ...]:
+    if given is None or isinstance(given, str):
+        return (given,) if given else ()
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given) or len(given) > MOST_STOPS:
+        raise Refusal(f"stop must be a text or a list of at most {MOST_STOPS} texts", param="stop")
+    return tuple(one for one in given if one)
 
 
 def number(body: Mapping[str, Any], name: str, default: float, low: float, high: float) -> float:
@@ -102,8 +115,51 @@ def number(body: Mapping[str, Any], name: str, default: float, low: float, high:
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise Refusal(f"{name} must be a number from {low:g} to {high:g}, not {value!r}", param=name)
+        raise Refusal(f"{name} must be a number from {low:g} to {high:g}, not {shown(value)}", param=name)
     return value
+
+
+def whole(body: Mapping[str, Any], name: str, default: int, low: int, high: int) -> int:
+    """A whole number of a request. Raises Refusal unless it is within its bounds."""
+    value = number(body, name, default, low, high)
+    if value != int(value):
+        raise Refusal(f"{name} must be a whole number, not {shown(value)}", param=name)
+    return int(value)
+
+
+def seed_of(body: Mapping[str, Any]) -> int | None:
+    """The request's seed, if it has one. Raises Refusal for one that is no whole number of 64 bits."""
+    return None if body.get("seed") is None else whole(body, "seed", 0, -(1 << 63), (1 << 64) - 1)
+
+
+def flag(body: Mapping[str, Any], name: str) -> bool:
+    """A yes or no of a request, no if it is left out. Raises Refusal for anything else."""
+    value = body.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise Refusal(f"{name} must be true or false, not {shown(value)}", param=name)
+    return bool(value)
+
+
+def text(body: Mapping[str, Any], name: str, where: str | None = None) -> str:
+    """A text of a request, empty if it is left out. Raises Refusal for anything else."""
+    value = body.get(name)
+    if value is not None and not isinstance(value, str):
+        raise Refusal(f"{name} must be a text, not {shown(value)}", param=where or name)
+    return value or ""
+
+
+def items(body: Mapping[str, Any], name: str, where: str | None = None) -> Sequence[Any]:
+    """A list of a request, empty if it is left out. Raises Refusal for anything else."""
+    value = body.get(name)
+    if value is not None and not isinstance(value, list):
+        raise Refusal(f"{name} must be a list, not {shown(value)}", param=where or name)
+    return value or ()
+
+
+def shown(value: Any) -> str:
+    """A value as an error names it: a client may send any amount of it."""
+    said = repr(value)
+    return said if len(said) <= 80 else f"{said[:80]}…"
 
 
 def refuse_unknown(body: Mapping[str, Any], known: Collection[str], neutral: Mapping[str, tuple[Any, ...]]) -> None:
@@ -112,15 +168,18 @@ def refuse_unknown(body: Mapping[str, Any], known: Collection[str], neutral: Map
         if name in known or name in MEANINGLESS or value is None:
             continue
         if value not in neutral.get(name, ()):
-            raise Refusal(f"{name}={value!r} is not supported by this server; leave it out", param=name)
+            name = name if len(name) <= 80 else f"{name[:80]}…"
+            raise Refusal(f"{name}={shown(value)} is not supported by this server; leave it out", param=name)
 
 
 def functions(tools: Any, tool_choice: Any, *, nested: bool) -> tuple[Mapping[str, Any], ...]:
     """The functions that may be called. ``nested``: chat completions wrap each in ``function``."""
     if tool_choice not in (None, "auto", "none"):
-        raise Refusal(f"tool_choice {tool_choice!r} is not supported: the policy chooses", param="tool_choice")
+        raise Refusal(f"tool_choice {shown(tool_choice)} is not supported: the policy chooses", param="tool_choice")
     if not tools or tool_choice == "none":
         return ()
+    if not isinstance(tools, list):
+        raise Refusal("tools must be a list", param="tools")
     found = []
     for i, tool in enumerate(tools):
         function = tool.get("function") if nested and isinstance(tool, Mapping) else tool

@@ -5,10 +5,25 @@ Protocol: https://platform.openai.com/docs/api-reference/chat, and ``return_toke
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from cuarl.serve.asks import Ask, Defaults, Link, Said, ToolCall, Words, functions, params_of, refuse_unknown
+from cuarl.serve.asks import (
+    Ask,
+    Defaults,
+    Link,
+    Said,
+    ToolCall,
+    Words,
+    flag,
+    functions,
+    items,
+    params_of,
+    refuse_unknown,
+    seed_of,
+    shown,
+    text,
+)  # fmt: skip
 from cuarl.web.refusal import Refusal
 
 _KNOWN = frozenset({
@@ -30,31 +45,36 @@ def read_chat(body: Any, defaults: Defaults) -> Ask:
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise Refusal("messages must be a list with at least one message", param="messages")
+    options = body.get("stream_options") or {}
+    if not isinstance(options, Mapping):
+        raise Refusal("stream_options must be an object", param="stream_options")
     return Ask(
-        model=str(body.get("model") or ""), said=tuple(_said(m, i) for i, m in enumerate(messages)),
+        model=text(body, "model"), said=tuple(_said(m, i) for i, m in enumerate(messages)),
         params=params_of(body, defaults, limit_names=("max_completion_tokens", "max_tokens")),
-        tools=functions(body.get("tools"), body.get("tool_choice"), nested=True), seed=body.get("seed"),
-        stream=bool(body.get("stream")), include_usage=bool((body.get("stream_options") or {}).get("include_usage")),
-        logprobs=bool(body.get("logprobs")), token_ids=bool(body.get("return_token_ids")),
+        tools=functions(body.get("tools"), body.get("tool_choice"), nested=True), seed=seed_of(body),
+        stream=flag(body, "stream"), include_usage=flag(options, "include_usage"), logprobs=flag(body, "logprobs"),
+        token_ids=flag(body, "return_token_ids"),
     )  # fmt: skip
 
 
 def _said(message: Any, index: int) -> Said:
     where = f"messages[{index}]"
-    if not isinstance(message, Mapping) or message.get("role") not in _ROLES:
+    role: Any = _ROLES.get(text(message, "role", f"{where}.role")) if isinstance(message, Mapping) else None
+    if role is None:
         raise Refusal(f"a message needs a role: {', '.join(_ROLES)}", param=f"{where}.role")
-    calls = tuple(_call(c, f"{where}.tool_calls[{i}]") for i, c in enumerate(message.get("tool_calls") or ()))
+    calls = tuple(
+        _call(c, f"{where}.tool_calls[{i}]") for i, c in enumerate(items(message, "tool_calls", f"{where}.tool_calls"))
+    )
     content = message.get("content")
     if content is None and not calls:
         raise Refusal("a message needs content", param=f"{where}.content")
-    role: Any = _ROLES[message["role"]]
     return Said(role, _parts(content, f"{where}.content"), calls)
 
 
 def _parts(content: Any, where: str) -> tuple[Words | Link, ...]:
     if content is None or isinstance(content, str):
         return (Words(content),) if content else ()
-    if not isinstance(content, Sequence):
+    if not isinstance(content, list):
         raise Refusal("content must be text or a list of parts", param=where)
     return tuple(_part(p, f"{where}[{i}]") for i, p in enumerate(content))
 
@@ -68,11 +88,12 @@ def _part(part: Any, where: str) -> Words | Link:
         url = image.get("url") if isinstance(image, Mapping) else image
         if isinstance(url, str):
             return Link(url)
-    raise Refusal(f"a part must be text or image_url, not {kind!r}", param=where)
+    raise Refusal(f"a part must be text or image_url, not {shown(kind)}", param=where)
 
 
 def _call(call: Any, where: str) -> ToolCall:
     function = call.get("function") if isinstance(call, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise Refusal("a tool call needs a function with a name", param=where)
-    return ToolCall(str(call.get("id") or ""), function["name"], str(function.get("arguments") or "{}"))
+    arguments = text(function, "arguments", f"{where}.function.arguments") or "{}"
+    return ToolCall(text(call, "id", f"{where}.id"), function["name"], arguments)

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -106,10 +107,18 @@ class Host:
 
         address = self._address
         self._sessions = Sessions(self._hear)
-        loopback = is_loopback(address.host) and address.url is None
+        outside = urlsplit(address.url or "").hostname
         defaults = Defaults(self._params, fixed=True)
         models = Models(Served(self.model, self._sampler))
-        return Service(models, self._sessions, Pictures(address.picture_hosts), defaults, address.token, loopback)
+        return Service(
+            models,
+            self._sessions,
+            Pictures(address.picture_hosts),
+            defaults,
+            address.token,
+            is_loopback(address.host),
+            hosts=frozenset({outside} if outside else ()),
+        )
 
     @property
     def sessions(self) -> Sessions:

@@ -69,7 +69,10 @@ class Models:
         if name not in self._served:
             names = ", ".join(self._served)
             raise Refusal(
-                f"there is no model {name!r} here; there is {names}", param="model", code="model_not_found", status=404
+                f"there is no model {name[:80]!r} here; there is {names}",
+                param="model",
+                code="model_not_found",
+                status=404,
             )
         return self._served[name]
 
@@ -81,13 +84,13 @@ class Models:
         """
         if self._load is None or self._adapters is None:
             raise Refusal("adapters can't be loaded here: start the server with --adapters FOLDER", status=403)
-        folder = Path(path).resolve()
+        folder = Path(path).resolve() if path.isprintable() else Path("/")
         if not folder.is_relative_to(self._adapters):
             raise Refusal(
                 "the adapter is not in the folder that the server was started with", param="lora_path", status=403
             )
         if not name or name == self.base.name or (name in self._served and not inplace):
-            raise Refusal(f"the name {name!r} is taken, or none", param="lora_name")
+            raise Refusal(f"the name {name[:80]!r} is taken, or none", param="lora_name")
         async with self._loading:
             old = next((s for s in self._served.values() if s is not self.base), None)
             try:
@@ -100,7 +103,7 @@ class Models:
     def drop(self, name: str) -> None:
         """Stop serving an adapter. Raises Refusal if there is none of that name."""
         if name == self.base.name or name not in self._served:
-            raise Refusal(f"there is no adapter {name!r} here", param="lora_name", status=404)
+            raise Refusal(f"there is no adapter {name[:80]!r} here", param="lora_name", status=404)
         del self._served[name]
 
     async def close(self) -> None:

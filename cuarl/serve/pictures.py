@@ -7,7 +7,6 @@ host is listed, redirects are not followed, and size and time are bounded.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 import warnings
 from collections.abc import Collection
@@ -47,12 +46,15 @@ class Pictures:
         await self._client.aclose()
 
     async def _fetched(self, url: str) -> bytes:
-        parts = urlsplit(url)
-        host = (parts.hostname or "").lower()
-        allowed = {host, f"{host}:{parts.port}"} & self._hosts if parts.scheme in ("http", "https") else set()
+        try:
+            parts = urlsplit(url)
+            host, port = (parts.hostname or "").lower(), parts.port
+        except ValueError as error:
+            raise Refusal(f"{url[:40]!r} is no URL: {error}", param="image_url") from None
+        allowed = {host, f"{host}:{port}"} & self._hosts if parts.scheme in ("http", "https") else set()
         if not allowed:
             raise Refusal(
-                f"pictures from {host or url[:40]!r} are not allowed: send a data: URI, or start the server with "
+                f"pictures from {(host or url)[:80]!r} are not allowed: send a data: URI, or start the server with "
                 "--allow-image-host", code="image_host_not_allowed", param="image_url",
             )  # fmt: skip
         data = bytearray()
@@ -64,7 +66,7 @@ class Pictures:
                     data += chunk
                     if len(data) > MAX_BYTES:
                         raise Refusal(f"the picture has more than {MAX_BYTES >> 20} MiB", param="image_url")
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise Refusal(
                 loggable(f"the picture can't be fetched: {type(error).__name__}"), param="image_url"
             ) from error
@@ -79,7 +81,7 @@ def _decoded(url: str) -> bytes:
         raise Refusal(f"the picture has more than {MAX_BYTES >> 20} MiB", param="image_url")
     try:
         return base64.b64decode(url[head.end() :], validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise Refusal(f"the picture is no base64: {error}", param="image_url") from None
 
 

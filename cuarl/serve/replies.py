@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cuarl import strict_json
 from cuarl.serve.asks import Ask
 from cuarl.serve.models import Served
 from cuarl.serve.tools import Answer
@@ -117,7 +117,7 @@ def opening(id: str, model: str) -> dict[str, Any]:
 def event(data: Mapping[str, Any], name: str | None = None) -> str:
     """One server-sent event."""
     head = f"event: {name}\n" if name else ""
-    return f"{head}data: {json.dumps(data, ensure_ascii=False)}\n\n"
+    return f"{head}data: {strict_json.dumps(data, ensure_ascii=False)}\n\n"
 
 
 def _head(reply: Reply, kind: str) -> dict[str, Any]:

@@ -10,7 +10,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from cuarl.serve.asks import Ask, Defaults, Link, Said, ToolCall, Words, functions, params_of, refuse_unknown
+from cuarl.serve.asks import (
+    Ask,
+    Defaults,
+    Link,
+    Said,
+    ToolCall,
+    Words,
+    flag,
+    functions,
+    items,
+    params_of,
+    refuse_unknown,
+    seed_of,
+    shown,
+    text,
+)  # fmt: skip
 from cuarl.web.refusal import Refusal
 
 _KNOWN = frozenset({
@@ -29,23 +44,23 @@ def read_responses(body: Any, defaults: Defaults, earlier: tuple[Said, ...]) -> 
     if not isinstance(body, Mapping):
         raise Refusal("the body must be a JSON object")
     refuse_unknown(body, _KNOWN, _NEUTRAL)
-    include = body.get("include") or []
+    include = items(body, "include")
     strange = [i for i in include if i != _LOGPROBS]
     if strange:
-        raise Refusal(f"{strange[0]!r} can't be included", param="include")
+        raise Refusal(f"{shown(strange[0])} can't be included", param="include")
     given = body.get("input")
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
-    if not isinstance(items, list) or not items:
+    sent = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    if not isinstance(sent, list) or not sent:
         raise Refusal("input must be text or a list of items", param="input")
-    said = (*earlier, *_merged([_item(item, f"input[{i}]") for i, item in enumerate(items)]))
-    instructions = body.get("instructions")
+    said = (*earlier, *_merged([_item(item, f"input[{i}]") for i, item in enumerate(sent)]))
+    instructions = text(body, "instructions")
     head = (Said("system", (Words(instructions),)),) if instructions else ()
     return Ask(
-        model=str(body.get("model") or ""), said=(*head, *said),
+        model=text(body, "model"), said=(*head, *said),
         params=params_of(body, defaults, limit_names=("max_output_tokens",)),
-        tools=functions(body.get("tools"), body.get("tool_choice"), nested=False), seed=body.get("seed"),
-        stream=bool(body.get("stream")), logprobs=_LOGPROBS in include,
-        token_ids=bool(body.get("return_token_ids")), store=body.get("store") is not False,
+        tools=functions(body.get("tools"), body.get("tool_choice"), nested=False), seed=seed_of(body),
+        stream=flag(body, "stream"), logprobs=_LOGPROBS in include,
+        token_ids=flag(body, "return_token_ids"), store=body.get("store") is not False,
     )  # fmt: skip
 
 
@@ -54,17 +69,20 @@ def _item(item: Any, where: str) -> Said:
         raise Refusal("an item must be an object", param=where)
     match item.get("type", "message"):
         case "message":
-            role: Any = {"developer": "system"}.get(str(item.get("role")), item.get("role"))
+            said = text(item, "role", f"{where}.role")
+            role: Any = "system" if said == "developer" else said
             if role not in ("system", "user", "assistant"):
                 raise Refusal("a message needs a role: system, developer, user, assistant", param=f"{where}.role")
             return Said(role, _parts(item.get("content"), f"{where}.content"))
         case "function_call":
-            call = ToolCall(str(item.get("call_id")), str(item.get("name")), str(item.get("arguments") or "{}"))
-            return Said("assistant", (), (call,))
+            id, name, arguments = (text(item, key, f"{where}.{key}") for key in ("call_id", "name", "arguments"))
+            if not name:
+                raise Refusal("a call needs the name of its function", param=f"{where}.name")
+            return Said("assistant", (), (ToolCall(id, name, arguments or "{}"),))
         case "function_call_output":
             return Said("tool", _parts(item.get("output"), f"{where}.output"))
         case kind:
-            raise Refusal(f"items of type {kind!r} are not supported", param=f"{where}.type")
+            raise Refusal(f"items of type {shown(kind)} are not supported", param=f"{where}.type")
 
 
 def _parts(content: Any, where: str) -> tuple[Words | Link, ...]:
@@ -81,7 +99,9 @@ def _part(part: Any, where: str) -> Words | Link:
         return Words(part["text"])
     if kind == "input_image" and isinstance(part.get("image_url"), str):
         return Link(part["image_url"])
-    raise Refusal(f"a part must be input_text, output_text or input_image with an image_url, not {kind!r}", param=where)
+    raise Refusal(
+        f"a part must be input_text, output_text or input_image with an image_url, not {shown(kind)}", param=where
+    )
 
 
 def _merged(said: list[Said]) -> list[Said]:

@@ -12,8 +12,9 @@ import re
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import anyio
 from PIL import Image
@@ -29,6 +30,8 @@ from cuarl.web.refusal import Refusal
 
 SESSION_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _GOAL = 500
+Int64 = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
+"""What a database holds."""
 
 Save = Callable[[Trajectory, Mapping[str, Screenshot]], Awaitable[None]]
 """Takes the record of a session as it stands, after every turn and at its end; a later one replaces an earlier one."""
@@ -44,9 +47,9 @@ class Opening(Record):
     difficulty: str = ""
     group_id: str = ""
     """Sessions of one group are attempts at the same thing."""
-    attempt: int = Field(default=0, ge=0)
-    seed: int = 0
-    sampling_seed: int | None = None
+    attempt: int = Field(default=0, ge=0, lt=1 << 31)
+    seed: Int64 = 0
+    sampling_seed: Int64 | None = None
     """Decides the draws, whatever seeds the requests have; unset means that those, or the server's seed, do."""
     info: Mapping[str, Any] = Field(default_factory=dict)
 
@@ -59,7 +62,7 @@ class Ending(Record):
     """The verdict, if there is one."""
     score: float | None = Field(default=None, ge=0, le=1)
     """Share of the checks that hold; by ``success`` if unset."""
-    reward: float | None = None
+    reward: float | None = Field(default=None, allow_inf_nan=False)
     """Unset means that the session is not scored, and not that it is worth nothing."""
     answer: str | None = None
     info: Mapping[str, Any] = Field(default_factory=dict)
@@ -210,11 +213,16 @@ class Sessions:
         """End a session, with its verdict; returns the record."""
         session = self.get(session_id)
         async with session.lock:
-            session.ending = ending
+            self.get(session_id)  # another request may have ended it meanwhile
+            # a client that leaves, or a store that fails, must not cost the verdict
+            with anyio.CancelScope(shield=True), ExitStack() as undo:
+                session.ending = ending
+                undo.callback(setattr, session, "ending", None)
+                record = session.trajectory()
+                await self._save(record, session.pictures)
+                undo.pop_all()
             self._open.pop(session_id, None)
             self._ended.add(session_id)
-            record = session.trajectory()
-            await self._save(record, session.pictures)
         return record
 
     async def sweep(self) -> int:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from cuarl import strict_json
 from cuarl.agent.formats.thinking import said
 from cuarl.serve.asks import ToolCall
 
@@ -74,9 +75,10 @@ def read_answer(text: str, offered: Collection[str], stops: Sequence[str] = ()) 
 
 def _call(text: str, offered: Collection[str]) -> tuple[str, str] | None:
     try:
-        call = json.loads(text)
-    except ValueError:
+        call = strict_json.loads(text)
+    except strict_json.NotJson:
         return None
-    if not isinstance(call, dict) or call.get("name") not in offered:
+    name = call.get("name") if isinstance(call, dict) else None
+    if not isinstance(name, str) or name not in offered:
         return None
-    return str(call["name"]), json.dumps(call.get("arguments") or {}, ensure_ascii=False)
+    return name, json.dumps(call.get("arguments") or {}, ensure_ascii=False)

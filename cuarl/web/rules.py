@@ -8,12 +8,13 @@ that a client asked for, and the page that it asks from, are looked at before an
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
+from cuarl.errors import ConfigError
 from cuarl.web.refusal import Refusal, Say
 
 OTHER_PAGES = frozenset({"cross-site", "same-site"})
@@ -74,6 +75,15 @@ class Rules:
             f"the token is missing or wrong: send the server's token {how}", code="invalid_api_key", status=401,
             headers={"WWW-Authenticate": "Bearer"} if name == "authorization" else None,
         )  # fmt: skip
+
+
+def names_of(hosts: Iterable[str]) -> frozenset[str]:
+    """What ``Rules.hosts`` holds of names as people write them, with or without a port. Raises ConfigError for one that is none."""
+    found = {host: _name(host) for host in hosts}
+    for host, name in found.items():
+        if not name:
+            raise ConfigError(f"{host!r} is no name of a host", hint="--allow-host agents.example")
+    return frozenset(found.values())
 
 
 def is_loopback(host: str) -> bool:
