@@ -23,6 +23,7 @@ from cuarl.rollout.spec import EpisodeSpec
 from cuarl.tasks.check import verdict
 from cuarl.tasks.task import Task, TaskInstance
 from cuarl.web.listen import bind, require_web, serving
+from cuarl.web.rules import is_loopback, names_of
 
 if TYPE_CHECKING:
     from cuarl.env.base import Capabilities
@@ -45,6 +46,9 @@ def serve_env(
         str, typer.Option(help="Address to listen on; any but this machine's own needs CUARL_SERVE_TOKEN.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="Name that clients may ask for besides this machine's own; repeatable.")
+    ] = None,
     sessions: Annotated[int, typer.Option(min=1, help="Most sessions at the same time.")] = 16,
     idle: Annotated[float, typer.Option(min=1, help="Seconds after which an idle session is ended.")] = 3600.0,
 ) -> None:
@@ -65,12 +69,14 @@ def serve_env(
         _print_plan(experiment, splits, host, port)
         return
     token = settings.serve_token.get_secret_value() if settings.serve_token else None
+    names = names_of(allow_host or ())
     sock = bind(host, port, token, what="the environments")
 
     async def work() -> None:
         async with parts.serving(served):
             service = await _service(config, served, splits, everything)
             service.most, service.idle_s, service.token = served.concurrent(sessions), idle, token
+            service.local, service.hosts = is_loopback(host), names
             async with serving(service.app(), sock, websockets=True) as url:
                 _say(experiment, url, len(everything))
                 await anyio.sleep_forever()

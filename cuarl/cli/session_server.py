@@ -16,7 +16,7 @@ from cuarl.cli.state import load_settings
 from cuarl.env.pods.session import TOKEN
 from cuarl.errors import ConfigError
 from cuarl.web.listen import bind, require_web, serving
-from cuarl.web.rules import is_loopback
+from cuarl.web.rules import is_loopback, names_of
 
 if TYPE_CHECKING:
     from cuarl.env.pods.hosted import HostedSession
@@ -35,6 +35,9 @@ def serve(
         str, typer.Option(help="Address to listen on; any but this machine's own needs CUARL_SESSION_TOKEN.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="Name that clients may ask for besides this machine's own; repeatable.")
+    ] = None,
     screen: Annotated[str, typer.Option(help="Size of a linux desktop, as WIDTHxHEIGHT.")] = "1280x800",
     profile: Annotated[str, typer.Option(help="Screen of a simulated device: small, phone or tall.")] = "phone",
     task: Annotated[str | None, typer.Option(help="Task to set up, by id; else the client sets one up.")] = None,
@@ -59,7 +62,9 @@ def serve(
     sock = bind(host, port, token, what="the session", variable="CUARL_SESSION_TOKEN")
     # a GET acts, and every page in a browser of this machine can send one here: never without a token
     made = None if token else secrets.token_urlsafe(24)
-    app = SessionServer(session, device, token or made or "", local=is_loopback(host)).app()
+    app = SessionServer(
+        session, device, token or made or "", local=is_loopback(host), hosts=names_of(allow_host or ())
+    ).app()
     with suppress(KeyboardInterrupt):
         signals.run(partial(_until_stopped, app, sock, session, wanted, seed, made, as_json))
 

@@ -6,34 +6,40 @@ with them, and they are left out.
 
 from __future__ import annotations
 
-import hmac
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
-from pydantic import ValidationError
+from anyio.abc import ObjectReceiveStream
+from pydantic import Field, ValidationError
 from starlette.applications import Starlette
-from starlette.requests import HTTPConnection, Request
-from starlette.responses import JSONResponse, Response
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from cuarl import __version__
+from cuarl import __version__, strict_json
+from cuarl.env.limits import excess
 from cuarl.env.openenv.dialect import Seen, SessionState, action_schema, listed, read_action, seen
 from cuarl.errors import CuarlError, RolloutError, TaskError
 from cuarl.rollout.driven import Driven, Outcome
 from cuarl.safe_text import loggable
 from cuarl.suggest import did_you_mean
 from cuarl.tasks.task import Task, TaskInstance
-from cuarl.types import Observation
+from cuarl.types import Observation, Record
+from cuarl.web.guard import application, json_object, json_response
+from cuarl.web.refusal import Refusal, detail, understood
+from cuarl.web.rules import Rules, Token
 
 logger = logging.getLogger(__name__)
 
 NAME = "cuarl"
-POLICY_VIOLATION = 1008
+_AHEAD = 4
+"""Messages of a client that may wait for the answer to an earlier one."""
 
 Begin = Callable[[TaskInstance, int], Awaitable[Driven]]
 """Makes the episode of an instance of a task at a seed; it has not begun."""
@@ -52,6 +58,9 @@ class EnvService:
     """Most sessions at the same time."""
     idle_s: float = 3600.0
     token: str | None = None
+    local: bool = True
+    """Whether it listens on this machine alone: then it answers only to this machine's names, and to ``hosts``."""
+    hosts: frozenset[str] = frozenset()
     seed: int = 0
     """Of the first reset that names none; each further one takes the next."""
     episodes: int = 0
@@ -69,41 +78,30 @@ class EnvService:
             ("/{env}/tasks", self._list, "POST"), ("/{env}/num_tasks", self._count, "POST"),
             ("/{env}/task", self._one, "POST"), ("/{env}/task_range", self._range, "POST"),
         ]  # fmt: skip
-        return Starlette(
-            routes=[
-                *(Route(path, self._answering(handler), methods=[method]) for path, handler, method in routes),
-                WebSocketRoute("/ws", self._converse),
-            ]
-        )
+        rules = Rules(
+            say=detail, local=self.local, hosts=self.hosts, token=Token(self.token) if self.token else None
+        )  # fmt: skip
+        own = [Route(path, self._answering(handler), methods=[method]) for path, handler, method in routes]
+        return application([*own, WebSocketRoute("/ws", self._converse)], rules)
 
     def task(self, name: str | None) -> Task:
         """The task of that name; without one the first. Raises TaskError."""
         if name is None:
             return next(iter(self._tasks.values()))
         if name not in self._tasks:
-            raise TaskError(f'there is no task "{name}" here{did_you_mean(name, self._tasks)}')
+            raise TaskError(f'there is no task "{name[:80]}" here{did_you_mean(name, self._tasks)}')
         return self._tasks[name]
 
     # --- over HTTP -------------------------------------------------------------------------------------------------
 
     def _answering(self, handler: Callable[[Request], Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
-            if not self._may(request):
-                return JSONResponse({"detail": "wrong or missing token"}, 401)
-            if request.path_params.get("env", NAME).lower() != NAME:
-                return JSONResponse({"detail": f"unknown environment {request.path_params['env']!r}"}, 404)
-            try:
-                return JSONResponse(await handler(request))
-            except (KeyError, TypeError, ValueError, IndexError) as error:  # of the body, which the handlers read
-                return JSONResponse({"detail": f"{type(error).__name__}: {error}"}, 400)
+            name = request.path_params.get("env", NAME)
+            if name.lower() != NAME:
+                raise Refusal(f"unknown environment {name[:80]!r}", status=404)
+            return json_response(await handler(request))
 
         return answer
-
-    def _may(self, connection: HTTPConnection) -> bool:
-        if self.token is None:
-            return True
-        kind, _, given = connection.headers.get("authorization", "").partition(" ")
-        return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self.token.encode())
 
     async def _health(self, request: Request) -> Any:
         return {"status": "healthy"}
@@ -128,25 +126,30 @@ class EnvService:
         return [{"name": name, "type": name} for name in self.splits]
 
     async def _list(self, request: Request) -> Any:
-        return {"tasks": [self._entry(task) for task in await self._of_split(request)], "env_name": NAME}
+        return {"tasks": [self._entry(task) for task in self._of_split(await json_object(request))], "env_name": NAME}
 
     async def _count(self, request: Request) -> Any:
-        return {"num_tasks": len(await self._of_split(request))}
+        return {"num_tasks": len(self._of_split(await json_object(request)))}
 
     async def _one(self, request: Request) -> Any:
-        index = int((await request.json())["index"])
-        if index < 0:
-            raise IndexError("tasks are counted from 0")
-        return {"task": self._entry((await self._of_split(request))[index])}
+        body = await json_object(request)
+        tasks, index = self._of_split(body), body.get("index")
+        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(tasks):
+            raise Refusal(f"index is a whole number from 0 to {len(tasks) - 1}", param="index")
+        return {"task": self._entry(tasks[index])}
 
     async def _range(self, request: Request) -> Any:
-        body = await request.json()
-        return {
-            "tasks": [self._entry(t) for t in (await self._of_split(request))[body.get("start") : body.get("stop")]]
-        }
+        body = await json_object(request)
+        start, stop = body.get("start"), body.get("stop")
+        if not all(one is None or (isinstance(one, int) and not isinstance(one, bool)) for one in (start, stop)):
+            raise Refusal("start and stop are whole numbers", param="start")
+        return {"tasks": [self._entry(task) for task in self._of_split(body)[start:stop]]}
 
-    async def _of_split(self, request: Request) -> Sequence[Task]:
-        return self.splits[(await request.json())["split"]]
+    def _of_split(self, body: Mapping[str, Any]) -> Sequence[Task]:
+        name = body.get("split")
+        if not isinstance(name, str) or name not in self.splits:
+            raise Refusal(f"split is one of {', '.join(self.splits)}", param="split")
+        return self.splits[name]
 
     def _entry(self, task: Task) -> dict[str, Any]:
         """A task as lists show it. The goal is that of one instance: a reset draws its own."""
@@ -158,40 +161,55 @@ class EnvService:
     # --- sessions --------------------------------------------------------------------------------------------------
 
     async def _converse(self, socket: WebSocket) -> None:
-        # only pages in a browser name their origin, and none of them has any business here
-        if not self._may(socket) or "origin" in socket.headers:
-            await socket.close(POLICY_VIOLATION, "wrong or missing token")
-            return
         await socket.accept()
         if self.open >= self.most:
             told = {"active_sessions": self.open, "max_sessions": self.most}
-            await socket.send_json(error_message("CAPACITY_REACHED", f"all {self.most} sessions are in use", **told))
+            await _send(socket, error_message("CAPACITY_REACHED", f"all {self.most} sessions are in use", **told))
             await socket.close()
             return
         self.open += 1
         session = Session(self)
         try:
-            await self._answer_all(socket, session)
-        except WebSocketDisconnect:
-            pass
+            async with anyio.create_task_group() as group:
+                said, heard = anyio.create_memory_object_stream[str | None](_AHEAD)
+
+                async def hear() -> None:
+                    with suppress(WebSocketDisconnect):
+                        while True:
+                            await said.send(await _text(socket))
+                    # whatever is being done for it is given up
+                    group.cancel_scope.cancel()
+
+                group.start_soon(hear)
+                async with said, heard:
+                    await self._answer_all(socket, session, heard)
+                    group.cancel_scope.cancel()
         finally:
             self.open -= 1
             with anyio.CancelScope(shield=True):
                 await session.close()
 
-    async def _answer_all(self, socket: WebSocket, session: Session) -> None:
+    async def _answer_all(self, socket: WebSocket, session: Session, heard: ObjectReceiveStream[str | None]) -> None:
         while True:
             with anyio.move_on_after(self.idle_s) as waiting:
-                text = await socket.receive_text()
+                text = await heard.receive()
             if waiting.cancelled_caught:
-                await socket.send_json(error_message("SESSION_ERROR", f"nothing was asked for {self.idle_s:g} seconds"))
+                await _send(socket, error_message("SESSION_ERROR", f"nothing was asked for {self.idle_s:g} seconds"))
                 await socket.close()
                 return
             reply = await session.answer(text)
             if reply is None:
                 await socket.close()
                 return
-            await socket.send_json(reply)
+            await _send(socket, reply)
+
+
+class Reset(Record):
+    """What a reset says; all of it may be left out."""
+
+    task: str | None = None
+    seed: int | None = Field(default=None, ge=0, lt=1 << 63)
+    episode_id: str | None = Field(default=None, max_length=200)
 
 
 class Session:
@@ -202,13 +220,15 @@ class Session:
         self._driven: Driven | None = None
         self._state = SessionState()
 
-    async def answer(self, text: str) -> dict[str, Any] | None:
-        """The reply to a message; None if it ends the session."""
+    async def answer(self, text: str | None) -> dict[str, Any] | None:
+        """The reply to a message (None for one that is no text); None if it ends the session."""
         try:
-            message = json.loads(text)
-            kind, data = message.get("type"), message.get("data") or {}
-        except (ValueError, AttributeError) as error:
+            message = strict_json.loads(text or "")
+        except strict_json.NotJson as error:
             return error_message("INVALID_JSON", f"not an object of JSON: {error}")
+        if not isinstance(message, dict):
+            return error_message("INVALID_JSON", "not an object of JSON")
+        kind, data = message.get("type"), message.get("data") or {}
         if not isinstance(data, dict):
             return error_message("VALIDATION_ERROR", "data is an object", errors=[])
         try:
@@ -226,10 +246,12 @@ class Session:
             return error_message(
                 "VALIDATION_ERROR", "this is no action", errors=json.loads(json.dumps(errors, default=str))
             )
+        except Refusal as refusal:
+            return error_message("VALIDATION_ERROR", refusal.what, errors=[])
         except CuarlError as error:
             logger.warning("a session failed: %s", loggable(str(error)))
             return error_message("EXECUTION_ERROR", loggable(error.what))
-        return error_message("UNKNOWN_TYPE", f"there are no messages of type {kind!r}")
+        return error_message("UNKNOWN_TYPE", f"there are no messages of type {str(kind)[:80]!r}")
 
     async def close(self) -> None:
         """Close the device."""
@@ -239,20 +261,24 @@ class Session:
 
     async def _reset(self, data: Mapping[str, Any]) -> dict[str, Any]:
         service = self._service
+        with understood():
+            asked = Reset.model_validate({key: data[key] for key in Reset.model_fields if data.get(key) is not None})
+        task = service.task(asked.task)
         await self.close()
-        task = service.task(data.get("task"))
-        seed = data.get("seed")
-        seed = seed if isinstance(seed, int) and seed >= 0 else service.seed + service.episodes
+        seed = service.seed + service.episodes if asked.seed is None else asked.seed
         service.episodes += 1
         self._driven = await service.begin(task.instantiate(seed), seed)
-        self._state = SessionState(episode_id=data.get("episode_id") or f"{task.id}/{seed}", task=task.id)
+        self._state = SessionState(episode_id=asked.episode_id or f"{task.id}/{seed}", task=task.id)
         return self._told(self._driven, await self._driven.begin(seed))
 
     async def _step(self, data: Mapping[str, Any]) -> dict[str, Any]:
         driven = self._driven
         if driven is None:
             raise RolloutError("there is no episode yet: reset first")
-        outcome = await driven.act(read_action(data))
+        action = read_action(data)
+        if too_much := excess(action):
+            raise Refusal(too_much)
+        outcome = await driven.act(action)
         self._state = self._state.model_copy(update={"step_count": driven.turns, "done": driven.over})
         return self._told(driven, outcome.observation, outcome)
 
@@ -280,3 +306,15 @@ class Session:
 def error_message(code: str, message: str, **more: Any) -> dict[str, Any]:
     """An error as OpenEnv's clients read it."""
     return {"type": "error", "data": {"message": message, "code": code, **more}}
+
+
+async def _text(socket: WebSocket) -> str | None:
+    """The next message; None for one of bytes. Raises WebSocketDisconnect."""
+    message = await socket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message.get("code") or 1000)
+    return message.get("text")
+
+
+async def _send(socket: WebSocket, message: Mapping[str, Any]) -> None:
+    await socket.send_text(strict_json.dumps(message, ensure_ascii=False))

@@ -55,12 +55,20 @@ class Setup(Record):
 
 
 class SessionServer:
-    """Serves ``session`` to whoever bears ``token``; with ``local`` only by the names of this machine."""
+    """Serves ``session`` to whoever bears ``token``; with ``local`` only by the names of this machine, and by ``hosts``."""
 
-    def __init__(self, session: HostedSession, session_type: str, token: str, *, local: bool = True) -> None:
+    def __init__(
+        self,
+        session: HostedSession,
+        session_type: str,
+        token: str,
+        *,
+        local: bool = True,
+        hosts: frozenset[str] = frozenset(),
+    ) -> None:
         self.session, self._session_type = session, session_type
         self._rules = Rules(
-            say=detail, local=local, token=Token(token, TOKEN.lower()), open=frozenset("/").__contains__, body_bytes=4 << 20
+            say=detail, local=local, hosts=hosts, token=Token(token, TOKEN.lower()), open=frozenset("/").__contains__, body_bytes=4 << 20
         )  # fmt: skip
         self._started = datetime.now(UTC)
         self._turn = anyio.Lock()

@@ -38,7 +38,8 @@ async def begin(task: TaskInstance, seed: int) -> Driven:
 
 @asynccontextmanager
 async def service(**options: Any) -> AsyncIterator[str]:
-    made = EnvService({"train": [WIFI, ASK], "test": [ASK]}, begin, {"phone": SimEnv().capabilities}, **options)
+    how = options.pop("begin", begin)
+    made = EnvService({"train": [WIFI, ASK], "test": [ASK]}, how, {"phone": SimEnv().capabilities}, **options)
     sock = socket.socket()
     sock.bind(("127.0.0.1", 0))
     async with serving(made.app(), sock, websockets=True) as url:
@@ -183,6 +184,82 @@ def test_what_is_no_message_is_answered_with_an_error() -> None:
             assert told == ["INVALID_JSON", "INVALID_JSON", "UNKNOWN_TYPE", "EXECUTION_ERROR", "EXECUTION_ERROR"]
             # who asks nothing for long is let go
             assert json.loads(await line.recv())["data"]["code"] == "SESSION_ERROR"
+
+    anyio.run(work)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "[" * 100_000, '{"type":' * 100_000, '{"type": "reset", "data": {"task": ["a"]}}', '{"type": "reset", "data": {"task": {}}}',
+        '{"type": "reset", "data": {"seed": -1}}', '{"type": "reset", "data": {"seed": 1.5}}', '{"type": "reset", "data": {"seed": NaN}}',
+        '{"type": "reset", "data": {"seed": 1e999}}', '{"type": "reset", "data": {"episode_id": [1]}}', '{"type": {"a": []}}',
+        '{"type": ["step"], "data": {}}', '{"type": "step", "data": {"kind": ["wait"]}}', '{"type": "step", "data": {"kind": "wait", "seconds": 61}}',
+        '{"type": "step", "data": {"kind": "click", "x": ' + "1" * 5000 + ', "y": 1}}', '"\\ud800"', b"\xff\x00", "", "null",
+        json.dumps({"type": "step", "data": {"kind": "type", "text": "x" * 10_001}}),
+    ],
+    ids=lambda message: str(message)[:70],
+)  # fmt: skip
+def test_odd_message_is_answered_and_the_session_goes_on(message: Any) -> None:
+    async def work() -> None:
+        async with service() as url, asked.connect(url.replace("http", "ws") + "/ws", proxy=None) as line:
+            await line.send('{"type": "reset", "data": {"task": "wifi", "seed": 1}}')
+            assert json.loads(await line.recv())["type"] == "observation"
+            await line.send(message)
+            told = json.loads(await line.recv())
+            assert told["type"] == "error" and len(told["data"]["message"]) < 400
+            await line.send('{"type": "step", "data": {"kind": "wait", "seconds": 0}}')
+            assert json.loads(await line.recv())["type"] == "observation"
+
+    anyio.run(work)
+
+
+def test_step_of_a_client_that_left_is_given_up() -> None:
+    stepping, closed = anyio.Event(), anyio.Event()
+
+    class Stuck(SimEnv):
+        async def step(self, action: Any) -> Any:
+            stepping.set()
+            await anyio.sleep_forever()
+
+        async def close(self) -> None:
+            closed.set()
+            await super().close()
+
+    async def stuck(task: TaskInstance, seed: int) -> Driven:
+        return Driven(Stuck("small", clutter=0.0), task, max_turns=5)
+
+    async def work() -> None:
+        async with service(begin=stuck) as url:
+            async with asked.connect(url.replace("http", "ws") + "/ws", proxy=None) as line:
+                await line.send('{"type": "reset", "data": {"task": "wifi", "seed": 1}}')
+                await line.recv()
+                await line.send('{"type": "step", "data": {"kind": "wait"}}')
+                await stepping.wait()
+            with anyio.fail_after(60):
+                await closed.wait()
+
+    anyio.run(work)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/cuarl/task", b'{"split": "train", "index": 1e999}'), ("/cuarl/task", b"[" * 100_000), ("/cuarl/task", b'{"split": ["train"]}'),
+        ("/cuarl/task", b'{"split": "train", "index": 1.5}'), ("/cuarl/task", b'{"split": "train", "index": -1}'), ("/cuarl/tasks", b"[]"),
+        ("/cuarl/task_range", b'{"split": "train", "start": "a"}'), ("/cuarl/num_tasks", b'{"split": {}}'), ("/cuarl/tasks", b"\xff"),
+    ],
+    ids=lambda part: str(part)[:50],
+)  # fmt: skip
+def test_odd_question_about_tasks_is_refused(path: str, body: bytes) -> None:
+    async def work() -> None:
+        async with service() as url, httpx.AsyncClient(base_url=url, trust_env=False) as http:
+            reply = await http.post(path, content=body, headers={"content-type": "application/json"})
+            assert reply.status_code == 400 and reply.json()["detail"], reply.text
+            assert (
+                await http.post(path, content=b'{"split": "train"}', headers={"content-type": "text/plain"})
+            ).status_code == 415
+            assert (await http.get("/health", headers={"host": "evil.com"})).status_code == 403
 
     anyio.run(work)
 
