@@ -6,6 +6,7 @@ and an exit code.
 
 from __future__ import annotations
 
+import errno
 import gc
 import logging
 import os
@@ -152,7 +153,7 @@ def run(args: Sequence[str]) -> int:
         _show(error.what, error.where, error.hint, error)
         return error.exit_code
     except OSError as error:
-        _show(error.strerror or str(error), error.filename, None, error)
+        _show(error.strerror or str(error), error.filename, _room(error), error)
     except Exception as error:
         hint = None if STATE.debug else "run it again with --debug to see where"
         _show(f"unexpected {type(error).__name__}: {error}", None, hint, error)
@@ -197,6 +198,12 @@ def _show(what: str, where: object, hint: str | None, error: BaseException) -> N
     lines += [f"  fix: {hint}"] if hint else []
     lines += [f"  {note}" for note in getattr(error, "__notes__", [])]
     print(mark, loggable("\n".join(lines)), file=sys.stderr)
+
+
+def _room(error: OSError) -> str | None:
+    """What shows how full the disk is, where that was the fault."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return f"df -h {Path(os.fsdecode(error.filename)).parent}" if full and error.filename else None
 
 
 def _nowhere() -> TextIO:

@@ -30,19 +30,24 @@ IN_STORE: Mapping[Status, RunStatus] = {
 @contextmanager
 def in_store(store: Store, run: Run, config: ExperimentConfig, flush: Callable[[], None]) -> Iterator[None]:
     """The row of a run that is in use, from its start to how it ended. ``flush`` stores what is left, whatever happened."""
-    close_killed(store)
+    settle(store)
 
     def finish(kind: object, error: BaseException | None, trace: object) -> None:
         signals.hold()
+        said, late = error, None
         try:
             flush()
-        except StoreError as late:
-            _finish(store, run, error if isinstance(error, Exception) else late)
-            if not isinstance(error, Exception):
-                raise
+        except StoreError as refused:
+            late = refused
+            said = error if isinstance(error, Exception) else refused
+        try:
+            _finish(store, run, outcome(said)[0], said)
+        except StoreError as refused:
+            late = late or refused
+        if late is not None and isinstance(error, Exception):
             error.add_note(f"storing what was left failed, too: {late}")
-        else:
-            _finish(store, run, error)
+        elif late is not None:
+            raise late
 
     store.start_run(
         RunRecord(
@@ -55,18 +60,21 @@ def in_store(store: Store, run: Run, config: ExperimentConfig, flush: Callable[[
         yield
 
 
-def close_killed(store: Store) -> None:
-    """Mark the runs whose process was killed: it could not say so itself."""
+def settle(store: Store) -> None:
+    """Mark runs that could not say in the store how they ended: killed ones, and those that found its disk full."""
     for record in store.runs():
         path = Path(record.directory)
         if record.status != "running" or not record.directory or not (path / MANIFEST).is_file():
             continue
         run = Run(path)
-        if run.run_id == record.id and run.status == "killed":
+        status = run.status
+        if run.run_id != record.id or status not in IN_STORE:
+            continue
+        if status == "killed":
             run.close_killed()
-            store.finish_run(record.id, IN_STORE["killed"], "killed")
+        _finish(store, run, status, run.manifest.attempts[-1].error or status)
 
 
-def _finish(store: Store, run: Run, error: BaseException | None) -> None:
-    said = str(error).splitlines()[0] if error is not None and str(error) else ""
-    store.finish_run(run.run_id, IN_STORE[outcome(error)[0]], said)
+def _finish(store: Store, run: Run, status: Status, said: object) -> None:
+    text = str(said).splitlines()[0] if said is not None and str(said) else ""
+    store.finish_run(run.run_id, IN_STORE[status], text)

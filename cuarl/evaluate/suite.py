@@ -22,6 +22,7 @@ from cuarl.rollout.pool import Progress, Save, collect
 from cuarl.rollout.seeds import digest, environment_seed, sampling_seed
 from cuarl.rollout.setup import Episode, Setup
 from cuarl.rollout.spec import EpisodeSpec
+from cuarl.run.atomic import write_text
 from cuarl.tasks.task import Task
 from cuarl.types import Record
 
@@ -160,9 +161,8 @@ def write_results(folder: Path, evaluation: Evaluation) -> Path:
     """Write ``results.json`` into ``folder``, which is made, and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / RESULTS
-    temporary = path.with_name(f".{RESULTS}.tmp")
-    temporary.write_text(evaluation.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    return temporary.replace(path)
+    write_text(path, evaluation.model_dump_json(indent=1) + "\n")
+    return path
 
 
 def read_results(path: Path) -> Evaluation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -13,6 +14,8 @@ from cuarl.safe_text import safe_json
 
 _DEEPEST = 100
 """How deeply a line may be nested; what a run writes has three levels or four."""
+
+logger = logging.getLogger(__name__)
 
 
 class JsonLinesSink:
@@ -35,24 +38,57 @@ class JsonLinesSink:
             _drop_torn_line(path)
         if resume_step is not None:
             _supersede(metrics_path, resume_step)
-        self._metrics = metrics_path.open("ab")
-        self._events = events_path.open("ab")
+        self._metrics, self._events = _Lines(metrics_path), _Lines(events_path)
         self._clock = clock
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         """Write the metrics of one step or evaluation on one line."""
-        self._metrics.write(_line({"step": step, "time": self._clock(), **values}))
-        self._metrics.flush()
+        self._metrics.add(_line({"step": step, "time": self._clock(), **values}))
 
     def event(self, kind: str, data: Mapping[str, Any]) -> None:
         """Write that something happened on one line, secrets masked."""
-        self._events.write(_line({"event": kind, "time": self._clock(), **data}))
-        self._events.flush()
+        self._events.add(_line({"event": kind, "time": self._clock(), **data}))
 
     def close(self) -> None:
-        """Close the files; safe to call twice."""
-        self._metrics.close()
-        self._events.close()
+        """Close the files; safe to call twice. Raises OSError if lines could not be written to the end."""
+        try:
+            self._metrics.close()
+        finally:
+            self._events.close()
+
+
+class _Lines:
+    """A file that whole lines are added to. What finds the disk full is kept, and written with the next line."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._waiting = path, b""
+        self._file = path.open("ab", buffering=0)
+        self._warned = False
+
+    def add(self, line: bytes) -> None:
+        self._waiting += line
+        try:
+            self._write()
+        except OSError as error:
+            if not self._warned:
+                logger.warning("%s can't be written now, and is tried again: %s", self._path, error.strerror)
+            self._warned = True
+
+    def close(self) -> None:
+        if self._file.closed:
+            return
+        try:
+            self._write()
+        except OSError as error:
+            lost = self._waiting.count(b"\n")
+            raise OSError(error.errno, f"{error.strerror}, {lost} lines are lost", str(self._path)) from error
+        finally:
+            self._file.close()
+
+    def _write(self) -> None:
+        while self._waiting:
+            # a part of it may fit; readers leave a torn line out until its rest is there
+            self._waiting = self._waiting[self._file.write(self._waiting) :]
 
 
 def parse_lines(lines: Iterable[bytes]) -> list[dict[str, Any]]:

@@ -9,7 +9,14 @@ from pathlib import Path
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace ``path`` by ``text`` atomically and durably."""
+    """Replace ``path`` by ``text`` atomically and durably. Raises OSError, which names ``path``."""
+    try:
+        _replace(path, text)
+    except OSError as error:  # a write that fails names no file, and what is written aside is nobody's business
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _replace(path: Path, text: str) -> None:
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

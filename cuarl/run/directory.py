@@ -6,10 +6,11 @@ import logging
 import secrets
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Self
 
 from filelock import FileLock, Timeout
 
@@ -19,13 +20,13 @@ from cuarl.errors import BarMissed, ConfigError, CuarlError, RunExists
 from cuarl.run import facts
 from cuarl.run.atomic import point, write_text
 from cuarl.run.checkpoints import newest
+from cuarl.run.log import RunLog
 from cuarl.run.lookup import new_name, slug
-from cuarl.run.manifest import MANIFEST, Attempt, Manifest, Status, read_manifest, write_manifest
+from cuarl.run.manifest import MANIFEST, Attempt, Kind, Manifest, Status, read_manifest, write_manifest
 from cuarl.run.owner import Owner
+from cuarl.run.reserve import give_back, set_aside
 from cuarl.run.resume import check_resume
-from cuarl.safe_text import SafeFormatter, escaped, loggable, masked
-
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+from cuarl.safe_text import escaped, loggable, masked
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ class Run:
         self.manifest = read_manifest(path)
         self._command, self._clock = tuple(escaped(masked(word)) for word in command), clock
         self._lock = FileLock(path / ".lock")
-        self._log: logging.FileHandler | None = None
+        self._log: RunLog | None = None
 
     @classmethod
     def create(
@@ -52,7 +53,7 @@ class Run:
         runs_dir: Path,
         resolved: Resolved,
         *,
-        kind: Literal["train", "rollout", "eval", "serve"] = "train",
+        kind: Kind = "train",
         name: str | None = None,
         overwrite: bool = False,
         command: Sequence[str] = (),
@@ -70,8 +71,18 @@ class Run:
             path.mkdir(parents=True)
         except FileExistsError as error:
             raise _taken(path) from error
+        try:
+            cls._write_new(path, resolved, kind, _stamp(now))
+        except OSError:  # a folder that is no run would only be in the way
+            shutil.rmtree(path, ignore_errors=True)
+            raise
+        return cls(path, command=command, clock=clock)
+
+    @staticmethod
+    def _write_new(path: Path, resolved: Resolved, kind: Kind, now: str) -> None:
+        config = resolved.config
         manifest = Manifest(
-            run_id=secrets.token_hex(8), name=name, kind=kind, created_at=_stamp(now), config_digest=config.digest,
+            run_id=secrets.token_hex(8), name=path.name, kind=kind, created_at=now, config_digest=config.digest,
             seed=config.seed, model_name=config.model_name, parent=config.load_checkpoint_path, code=facts.code(),
             machine=facts.machine(),
         )  # fmt: skip
@@ -79,7 +90,6 @@ class Run:
         _write_difference(path, manifest)
         # the manifest comes last: a folder without one is no run
         write_manifest(path, manifest)
-        return cls(path, command=command, clock=clock)
 
     @classmethod
     def reopen(
@@ -172,6 +182,14 @@ class Run:
     def __enter__(self) -> Self:
         """Take the lock, open a new attempt and start its log. Raises RunExists while another process has the run."""
         self._hold()
+        with ExitStack() as undo:
+            undo.callback(self._lock.release)
+            set_aside(self.path)
+            self._begin_attempt()
+            undo.pop_all()
+        return self
+
+    def _begin_attempt(self) -> None:
         self.manifest = read_manifest(self.path)
         now = _stamp(self._clock())
         earlier = tuple(_closed(attempt) for attempt in self.manifest.attempts)
@@ -181,23 +199,32 @@ class Run:
         )  # fmt: skip
         self.update(status="running", exit_code=None, ended_at=None, attempts=(*earlier, attempt))
         self._start_log()
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Write how it ended, with the traceback in the log, and let go."""
+        with ExitStack() as last_steps:
+            last_steps.callback(self._lock.release)
+            last_steps.callback(self._stop_log)
+            give_back(self.path)
+            try:
+                self._end_attempt(error)
+            except OSError as late:
+                if error is None:
+                    raise
+                error.add_note(f"how the run ended can't be written: {late}")
+            if error is not None and outcome(error)[0] == "failed":
+                self._log_failure(error)
+                error.add_note(f"log: {self.log_path}")
+
+    def _end_attempt(self, error: BaseException | None) -> None:
         status, code = outcome(error)
-        if status == "failed" and error is not None:
-            self._log_failure(error)
-            error.add_note(f"log: {self.log_path}")
         now = _stamp(self._clock())
         said = loggable(str(error)).splitlines()[0] if status == "failed" and str(error) else None
         end = {"ended_at": now, "status": status, "exit_code": code}
         *earlier, last = self.manifest.attempts
         self.update(attempts=(*earlier, last.model_copy(update={**end, "error": said})), **end)
-        self._stop_log()
-        self._lock.release()
 
     def close_killed(self) -> None:
         """Write that its process was killed, unless another process has taken the run up by now."""
@@ -233,8 +260,7 @@ class Run:
     def _start_log(self) -> None:
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         point(self.path / "logs" / "latest", self.log_path.parent.name)
-        self._log = logging.FileHandler(self.log_path, encoding="utf-8")
-        self._log.setFormatter(SafeFormatter(LOG_FORMAT))
+        self._log = RunLog(self.log_path)
         logging.getLogger().addHandler(self._log)
 
     def _stop_log(self) -> None:

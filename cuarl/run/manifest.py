@@ -15,6 +15,7 @@ from cuarl.run.owner import Owner, process_start
 from cuarl.types import Record
 
 MANIFEST = "manifest.json"
+Kind = Literal["train", "rollout", "eval", "serve"]
 Status = Literal["created", "running", "success", "failed", "cancelled", "killed"]
 
 
@@ -73,7 +74,7 @@ class Manifest(Record):
     schema_version: int = 1
     run_id: str
     name: str
-    kind: Literal["train", "rollout", "eval", "serve"]
+    kind: Kind
     status: Status = "created"
     exit_code: int | None = None
     created_at: str

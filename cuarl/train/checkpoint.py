@@ -22,7 +22,8 @@ import os
 import pickle
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ class Checkpoints:
         state = self._learner.state()  # every process has a part of it where there are shards
         if not self._learner.accelerator.is_main_process:
             return folder
-        try:
+        with self._writing(step):
             self._sweep()
             if marked_step(self.root) is None:
                 mark(self.root, self._restored)  # so that what is saved now is known to be unfinished
@@ -79,20 +80,30 @@ class Checkpoints:
                 self.root / "trainer" / step_name(step), lambda unfinished: torch.save(state, unfinished / "state.pt")
             )
             write_whole(folder, lambda unfinished: self._write_model(unfinished, step))
+        return folder
+
+    @contextmanager
+    def _writing(self, step: int) -> Iterator[None]:
+        try:
+            yield
         except IO_ERRORS as error:
             raise CheckpointError(
                 f"the checkpoint of step {step} can't be written: {_reason(error)}",
-                where=str(folder), hint=f"df -h {self.root}",
+                where=str(self.folder(step)), hint=f"df -h {self.root}",
             ) from error  # fmt: skip
-        return folder
 
     def commit(self, step: int, metrics: Mapping[str, float], pending: Mapping[str, float] | None = None) -> None:
         """Make ``step`` the checkpoint to resume from, note its evaluation in the card, delete those beyond the limit.
 
-        ``pending`` are metrics of the step that a resumed run still has to report, with its evaluation.
+        ``pending`` are metrics of the step that a resumed run still has to report, with its evaluation. Raises
+        CheckpointError if that can't be written; the run then goes on from the checkpoint before it.
         """
         if not self._learner.accelerator.is_main_process:
             return
+        with self._writing(step):
+            self._commit(step, metrics, pending)
+
+    def _commit(self, step: int, metrics: Mapping[str, float], pending: Mapping[str, float] | None) -> None:
         keep_pending(self.root / "trainer" / step_name(step), pending)
         adapter = self._learner.policy.has_adapter
         write_text(self.folder(step) / "README.md", model_card(self._about, step, adapter=adapter, metrics=metrics))

@@ -3,7 +3,7 @@
 import pytest
 import typer
 
-from cuarl.cli.ending import IN_STORE, close_killed, in_store
+from cuarl.cli.ending import IN_STORE, in_store, settle
 from cuarl.config.load import resolve
 from cuarl.errors import BarMissed, StoreError, TrainError
 from cuarl.run import Run
@@ -59,7 +59,7 @@ def test_a_killed_run_is_marked_by_the_next_that_is_recorded(store, run, tmp_pat
         killed, record = run.manifest, store.runs()[0]
     run.update(**killed.model_dump())
     store.start_run(record)
-    close_killed(store)
+    settle(store)
     assert (Run(run.path).status, run.path.joinpath("manifest.json").read_text().count("killed")) == ("killed", 2)
     (record,) = store.runs()
     assert (record.status, record.message) == ("failed", "killed")
