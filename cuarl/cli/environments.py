@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cuarl.config.load import did_you_mean
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.base import Env
-from cuarl.errors import ConfigError
+from cuarl.errors import ConfigError, TaskError
 from cuarl.rollout.setup import MakeEnv
 from cuarl.rollout.spec import EpisodeSpec
 from cuarl.tasks.task import Task
@@ -45,6 +45,8 @@ def _sim(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
             f"the simulator has no {strangers[0]}, which task {first} needs", hint=f"cuarl tasks show {first}"
         )
 
+    _settable(tasks)
+
     async def make(spec: EpisodeSpec) -> Env:
         return make_sim(spec.task.env, config.profile, clutter=config.clutter)
 
@@ -58,6 +60,7 @@ def _linux(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     from cuarl.env.linux.programs import programs_of, require
 
     _only("linux", config, tasks)
+    _settable(tasks)
     # a task may draw its applications, so that a few of its instances are looked at
     drawn = [task.instantiate(seed) for task in tasks for seed in range(16 if task.params else 1)]
     require(name for instance in drawn for name in programs_of(instance.preset))
@@ -170,6 +173,15 @@ def _foreign(name: str) -> Callable[[ExperimentConfig, Sequence[Task]], Backend]
         return made
 
     return make
+
+
+def _settable(tasks: Sequence[Task]) -> None:
+    """Raise TaskError for a task that its device can't be set up for."""
+    from cuarl.env.presets import preset_problem
+
+    for task in tasks:
+        if problem := preset_problem(task.instantiate(0)):
+            raise TaskError(problem, where=f"task {task.id}", hint=f"cuarl tasks show {task.id}")
 
 
 def _only(env: str, config: ExperimentConfig, tasks: Sequence[Task]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,6 +16,7 @@ from cuarl.cli.output import console, is_terminal, note, print_json, print_text
 from cuarl.cli.state import STATE, load_settings
 from cuarl.cli.task_views import count_of, in_full, print_report, show_selection
 from cuarl.errors import BarMissed, TaskError
+from cuarl.tasks.build import bindings
 from cuarl.tasks.files import Located, merge
 from cuarl.tasks.library import Library
 from cuarl.tasks.review import Finding, Judged, review
@@ -27,6 +28,8 @@ from cuarl.tasks.task import CATEGORIES, DIFFICULTIES, Task
 app = typer.Typer(no_args_is_help=True)
 
 _PANEL = "Selection"
+MOST_BINDINGS = 20
+"""Of a task's values are tried with its environment's own rules."""
 
 Selectors = Annotated[
     list[str] | None,
@@ -231,7 +234,17 @@ def _findings(located: Sequence[Located], library: Library) -> list[Finding]:
     chosen = {one.task.id for one in located}
     everything = {one.task.id: one for one in [*located, *(o for s in library.suites for o in s.located)]}
     judged = [Judged(one, library.role_of(one)) for one in everything.values()]
-    return [finding for finding in review(judged) if finding.task_id in chosen]
+    return [*_wrong_presets(located), *(finding for finding in review(judged) if finding.task_id in chosen)]
+
+
+def _wrong_presets(located: Sequence[Located]) -> Iterator[Finding]:
+    """Tasks that their environment can't be set up for, whatever the values of their parameters."""
+    from cuarl.env.presets import preset_problem
+
+    for one in located:
+        problems = map(preset_problem, bindings(one.task, MOST_BINDINGS))
+        if problem := next(filter(None, problems), None):
+            yield Finding("error", one.task.id, one.where, problem)
 
 
 def _proofs(chosen: Sequence[Task], seeds: int, profile: str, jobs: int) -> list[dict[str, Any]]:

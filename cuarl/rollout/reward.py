@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from itertools import pairwise
+from typing import Any
 
 from cuarl.env.foreign.tally import RETURN
 from cuarl.errors import ConfigError, RewardError
@@ -25,6 +26,8 @@ RewardFunction = Callable[[Trajectory], Sequence[RewardPart] | float | None]
 _PARSE_PENALTIES = {"unknown_tool": -1.8, "missing_argument": -1.5, "bad_argument": -1.5, "out_of_range": -1.5,
                     "unsupported_action": -1.5, "unsupported_on_device": -1.5}  # fmt: skip
 _UNREADABLE = -2.0
+MOST_EVIDENCE = 500
+"""Characters of what was found, in a reward's evidence."""
 
 
 # --- the recipe's functions ----------------------------------------------------------------------------------------
@@ -212,9 +215,14 @@ def _evidence(trajectory: Trajectory) -> str:
     verdict = trajectory.verdict
     assert verdict is not None
     said = {True: "claimed success", False: "claimed failure", None: "claimed nothing"}[verdict.claimed]
-    failed = [f"{c.path} is {c.actual!r}" for c in verdict.checks if not c.passed]
+    failed = [f"{c.path} is {_brief(c.actual)}" for c in verdict.checks if not c.passed]
     effects = [f"side effect on {path}" for path in verdict.side_effects]
     return "; ".join([said, *failed, *effects])
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= MOST_EVIDENCE else f"{text[:MOST_EVIDENCE]}…"
 
 
 def _parse_errors(trajectory: Trajectory) -> int:

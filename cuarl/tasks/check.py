@@ -21,6 +21,9 @@ from cuarl.trajectory import CheckResult, Verdict
 ANSWER = "answer"
 """The path that stands for the agent's reported text."""
 
+MOST_SHOWN = 20
+"""Items of a list that a check was looked for in, in its result."""
+
 SideEffects = Literal["fail", "report"]
 
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
@@ -61,14 +64,23 @@ def evaluate(check: Check, state: Mapping[str, Any], answer: str | None = None) 
         passed = OPERATORS[check.op](actual, check.value)
     except (TypeError, ValueError, re.error) as error:
         raise RewardError(f'check "{describe(check)}" can\'t be read: {error}', where="task check") from error
-    if check.op in ("has", "lacks"):
-        actual = next((item for item in items_of(actual) if includes(item, check.value)), None)
+    if check.op in ("has", "lacks") and actual is not None:
+        actual = _of_list(items_of(actual), check.value)
     return CheckResult(path=check.path, op=check.op, expected=check.value, actual=actual, passed=passed)
 
 
 def describe(check: Check) -> str:
     """The check in words: ``display.brightness ge 200``."""
     return f"{check.path} {check.op}" + ("" if check.op in ("empty", "not_empty") else f" {check.value!r}")
+
+
+def _of_list(items: list[Any], wanted: Any) -> Any:
+    """What to show of a list: the item that was looked for; without it, what is there instead, with the number of the rest."""
+    found = [item for item in items if includes(item, wanted)]
+    if found:
+        return found[0]
+    rest = len(items) - MOST_SHOWN
+    return [*items[:MOST_SHOWN], f"and {rest} more"] if rest > 0 else items
 
 
 def _answered(check: Check, answer: str | None) -> Any:

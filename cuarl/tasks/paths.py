@@ -26,6 +26,10 @@ class Missing:
 MISSING = Missing()
 
 
+class Unreadable(str):
+    """What stands in a state for a value that could not be read: the reason, which ``lookup`` raises."""
+
+
 class Change(NamedTuple):
     """A difference between two states: a leaf, or an item of a list that came, went or was altered."""
 
@@ -39,7 +43,8 @@ class Change(NamedTuple):
 def lookup(state: Mapping[str, Any], path: str) -> Any:
     """Value at ``path``; None for a list position that is not there, since items may come and go.
 
-    Raises RewardError if a mapping has no such key: then the path is wrong, or the device can't tell.
+    Raises RewardError if a mapping has no such key, since then the path is wrong or the device can't tell, and where there is
+    something ``Unreadable``.
     """
     node: Any = state
     done: list[str] = []
@@ -59,6 +64,8 @@ def lookup(state: Mapping[str, Any], path: str) -> Any:
                 f'the device state has no "{path}": "{".".join(done)}" is {type(node).__name__}', where="task check"
             )
         done.append(part)
+        if isinstance(node, Unreadable):
+            raise RewardError(f'"{".".join(done)}" can\'t be read: {node}', where="task check")
     return node
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from cuarl.config.schema import EnvFields
 from cuarl.env.browser.browser import UNPACED_PER_CORE, Browser
 from cuarl.env.browser.env import BrowserEnv
 from cuarl.env.browser.miniwob import MiniWoBEnv, pages_folder
 from cuarl.env.browser.options import BrowserOptions, Fence, origin_of
-from cuarl.env.browser.web import FIELDS, WebEnv
-from cuarl.errors import ConfigError, TaskError
+from cuarl.env.browser.preset import check_preset, readable
+from cuarl.env.browser.web import WebEnv
+from cuarl.errors import ConfigError
 from cuarl.tasks.task import Task, TaskInstance
 
 DEFAULT_VIEWPORT = EnvFields.model_fields["browser_viewport"].default
@@ -22,23 +23,10 @@ DEFAULT_VIEWPORT = EnvFields.model_fields["browser_viewport"].default
 def check_tasks(tasks: Iterable[Task]) -> None:
     """Raise TaskError for a task that no page can be made of, MissingExtra if the pages of MiniWoB++ are needed and missing."""
     for task in tasks:
-        preset = dict(task.instantiate(0).preset)
-        if "page" in preset:
+        instance = task.instantiate(0)
+        if "page" in instance.preset:
             pages_folder()
-            unknown = sorted(set(preset) - {"page"})
-        else:
-            unknown = sorted(set(preset) - set(FIELDS))
-            address = urlsplit(str(preset.get("url", "")))
-            if address.scheme not in ("http", "https", "file") or not _readable(address):
-                raise TaskError(
-                    f'task {task.id} has no address of a page: preset.url is "{preset.get("url", "")}"',
-                    hint="url: http://127.0.0.1:8000/, or file:///FOLDER/page.html",
-                )
-        if unknown:
-            raise TaskError(
-                f"task {task.id} presets {', '.join(unknown)}, which a browser does not have",
-                hint=f"it has page, or {', '.join(FIELDS)}",
-            )
+        check_preset(instance)
 
 
 def fence_of(tasks: Iterable[Task], origins: Sequence[str]) -> Fence:
@@ -55,7 +43,7 @@ def fence_of(tasks: Iterable[Task], origins: Sequence[str]) -> Fence:
             allowed.add(origin_of(url))
     for origin in origins:
         parts = urlsplit(origin)
-        if parts.scheme not in ("http", "https") or not _readable(parts):
+        if parts.scheme not in ("http", "https") or not readable(parts):
             raise ConfigError(f'"{origin}" is not an origin', where="browser_origins", hint="http://HOST:PORT")
         allowed.add(origin_of(origin))
     return Fence(tuple(sorted(folders)), frozenset(allowed))
@@ -99,10 +87,3 @@ def factory(browser: Browser, options: BrowserOptions, *, mask: bool = False) ->
         return WebEnv(browser, options)
 
     return make
-
-
-def _readable(address: SplitResult) -> bool:
-    try:
-        return address.scheme == "file" or (bool(address.hostname) and (address.port or 1) > 0)
-    except ValueError:  # the port is no number
-        return False

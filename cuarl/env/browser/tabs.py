@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import anyio
 
@@ -22,8 +22,8 @@ MOST_NOTES = 50
 BLANK = "about:blank"
 NAVIGATION_S = 3.0
 """How long an action waits for the page that it leads to."""
-TEXT_LIMIT = 20_000
 
+T = TypeVar("T")
 Travel = Literal["back", "forward", "reload"]
 
 DROPDOWNS = """
@@ -128,15 +128,15 @@ class Tabs:
         async with self.bounded(what):
             return await self.page.evaluate(script, argument)
 
-    async def read(self, script: str, argument: Any = None, *, what: str = "reading the page") -> Any:
-        """The same of a script that only reads: it is run again if its page is replaced meanwhile."""
+    async def reading(self, read: Callable[[Any], Awaitable[T]], *, what: str) -> T:
+        """What ``read`` makes of the shown tab; it is called again if that is replaced meanwhile, so it must change nothing."""
         from playwright.async_api import Error
 
         async with self.bounded(what):
             while True:
                 page = await self.shown()
                 try:
-                    return await page.evaluate(script, argument)
+                    return await read(page)
                 except Error as error:
                     if not is_passing(error, page):
                         raise

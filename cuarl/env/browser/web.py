@@ -25,20 +25,12 @@ import httpx
 from cuarl.env.browser.browser import Browser
 from cuarl.env.browser.env import BrowserEnv
 from cuarl.env.browser.options import BrowserOptions, origin_of
-from cuarl.env.browser.tabs import TEXT_LIMIT, Tabs
+from cuarl.env.browser.reading import read_text, read_values
+from cuarl.env.browser.tabs import Tabs
 from cuarl.errors import EnvError
 from cuarl.tasks.task import TaskInstance
 
 SESSION = "$SESSION"
-FIELDS = ("url", "reset", "set_url", "set", "state_url", "read")
-READ = """async ([scripts, limit]) => {
-  const read = {};
-  for (const [name, script] of Object.entries(scripts)) {
-    try { read[name] = JSON.parse(JSON.stringify((await (0, eval)(script)) ?? null)); }
-    catch (error) { read[name] = null; }
-  }
-  return {title: document.title, text: (document.body?.innerText ?? '').slice(0, limit), read};
-}"""
 
 
 class WebEnv(BrowserEnv):
@@ -63,15 +55,21 @@ class WebEnv(BrowserEnv):
         return {}
 
     async def _state(self, tabs: Tabs) -> Mapping[str, Any]:
-        told = await tabs.read(READ, [dict(self._scripts), TEXT_LIMIT], what="reading the page's state")
+        told = await tabs.reading(self._told, what="reading the page's state")
         state = {
-            "url": str(tabs.page.url), "tabs": tabs.count, "downloads": list(tabs.downloads),
-            "dialogs": list(tabs.dialogs), "blocked": list(tabs.blocked), **dict(told),
+            "tabs": tabs.count, "downloads": list(tabs.downloads), "dialogs": list(tabs.dialogs),
+            "blocked": list(tabs.blocked), **told,
         }  # fmt: skip
         if self._state_url:
             async with httpx.AsyncClient(timeout=self.options.answer_s, trust_env=False) as client:
                 state["app"] = await self._ask(client, "GET", self._state_url)
         return state
+
+    async def _told(self, page: Any) -> dict[str, Any]:
+        return {
+            "url": str(page.url), "title": await page.title(), "text": await read_text(page),
+            "read": await read_values(page, self._scripts),
+        }  # fmt: skip
 
     def _filled(self, url: Any) -> str:
         return str(url or "").replace(SESSION, self._session)

@@ -79,6 +79,11 @@ class Home:
 
     def _write_files(self, items: Iterable[Mapping[str, Any]]) -> None:
         for item in items:
+            strange = sorted(set(item) - {"path", "text", "folder"})
+            if strange:
+                raise TaskError(
+                    f"a file has no {strange[0]}", where="preset: files", hint="path, and text or folder: true"
+                )
             path = PurePosixPath(str(item.get("path", "")))
             if not path.parts or path.is_absolute() or ".." in path.parts:
                 raise TaskError(f"a file can't be made at {str(path)!r}", where="preset: files", hint="docs/linux.md")

@@ -8,6 +8,7 @@ import pytest
 from cuarl.errors import RewardError
 from cuarl.tasks.check import evaluate, verdict
 from cuarl.tasks.operators import check_problem
+from cuarl.tasks.paths import Unreadable
 from cuarl.tasks.side_effects import unasked_changes
 from cuarl.tasks.task import Check, TaskInstance
 
@@ -120,7 +121,8 @@ def test_evidence_is_what_was_found() -> None:
     found = evaluate(Check(path="brightness", op="ge", value=250), STATE)
     assert (found.actual, found.expected, found.passed) == (200, 250, False)
     assert evaluate(Check(path="contacts", op="lacks", value={"name": "Ada"}), STATE).actual == STATE["contacts"][0]
-    assert evaluate(Check(path="contacts", op="has", value={"name": "Bob"}), STATE).actual is None
+    for op in ("has", "lacks"):  # nothing of the kind: what is there instead
+        assert evaluate(Check(path="contacts", op=op, value={"name": "Bob"}), STATE).actual == STATE["contacts"]
 
 
 @pytest.mark.parametrize(
@@ -238,3 +240,17 @@ def test_only_the_asked_change_of_an_item_is_no_side_effect(
     judged = verdict(instance(*checks), STATE, after(**end))
     assert all(check.passed for check in judged.checks)
     assert judged.side_effects == side_effects
+
+
+def test_of_a_long_list_without_the_item_the_first_ones_are_shown_and_the_rest_counted():
+    found = evaluate(Check(path="cart", op="has", value="lamp"), {"cart": [f"item {n}" for n in range(50)]})
+    assert not found.passed
+    assert found.actual == [*(f"item {n}" for n in range(20)), "and 30 more"]
+    assert evaluate(Check(path="cart", op="has", value="lamp"), {"cart": []}).actual == []
+
+
+def test_what_could_not_be_read_is_no_value():
+    state = {"read": {"total": Unreadable("document.title gives TypeError")}}
+    for path in ("read.total", "read.total.amount"):
+        with pytest.raises(RewardError, match=r'"read.total" can\'t be read: document.title gives TypeError'):
+            evaluate(Check(path=path, op="not_equals", value=1), state)

@@ -147,3 +147,42 @@ def test_a_task_that_is_not_proven_misses_the_bar(tmp_path: Path) -> None:
 def test_the_schemas_are_printed() -> None:
     assert json.loads(run("schema").out)["title"] == "cuarl task file"
     assert "role" in json.loads(run("schema", "--suite").out)["properties"]
+
+
+WRONG_PRESETS = """\
+tasks:
+- {id: page_key, description: a, env: browser, preset: {urll: "http://h.test/"}, checks: [{path: title, value: x}]}
+- {id: page_check, description: b, env: browser, preset: {url: "http://h.test/"}, checks: [{path: titel, value: x}]}
+- {id: page_read, description: c, env: browser, preset: {url: "http://h.test/"}, checks: [{path: read.total, value: 1}]}
+- {id: page_set, description: d, env: browser, preset: {url: "http://h.test/", set: {a: 1}}, checks: [{path: title, value: x}]}
+- {id: miniwob, description: e, env: browser, preset: {page: click-test, url: "http://h.test/"}, checks: [{path: x, value: 1}]}
+- {id: a_phone, description: f, preset: {network.wifii.enabled: true}, checks: [{path: network.wifi.enabled, value: false}]}
+- {id: phone_start, description: g, preset: {ui.pages: x}, checks: [{path: network.wifi.enabled, value: true}]}
+- {id: a_desktop, description: h, env: desktop, preset: {ui.app: [nothing]}, checks: [{path: appearance.dark_style, value: true}]}
+- {id: linux, description: i, env: linux, preset: {files: [{path: a, txt: b}]}, checks: [{path: files.a, value: x}]}
+- {id: adb, description: k, env: adb, preset: {sett: up}, checks: [{path: answer, value: x}]}
+- {id: gbox, description: l, env: gbox, preset: {reads: {a: nonsense}}, checks: [{path: answer, value: x}]}
+- id: one_of_two
+  description: "m {page}"
+  env: browser
+  params: {page: ["http://h.test/", "not an address"]}
+  preset: {url: "{page}"}
+  checks: [{path: title, value: x}]
+- {id: sound, description: n, env: browser, preset: {url: "http://h.test/", read: {total: "1"}}, checks: [{path: read.total, value: 1}]}
+"""
+
+
+def test_presets_that_no_device_can_be_set_up_by_are_found_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "wrong.yaml").write_text(WRONG_PRESETS)
+    out, _, error = run("validate", "wrong.yaml", "--json")
+    found = {finding["task_id"]: finding["text"] for finding in json.loads(out)["findings"]}
+    said = {
+        "page_key": 'urll, which a browser does not have (did you mean "url"?)',
+        "page_check": 'titel, which a page\'s state does not have (did you mean "title"?)', "page_read": "checks read.total",
+        "page_set": "no set_url", "miniwob": "presets url", "a_phone": "network.wifii.enabled", "phone_start": "ui.pages",
+        "a_desktop": "no app 'nothing'", "linux": "a file has no txt", "adb": "presets sett", "gbox": "nonsense",
+        "one_of_two": "not an address",
+    }  # fmt: skip
+    assert found.keys() == said.keys()
+    assert [task for task, text in said.items() if text not in found[task]] == []
+    assert isinstance(error, TaskError)
