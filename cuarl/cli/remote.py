@@ -18,6 +18,7 @@ from cuarl.cli.players import Player
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError, CuarlError
 from cuarl.policy.openai import OpenAISampler
+from cuarl.policy.openai_probe import probe, test_draws
 from cuarl.policy.openai_wire import EndpointFeatures
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def endpoint(
     sampler = _sampler(config, url, settings, renderer, placeholders)
 
     async def begin() -> list[str]:
-        return missing(await _begin(sampler, config), config.temperature)
+        return missing(await _begin_tested(sampler, config), config.temperature)
 
     return sampler, renderer, begin
 
@@ -68,6 +69,10 @@ def missing(features: EndpointFeatures, temperature: float) -> list[str]:
     found = [] if features.token_ids else ["token ids (return_token_ids)"]
     if not features.logprobs:
         found.append("log-probabilities")
+    elif features.wrong_draws:
+        found.append(
+            f"samples of the distribution that it tells: {features.wrong_draws} (vLLM: --generation-config vllm)"
+        )
     elif not features.scaled_logprobs and temperature != 1.0:
         found.append(f"log-probabilities at temperature {temperature:g} (vLLM: --logprobs-mode processed_logprobs)")
     return found
@@ -77,14 +82,14 @@ def check(config: ExperimentConfig, settings: Settings) -> None:
     """See that the server is there and gives what training needs. Raises ConfigError by name, unless ``rescore`` is set."""
     url = config.model_base_url or ""
 
-    async def probe() -> EndpointFeatures:
+    async def ask() -> EndpointFeatures:
         sampler = _sampler(config, url, settings)
         try:
-            return await _begin(sampler, config)
+            return await _begin_tested(sampler, config)
         finally:
             await sampler.close()
 
-    lacking = missing(signals.run(probe), config.temperature)
+    lacking = missing(signals.run(ask), config.temperature)
     if lacking and not config.rescore:
         raise ConfigError(
             f"the endpoint does not give {' and '.join(lacking)}, so what it sampled can't be trained on exactly",
@@ -183,16 +188,27 @@ def _sampler(
 
 
 async def _begin(sampler: OpenAISampler, config: ExperimentConfig) -> EndpointFeatures:
-    """Find the model's name there, unless it was given, and probe."""
+    """Find the model's name there, unless it was given, and probe.
+
+    Adapters that stand beside the model, left by an earlier run for one, are none of ours.
+    """
     if config.served_model_name is None:
-        names = await sampler.models()
+        names = [one.id for one in await sampler.models() if one.parent is None]
         if len(names) == 1:
             sampler.use(names[0])
-    return await sampler.probe()
+    return await probe(sampler)
+
+
+async def _begin_tested(sampler: OpenAISampler, config: ExperimentConfig) -> EndpointFeatures:
+    """The same, and see whether it samples from what it tells; said is how much that could show."""
+    await _begin(sampler, config)
+    if sampler.features.logprobs:
+        note((await test_draws(sampler)).words)
+    return sampler.features
 
 
 async def _begin_and_say(sampler: OpenAISampler, config: ExperimentConfig, temperature: float) -> None:
-    lacking = missing(await _begin(sampler, config), temperature)
+    lacking = missing(await _begin_tested(sampler, config), temperature)
     if lacking and not config.rescore:
         note(
             f"the endpoint does not give {' and '.join(lacking)}: these episodes can be measured, but not trained on exactly"

@@ -26,6 +26,7 @@ from cuarl.env.base import Env
 from cuarl.env.sim.make import make_sim
 from cuarl.errors import ConfigError, RolloutError
 from cuarl.policy.openai import OpenAISampler
+from cuarl.policy.openai_wire import NEUTRAL, EndpointFeatures
 from cuarl.policy.sampler import SamplingParams
 from cuarl.rollout.episode import run_episode
 from cuarl.rollout.reward import RewardFunction, simple
@@ -86,7 +87,9 @@ class ScreenAgent:
         if base_url is None:
             raise ConfigError("AReaL's proxy gives no base_url", hint="run the agent through AReaL, or pass base_url")
         task, seed = task_of(data), seed_of(data)
-        sampler = OpenAISampler(base_url, self._model, api_key=api_key, http_client=http_client)
+        # the proxy has sampling settings of its own; those of a request that it does not know, it would refuse
+        plain = EndpointFeatures(left_out=tuple(NEUTRAL))
+        sampler = OpenAISampler(base_url, self._model, api_key=api_key, http_client=http_client, features=plain)
         name = self._renderer
 
         def make_agent(spec: EpisodeSpec, env: Env) -> ModelAgent:

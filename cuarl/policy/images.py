@@ -75,6 +75,14 @@ class ImageProcessor:
             width, height, side=self.patch * self.merge, min_pixels=self.min_pixels, max_pixels=self.max_pixels
         )
 
+    def shown(self, screenshot: Screenshot) -> Screenshot:
+        """``screenshot`` as the model sees it: itself where it has that size already."""
+        size = self.resized(screenshot.width, screenshot.height)
+        image = screenshot.image
+        return (
+            screenshot if size == image.size else Screenshot(image.resize(size, Image.Resampling(int(self._resample))))
+        )
+
     def grid(self, width: int, height: int) -> Grid:
         """The patches of a ``width`` x ``height`` screen."""
         w, h = self.resized(width, height)
@@ -98,10 +106,7 @@ class ImageProcessor:
     def _fill(self, pixels: np.ndarray, screenshot: Screenshot, grid: Grid) -> None:
         """Write the patches of one picture into ``pixels`` (patches, 3, patch * patch)."""
         p, m = self.patch, self.merge
-        image, size = screenshot.image, (grid.cols * p, grid.rows * p)
-        if size != image.size:
-            image = image.resize(size, Image.Resampling(int(self._resample)))
-        values = np.asarray(image).reshape(grid.token_rows, m, p, grid.token_cols, m, p, 3)
+        values = np.asarray(self.shown(screenshot).image).reshape(grid.token_rows, m, p, grid.token_cols, m, p, 3)
         # patches in token order (token row, token column, row and column in the token), then channel, y, x
         values = np.ascontiguousarray(values.transpose(0, 3, 1, 4, 6, 2, 5)).reshape(pixels.shape)
         # bytes can't be out of a table's bounds, and "clip" saves the check

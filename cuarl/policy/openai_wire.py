@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from cuarl.errors import SamplerError
@@ -34,21 +35,55 @@ class EndpointFeatures(Record):
     """Log-probabilities of the answer's tokens."""
     scaled_logprobs: bool = False
     """They are of the distribution after temperature and truncation (vLLM: ``--logprobs-mode processed_logprobs``)."""
+    ours: bool = False
+    """Its prompts are those that are rendered here, id by id: it has the tokenizer and template that we know."""
+    left_out: tuple[str, ...] = ()
+    """Fields of a request that it refuses by name."""
+    wrong_draws: str = ""
+    """Why it does not sample from the distribution that it tells; empty unless it was found out."""
+    top_k_off: int = 0
+    """What it calls a ``top_k`` that cuts nothing off: 0, or -1."""
 
 
-def request_body(request: SampleRequest, model: str, features: EndpointFeatures, encoding: Encoding) -> dict[str, Any]:
+NEUTRAL: Mapping[str, float] = {
+    "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0,
+}  # fmt: skip
+"""Sent with every request. What a request leaves out, vLLM and SGLang take from the model's ``generation_config.json``, and
+then sample from another distribution than the one whose log-probabilities they tell."""
+BIAS = "logit_bias"
+NEVER = -100.0
+"""Bias of what must not be sampled, the lowest that the protocol has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """How a request is written down."""
+
+    encoding: Encoding = "png"
+    suppressed: Sequence[int] = ()
+    """Ids that are never sampled here, so that they must not be there either."""
+    shown: Callable[[Screenshot], Screenshot] | None = None
+    """A picture as the model sees it: sent so, no server resizes it in its own way."""
+
+
+def request_body(
+    request: SampleRequest, model: str, features: EndpointFeatures, outgoing: Outgoing | None = None
+) -> dict[str, Any]:
     """The JSON body that asks for one answer."""
-    params = request.params
+    params, out = request.params, outgoing or Outgoing()
     body: dict[str, Any] = {
         "model": model,
-        "messages": [_message(m, encoding) for m in request.messages],
+        "messages": [_message(m, out) for m in request.messages],
         "temperature": params.temperature,
         "top_p": params.top_p,
         "max_tokens": params.max_tokens,
         "seed": request.seed % (1 << 63),
     }
-    if params.top_k:
-        body["top_k"] = params.top_k
+    body |= {name: value for name, value in NEUTRAL.items() if name not in features.left_out}
+    if params.top_k or "top_k" in body:
+        body["top_k"] = params.top_k or features.top_k_off
+    if out.suppressed and BIAS not in features.left_out:
+        body[BIAS] = {str(i): NEVER for i in out.suppressed}
     if params.stop:
         body["stop"] = list(params.stop)
     if features.logprobs:
@@ -58,14 +93,15 @@ def request_body(request: SampleRequest, model: str, features: EndpointFeatures,
     return body
 
 
-def _message(message: Message, encoding: Encoding) -> dict[str, Any]:
+def _message(message: Message, out: Outgoing) -> dict[str, Any]:
     content: list[dict[str, Any]] = []
     for part in message.parts:
         match part:
             case Text(text) | SampledText(text):
                 content.append({"type": "text", "text": text})
             case Picture(screenshot):
-                content.append({"type": "image_url", "image_url": {"url": data_uri(screenshot, encoding)}})
+                shown = out.shown(screenshot) if out.shown else screenshot
+                content.append({"type": "image_url", "image_url": {"url": data_uri(shown, out.encoding)}})
     if all(c["type"] == "text" for c in content):
         # plain text is what every server and chat template takes
         return {"role": message.role, "content": "".join(c["text"] for c in content)}
@@ -82,7 +118,7 @@ def read_reply(body: Any, request: SampleRequest, features: EndpointFeatures, *,
     """The sample in a reply. Raises ``SamplerError`` if it is no chat completion."""
     try:
         choice = body["choices"][0]
-        text = choice["message"].get("content") or ""
+        text = _text(choice["message"].get("content"))
         finish = choice.get("finish_reason")
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise SamplerError("the reply is no chat completion", where=str(body)[:200]) from error
@@ -99,16 +135,37 @@ def read_reply(body: Any, request: SampleRequest, features: EndpointFeatures, *,
     )  # fmt: skip
 
 
+def _text(content: Any) -> str:
+    """The text of an answer, which some servers give in parts."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    parts = [part.get("text") for part in content]
+    return "".join(part for part in parts if isinstance(part, str))
+
+
+def why_empty(body: Mapping[str, Any]) -> str:
+    """Where the text of an answer has gone, if a parser of the server's took it out of the content; else empty."""
+    message = body["choices"][0]["message"]
+    if _text(message.get("content")):
+        return ""
+    for part, parser in (("tool_calls", "tool-call-parser"), ("reasoning_content", "reasoning-parser"),
+                         ("reasoning", "reasoning-parser")):  # fmt: skip
+        if message.get(part):
+            return f"the server put it into {part}; start it without a parser (vLLM: no --{parser})"
+    return ""
+
+
 def exact_logprobs(params: SamplingParams, features: EndpointFeatures) -> bool:
     """Whether the server's log-probabilities are those of the distribution that is sampled from."""
     plain = params.temperature in (0.0, 1.0) and params.top_p == 1.0 and params.top_k == 0
-    return features.logprobs and (plain or features.scaled_logprobs)
+    return features.logprobs and not features.wrong_draws and (plain or features.scaled_logprobs)
 
 
-def answer_logprobs(body: Mapping[str, Any]) -> tuple[float, ...] | None:
-    """The log-probabilities in a reply, whatever distribution they are of; None if it has none."""
+def answer_tokens(body: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Tokens and log-probabilities in a reply, whatever distribution they are of; empty if it has none."""
     choices = body.get("choices") or [{}]
-    return _logprobs(choices[0])
+    content = (choices[0].get("logprobs") or {}).get("content") or ()
+    return [(str(one.get("token")), float(one["logprob"])) for one in content]
 
 
 def difference(ours: Sequence[int], theirs: Sequence[int]) -> str:

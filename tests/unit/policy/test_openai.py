@@ -152,9 +152,9 @@ def test_why_an_answer_stopped(changes: dict[str, Any], stop: str) -> None:
     assert isinstance(sampled, Sampled) and sampled.stop == stop
 
 
-@pytest.mark.parametrize("status", [429, 503])
-def test_a_refusal_for_the_moment_is_tried_again(status: int) -> None:
-    server = Server((status, {"retry-after": "0"}, {"error": "busy"}), completion())
+@pytest.mark.parametrize("status", [429, 503, 529])
+def test_b21_a_refusal_for_the_moment_is_tried_again(status: int) -> None:
+    server = Server((status, {"retry-after": "0"}, {"error": {"message": "busy"}}), completion())
     assert isinstance(ask(server), Sampled)
     assert len(server.requests) == 2
 
@@ -164,14 +164,14 @@ def test_a_server_is_given_the_time_it_asks_for(header: str, monkeypatch: pytest
     import email.utils
     import time
 
-    from cuarl.policy import openai
+    from cuarl.policy import openai_http
 
-    monkeypatch.setattr(openai.random, "random", lambda: 0.5)
+    monkeypatch.setattr(openai_http.random, "random", lambda: 0.5)
     value = email.utils.formatdate(time.time() + 7.5, usegmt=True) if header == "date" else header
-    refused = openai._Refused(httpx.Response(429, headers={"retry-after": value}))
-    wait = openai._wait_before_retry(refused)
+    refused = openai_http._Refused(httpx.Response(429, headers={"retry-after": value}))
+    wait = openai_http._wait_before_retry(refused)
     assert isinstance(wait, float) and 7 <= wait <= 9
-    assert openai._wait_before_retry(openai._Refused(httpx.Response(503))) is True
+    assert openai_http._wait_before_retry(openai_http._Refused(httpx.Response(503))) is True
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 500, 502, 504])
@@ -184,7 +184,7 @@ def test_other_errors_are_told_at_once_with_status_and_body_and_without_the_key(
 
 
 def test_a_server_that_keeps_refusing_is_an_error() -> None:
-    server = Server((429, {}, {"error": "busy"}))
+    server = Server((429, {}, {"error": {"message": "busy"}}))
     with pytest.raises(SamplerError, match="answered 429"):
         ask(server)
     assert len(server.requests) == 3
@@ -238,23 +238,6 @@ def test_more_logprobs_than_tokens_are_an_error() -> None:
         ask(Server(completion(token_ids=[5])))
 
 
-def probe(server: Server, **settings: Any) -> EndpointFeatures:
-    return anyio.run(server.sampler(**settings).probe)
-
-
-def answers(*logprobs: float) -> tuple[int, dict[str, str], Any]:
-    return completion(
-        logprobs={"content": [{"token": "h", "logprob": p} for p in logprobs]}, token_ids=[5] * len(logprobs)
-    )
-
-
-def test_probing_sees_whether_the_temperature_is_in_the_logprobs() -> None:
-    scaled = probe(Server(completion(), answers(-0.5, -1.0), answers(-1e-6, 0.0)), features=None)
-    assert scaled == FULL
-    sure = probe(Server(completion(), answers(-1e-4, 0.0), answers(-1e-6, 0.0)), features=None)
-    assert not sure.scaled_logprobs, "a model that is certain anyway tells nothing"
-
-
 class OurPrompt:
     """A renderer whose prompts are known."""
 
@@ -277,28 +260,16 @@ def test_a_placeholder_is_seen_by_its_id() -> None:
     assert isinstance(sampled, Sampled) and sampled.stop == "special_token"
 
 
-def test_probing_finds_what_a_server_gives() -> None:
-    assert probe(Server(completion()), features=None) == EndpointFeatures(token_ids=True, logprobs=True)
-    plain = completion(token_ids=None, logprobs=None)
-    assert probe(Server(plain), features=None) == EndpointFeatures()
-
-
-def test_probing_does_without_what_a_server_rejects() -> None:
-    server = Server((400, {}, {"error": "unknown field return_token_ids"}), completion(token_ids=None))
-    assert probe(server, features=None) == EndpointFeatures(logprobs=True)
-    assert "return_token_ids" in server.requests[0] and "return_token_ids" not in server.requests[1]
-
-
 def test_an_unknown_model_is_refused_with_a_suggestion() -> None:
     sampler = OpenAISampler("http://server/v1", "phone-7B", transport=httpx.ASGITransport(Server(completion())))
     with pytest.raises(ConfigError, match='did you mean "phone-7b"'):
-        anyio.run(sampler.probe)
+        anyio.run(sampler.check_model)
 
 
 def test_a_server_that_is_not_there_is_a_prerequisite() -> None:
     transport, _ = _failing(httpx.ConnectError)
     with pytest.raises(PrerequisiteError, match="no endpoint answers"):
-        anyio.run(Server(completion()).sampler(transport=transport).probe)
+        anyio.run(Server(completion()).sampler(transport=transport).check_model)
 
 
 def test_an_address_without_a_scheme_is_refused() -> None:
@@ -316,3 +287,127 @@ def test_an_address_without_a_scheme_is_refused() -> None:
 def test_capabilities_follow_the_features(features: EndpointFeatures, check: Callable[[Any], bool]) -> None:
     assert check(Server(completion()).sampler(features=features).capabilities)
     assert not Server(completion()).sampler(encoding="jpeg").capabilities.images
+
+
+# --- what a server must not decide ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("params", [SamplingParams(), SamplingParams(temperature=0.5, top_p=0.9)])
+def test_settings_that_a_model_may_bring_along_are_always_sent_as_neutral(params: SamplingParams) -> None:
+    server = Server(completion())
+    ask(server, SampleRequest(messages("go"), params, seed=0))
+    neutral = {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0}
+    assert {name: server.requests[0][name] for name in neutral} == neutral
+
+
+def test_what_is_asked_for_is_sent_even_where_the_neutral_value_is_refused() -> None:
+    features = EndpointFeatures(left_out=("top_k", "min_p"), top_k_off=-1)
+    server = Server(completion())
+    ask(server, SampleRequest(messages("go"), SamplingParams(top_k=20), seed=0), features=features)
+    ask(server, SampleRequest(messages("go"), SamplingParams(), seed=0), features=features)
+    ask(server, features=EndpointFeatures(top_k_off=-1))
+    assert [request.get("top_k") for request in server.requests] == [20, None, -1]
+    assert "min_p" not in server.requests[0]
+
+
+class Sized(OurPrompt):
+    """A renderer whose model sees all pictures at one size."""
+
+    def __init__(self, *ids: int, size: tuple[int, int]) -> None:
+        super().__init__(*ids)
+        self.special = type("Special", (), {"suppressed": ()})
+        self.images = type("Images", (), {"shown": lambda _, shot: Screenshot(shot.image.resize(size))})()
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_pictures_go_out_at_the_size_that_the_model_sees_where_it_is_the_model_that_we_know(ours: bool) -> None:
+    import base64
+
+    server, shot = Server(completion()), screen(1)
+    features = FULL.model_copy(update={"ours": ours})
+    request = SampleRequest(messages("go", shot), SamplingParams(), seed=0)
+    sampled = ask(server, request, features=features, renderer=Sized(1, 2, 3, size=(32, 64)))
+    data = server.requests[0]["messages"][1]["content"][0]["image_url"]["url"].split(",", 1)[1]
+    sent = Screenshot.decode(base64.b64decode(data))
+    assert (sent.width, sent.height) == ((32, 64) if ours else (shot.width, shot.height))
+    assert isinstance(sampled, Sampled) and [i.digest for i in sampled.images] == [shot.digest], (
+        "the record has the screen"
+    )
+
+
+# --- replies of brokers and parsers -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [503, 429, "529"])
+def test_b22_an_error_in_the_body_of_a_success_is_asked_again_where_it_is_for_the_moment(code: Any) -> None:
+    server = Server((200, {}, {"error": {"message": "no capacity", "code": code}}), completion())
+    assert isinstance(ask(server), Sampled)
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"error": {"message": "no such model", "code": 404}}, "answered 404: .*no such model"),
+        ({"error": "out of credit"}, "answered 500: .*out of credit"),
+        ({"choices": []}, "no chat completion"),
+    ],
+)
+def test_b22_an_error_in_the_body_of_a_success_is_named(body: Any, says: str) -> None:
+    server = Server((200, {}, body))
+    with pytest.raises(SamplerError, match=says):
+        ask(server)
+    assert len(server.requests) == 1
+
+
+def test_b22_an_answer_in_parts_is_read() -> None:
+    parts = [{"type": "text", "text": "one "}, {"type": "refusal", "refusal": "no"}, {"type": "text", "text": "two"}]
+    sampled = ask(Server(completion(message={"role": "assistant", "content": parts})))
+    assert isinstance(sampled, Sampled) and sampled.text == "one two"
+
+
+CALL = {"type": "function", "function": {"name": "mobile_use", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        ({"content": None, "reasoning_content": "I click"}, "reasoning_content; start it without .*--reasoning-parser"),
+        ({"content": "", "tool_calls": [CALL]}, "tool_calls; start it without .*--tool-call-parser"),
+    ],
+)
+def test_b23_an_answer_that_a_parser_took_out_of_the_text_is_said_once(message: Any, says: str, caplog: Any) -> None:
+    import re
+
+    server = Server(completion(message={"role": "assistant", **message}))
+    sampler = server.sampler()
+    for _ in range(2):
+        anyio.run(sampler.sample, SampleRequest(messages("go"), SamplingParams(), seed=3))
+    assert len(re.findall(says, caplog.text)) == 1
+
+
+def test_b23_an_answer_that_a_parser_took_is_read_from_its_ids_where_the_tokenizer_is_here(caplog: Any) -> None:
+    class Decoding(OurPrompt):
+        def decode(self, ids: Any) -> str:
+            return f"text of {ids}"
+
+    server = Server(completion(message={"role": "assistant", "content": None, "tool_calls": [CALL]}))
+    sampled = ask(server, renderer=Decoding(1, 2, 3))
+    assert isinstance(sampled, Sampled) and sampled.text == "text of (5, 6)"
+    assert caplog.text == ""
+
+
+def test_b23_text_beside_reasoning_is_the_answer(caplog: Any) -> None:
+    sampled = ask(Server(completion(message={"role": "assistant", "content": "hi", "reasoning_content": "hm"})))
+    assert isinstance(sampled, Sampled) and sampled.text == "hi"
+    assert caplog.text == ""
+
+
+def test_b21_a_list_of_models_is_asked_for_again() -> None:
+    statuses = [529, 503, 200]
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(statuses.pop(0), json={"data": [{"id": "m"}, {"id": "a", "parent": "m"}]})
+
+    sampler = OpenAISampler("http://server/v1", "m", transport=httpx.MockTransport(handle))
+    assert anyio.run(sampler.models) == [("m", None), ("a", "m")]
