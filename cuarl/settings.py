@@ -27,7 +27,7 @@ from cuarl.errors import ConfigError, MissingSecret, PrerequisiteError
 
 SECRETS = (
     "DATABASE_URL", "POSTGRES_PASSWORD", "OPENAI_API_KEY", "TINKER_API_KEY", "GBOX_API_KEY", "GYM_API_KEY",
-    "GBOX_MINI_AGENT_API_KEY", "OPENENV_TOKEN", "HF_TOKEN", "WANDB_API_KEY", "CUARL_SERVE_TOKEN", "KUBE_TOKEN", "CUARL_SESSION_TOKEN",
+    "GBOX_MINI_AGENT_API_KEY", "OPENENV_TOKEN", "HF_TOKEN", "CUARL_SERVE_TOKEN", "KUBE_TOKEN", "CUARL_SESSION_TOKEN",
 )  # fmt: skip
 """Variables that may also be given as ``NAME_FILE``."""
 
@@ -122,8 +122,6 @@ class Settings(BaseSettings):
     """Token that an OpenEnv server asks for as a bearer token; unset sends none."""
     hf_token: SecretStr | None = Field(None, validation_alias="HF_TOKEN")
     """Token for model hubs."""
-    wandb_api_key: SecretStr | None = Field(None, validation_alias="WANDB_API_KEY")
-    """Key for Weights & Biases."""
     grace_seconds: float = Field(30.0, gt=0)
     """How long after SIGTERM, SIGINT or SIGHUP training may take to save and end: what the system waits before it kills."""
     log_level: str | None = None

@@ -100,7 +100,7 @@ def _gbox(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     from cuarl.env.leases import Ledger
 
     check_tasks(tasks)
-    settings, chosen = load_settings(), options(config)
+    settings, chosen = load_settings(), options(config, tasks)
     service = boxes(settings)
     ledger = Ledger(settings.sessions_folder)
     starting: list[anyio.CapacityLimiter] = []  # made where the event loop is
@@ -148,7 +148,7 @@ def _pods(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     from cuarl.env.pods.env import PodEnv
 
     parts.check_tasks(tasks)
-    settings, chosen = load_settings(), parts.options(config)
+    settings, chosen = load_settings(), parts.options(config, tasks)
     pods, ledger = parts.pods(settings, config.pods_namespace), Ledger(settings.sessions_folder)
     ways = parts.Ways(pods, settings.pods_proxy_url, chosen.template.port)
     starting: list[anyio.CapacityLimiter] = []  # made where the event loop is

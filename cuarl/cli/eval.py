@@ -15,6 +15,7 @@ from cuarl.cli import episodes as parts
 from cuarl.cli.curves import show_curves
 from cuarl.cli.evaluating import Measurement, home, keep, measure, measure_baselines
 from cuarl.cli.experiment import Experiment
+from cuarl.cli.idle import check_target, given_flags, given_options, refuse
 from cuarl.cli.options import experiment_options
 from cuarl.cli.output import closing, note, print_json, print_plan, print_table
 from cuarl.cli.players import Player
@@ -72,8 +73,12 @@ def evaluate(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="With --curve: draw it into this SVG file.")] = None,
     episodes: Annotated[int | None, typer.Option(min=1, help="Episodes in all; unset means eval_episodes.")] = None,
-    attempts: Annotated[int, typer.Option(min=1, help="Attempts at each instance, for pass@k.")] = 1,
-    baselines: Annotated[bool, typer.Option(help="Put doing nothing and acting at random beside.")] = True,
+    attempts: Annotated[
+        int | None, typer.Option(min=1, help="Attempts at each instance, for pass@k; unset: 1.")
+    ] = None,
+    baselines: Annotated[
+        bool | None, typer.Option(help="Put doing nothing and acting at random beside; unset: where a policy is asked.")
+    ] = None,
     by_task: Annotated[bool, typer.Option("--by-task", help="Print one row a task, too.")] = False,
     fail_under: Annotated[
         float | None, typer.Option(min=0, max=1, help="Exit with 3 if the success rate is lower than this share.")
@@ -90,29 +95,35 @@ def evaluate(
     Instances have seeds that training never uses, and are the same for everything that is evaluated with the same
     --tasks and --seed. A run is measured with its own configuration unless flags say otherwise.
     """
+    counted = {"--episodes": episodes, "--attempts": attempts}
+    single = {"TARGET": target, "--fail-under": fail_under, "--name": name, "--baselines": baselines is not None}
     if curve or out is not None:
-        if (
-            not curve
-            or compare is not None
-            or target is not None
-            or fail_under is not None
-            or name is not None
-            or by_task
-        ):
-            raise ConfigError("--curve takes runs and --out alone", hint="cuarl eval --curve RUN --out curve.svg")
+        others = {"--compare": compare, **single, **counted, "--by-task": by_task, "--dry-run": experiment.dry_run}
+        given = [*given_options({**others, "--db": experiment.db}), *given_flags(experiment)]
+        if given or not curve:
+            told = f", not {given[0]}" if given else ""
+            raise ConfigError(
+                f"--curve takes runs and --out alone{told}", hint="cuarl eval --curve RUN --out curve.svg"
+            )
         show_curves(curve, experiment.settings(), out=out, as_json=experiment.json)
         return
     if compare is not None:
-        if target is not None or fail_under is not None or name is not None:
-            raise ConfigError("--compare takes two targets, no name and no bar", hint="cuarl eval --compare A B")
-        _compare(experiment, compare, episodes, attempts, by_task=by_task)
+        if given := given_options(single):
+            raise ConfigError(f"--compare takes two targets, and no {given[0]}", hint="cuarl eval --compare A B")
+        if all(_made(one) is not None for one in compare):
+            idle = [*given_options({**counted, "--dry-run": experiment.dry_run}), *given_flags(experiment)]
+            refuse(idle, "on evaluations that were made already")
+        _compare(experiment, compare, episodes, attempts or 1, by_task=by_task)
         return
     found = _target(experiment, target)
-    what = _measurement(experiment, found, episodes, attempts)
+    check_target(experiment, found)
+    if found.kind == "scripted" and baselines is not None:
+        refuse(["--baselines"], f"on {found.name}, which is measured alone")
+    what = _measurement(experiment, found, episodes, attempts or 1)
     if experiment.dry_run:
-        _print_plan(experiment, [found], what)
+        _print_plan(experiment, found, what)
         return
-    done = _evaluate(replace(experiment, name=name), found, what, baselines=baselines)
+    done = _evaluate(replace(experiment, name=name), found, what, baselines=baselines is not False)
     _report(experiment, done, found.name, by_task=by_task)
     rate = done.evaluation.overall.success_rate
     closing(
@@ -220,9 +231,9 @@ def _without_outcomes(evaluation: Evaluation, *, by_task: bool) -> dict[str, Any
     return told
 
 
-def _print_plan(experiment: Experiment, targets: Sequence[Target], what: Measurement) -> None:
+def _print_plan(experiment: Experiment, target: Target, what: Measurement) -> None:
     facts = {
-        "targets": ", ".join(t.name for t in targets), "tasks": len(what.tasks), "episodes": what.episodes,
+        "target": target.name, "tasks": len(what.tasks), "episodes": what.episodes,
         "attempts": what.attempts, "limited": what.limited or None, "env": what.config.env,
         "profile": what.config.profile, "temperature": what.config.eval_temperature,
     }  # fmt: skip
@@ -235,6 +246,11 @@ def _print_plan(experiment: Experiment, targets: Sequence[Target], what: Measure
 def _compare(
     experiment: Experiment, names: tuple[str, str], episodes: int | None, attempts: int, *, by_task: bool
 ) -> None:
+    if experiment.dry_run:
+        for name in names:
+            if _made(name) is None:
+                _print_plan(experiment, *_planned(experiment, name, names, episodes, attempts))
+        return
     evaluations = [_made(name) or _measured(experiment, name, names, episodes, attempts) for name in names]
     a, b = evaluations
     found = compare_outcomes(a.outcomes, b.outcomes)
@@ -260,14 +276,21 @@ def _made(name: str) -> Evaluation | None:
 def _measured(
     experiment: Experiment, name: str, names: tuple[str, str], episodes: int | None, attempts: int
 ) -> Evaluation:  # fmt: skip
-    """Evaluate one of two targets, on the instances that the run among them was measured on, so that both meet them."""
+    """Evaluate one of two targets."""
+    target, what = _planned(experiment, name, names, episodes, attempts)
+    return _evaluate(experiment, target, what, baselines=False).evaluation
+
+
+def _planned(
+    experiment: Experiment, name: str, names: tuple[str, str], episodes: int | None, attempts: int
+) -> tuple[Target, Measurement]:  # fmt: skip
+    """One of two targets, and the instances that the run among them was measured on, so that both meet them."""
     settings = experiment.settings()
     target = resolve_target(name, settings)
     others = [resolve_target(n, settings).run for n in names if _made(n) is None]
     run = next((r for r in others if r is not None), None)
     shared = replace(target, run=run) if target.run is None else target
-    what = _measurement(experiment, shared, episodes, attempts)
-    return _evaluate(experiment, target, what, baselines=False).evaluation
+    return target, _measurement(experiment, shared, episodes, attempts)
 
 
 def _in_words(found: Comparison, a: str, b: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cuarl.cli import environments, players, signals
+from cuarl.cli import environments, idle, players, signals
 from cuarl.cli import episodes as parts
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.options import experiment_options
@@ -49,12 +49,6 @@ RunsDir = Annotated[Path | None, typer.Option(help="Folder of the runs (CUARL_RU
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _PAGE = "A page of one's own"
-_SAMPLING = ("load_checkpoint_path", "temperature", "top_p", "top_k", "max_tokens")
-_MODEL = (
-    "model_name", "renderer_name", "history_images", "history_turns", "history_older", "max_prompt_tokens", "dtype", "device",
-    "model_base_url",
-    "served_model_name", "rescore",
-)  # fmt: skip
 
 
 # --- collect -------------------------------------------------------------------------------------------------------
@@ -109,7 +103,7 @@ def rollout(
     if ctx.invoked_subcommand is not None:
         return
     players.check_agent(agent)
-    _refuse_unused(experiment, agent)
+    idle.check_agent(experiment, agent)
     experiment = replace(experiment, name=name, overwrite=overwrite)
     tasks = _tasks(experiment, url, task, check or [])
     environments.backend(experiment.config, tasks)
@@ -179,16 +173,6 @@ def _report(run: Run, trajectories: Sequence[Trajectory], *, as_json: bool) -> N
     else:
         print_summaries(outcomes)
     closing(headline(summary), where=run.path, then=f"cuarl rollout show {trajectories[0].episode_id}")
-
-
-def _refuse_unused(experiment: Experiment, agent: str) -> None:
-    """Raise ConfigError for a flag that this agent could not honour."""
-    if agent == "policy":
-        return
-    unused = _SAMPLING if agent == "demonstration" else (*_SAMPLING, *_MODEL)
-    given = [flag for field in unused if (flag := experiment.resolved.sources[field]).startswith("-")]
-    if given:
-        raise ConfigError(f"{given[0]} has no effect on the agent {agent}", hint="leave it out, or use --agent policy")
 
 
 def _player(experiment: Experiment, agent: str) -> Player:

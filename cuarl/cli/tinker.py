@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cuarl.cli import environments, inputs, players, signals
 from cuarl.cli import episodes as parts
+from cuarl.cli import inputs, players, signals
 from cuarl.cli.evaluating import Measurement
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.inputs import Inputs
 from cuarl.cli.players import Player
-from cuarl.cli.training import Imitation, Measuring, learner_config, stretch
+from cuarl.cli.training import Imitation, Measuring, Practice, learner_config
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import PrerequisiteError
 from cuarl.policy.load import load_renderer
 from cuarl.policy.spec import ModelSpec
 from cuarl.policy.tinker import TinkerSampler, connect, mapped
-from cuarl.rollout.failures import FailureWindow
-from cuarl.rollout.pool import collect
-from cuarl.rollout.setup import Episode
-from cuarl.rollout.spec import plan
 from cuarl.store import PolicyRecord, Store
 from cuarl.tasks.task import Task
 from cuarl.train.batch import Batch
@@ -32,7 +28,6 @@ from cuarl.train.loop import LoopConfig, last_reported
 from cuarl.train.loop import train as train_loop
 from cuarl.train.shutdown import Shutdown
 from cuarl.train.tinker import TinkerCheckpoints, TinkerConfig, TinkerLearner, saved_state
-from cuarl.types import Screenshot
 
 if TYPE_CHECKING:
     from cuarl.policy.render import Renderer
@@ -89,7 +84,7 @@ def train_there(
             inputs.check_imitated(experiment, run.path, imitation.ids, write=True)
             collecting = imitation
         else:
-            collecting = _Practice(config, tasks, practised, run.run_id, record)
+            collecting = Practice(config, tasks, practised, run.run_id, None, record, json=experiment.json)
         sink = make_sink(run, store, record, last_reported(start, pending))
         shutdown = Shutdown(settings.grace_seconds)
         try:
@@ -158,37 +153,3 @@ def _noted(store: Store, run: Run, config: ExperimentConfig, step: int, folder: 
         )
     )  # fmt: skip
     run.count({"steps": step, "episodes": step * config.groups_per_batch * config.group_size})
-
-
-class _Practice:
-    """Collects a step's groups with the policy as the service has it."""
-
-    def __init__(
-        self, config: ExperimentConfig, tasks: Sequence[Task], player: Player, run_id: str, record: parts.Recording
-    ) -> None:
-        self._config, self._tasks, self._run_id, self._record = config, tasks, run_id, record
-        self._backend = environments.backend(config, tasks)
-        self._setup = parts.setup(config, self._backend, player)
-        self._failures = FailureWindow(max_share=config.max_failed_share)
-        self._pictures: dict[str, Screenshot] = {}
-
-    async def __call__(self, step: int, policy_version: int) -> Batch:
-        """A ``train.loop.Collect``."""
-        config = self._config
-        specs = plan(
-            list(stretch(self._tasks, config.seed, step, config.groups_per_batch)), group_size=config.group_size,
-            run_seed=config.seed, prefix=f"{self._run_id}.{step:04d}", run_id=self._run_id, step=step, purpose="train",
-            first_group=(step - 1) * config.groups_per_batch,
-        )  # fmt: skip
-        self._pictures = {}
-        async with parts.serving(self._backend):
-            groups = await collect(
-                specs, self._setup, max_concurrent=config.max_concurrent_rollouts, failures=self._failures,
-                save=self._take, on_cancel=self._record.cut,
-            )  # fmt: skip
-        pictures: Mapping[str, Screenshot] = self._pictures
-        return Batch(tuple(groups), pictures)
-
-    async def _take(self, episode: Episode) -> None:
-        self._pictures |= episode.pictures
-        await self._record.save(episode)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cuarl.cli import environments, inputs, players, signals
+from cuarl.cli import environments, idle, inputs, players, signals
 from cuarl.cli import episodes as parts
 from cuarl.cli.evaluating import Measurement
 from cuarl.cli.experiment import Experiment
@@ -27,6 +27,8 @@ from cuarl.config.algorithms import RATIO
 from cuarl.config.schema import PANELS, ExperimentConfig
 from cuarl.errors import ConfigError
 from cuarl.evaluate.suite import Evaluation, find_results
+from cuarl.rollout.reward import needs_verdict
+from cuarl.tasks.select import require_checks
 from cuarl.tasks.task import Task
 from cuarl.train.launch import check_launched, launch_command
 
@@ -59,8 +61,11 @@ def train(
         int, typer.Option(min=1, help="Processes, one a GPU; more than one go through accelerate.")
     ] = 1,
     accelerate: Annotated[
-        str, typer.Option(help="How accelerate starts them: a preset (ddp, fsdp2, single) or a configuration file.")
-    ] = "ddp",
+        str | None,
+        typer.Option(
+            help="How accelerate starts them: a preset (ddp, fsdp2) or a configuration file; unset means ddp."
+        ),
+    ] = None,
 ) -> None:
     """Train a policy on tasks with reinforcement learning, and measure it before and after.
 
@@ -69,6 +74,7 @@ def train(
     from cuarl.cli.training import check_alone
 
     check_launched(os.environ)
+    idle.check_launch(processes, accelerate, os.environ.get("WORLD_SIZE"))
     job = _Job.of(experiment)
     if job.config.trainer == "local":
         check_alone(job.config, processes)
@@ -82,7 +88,7 @@ def train(
             )
         _run_there(experiment, job)
     elif processes > 1 and "WORLD_SIZE" not in os.environ:
-        raise typer.Exit(_launch(experiment, job, processes, accelerate))
+        raise typer.Exit(_launch(experiment, job, processes, accelerate or "ddp"))
     else:
         _run(experiment, job)
 
@@ -111,7 +117,10 @@ class _Job:
                 f"{config.algorithm} needs samples of the whole distribution, and top_p or top_k cut it off",
                 where="--top-p, --top-k", hint="leave them out; --temperature may be set",
             )  # fmt: skip
-        tasks = parts.select_tasks(config, settings, "train").tasks
+        # imitation trains on stored episodes, whatever their tasks
+        tasks = parts.select_tasks(config, settings, "train").tasks if config.algorithm != "sft" else ()
+        if needs_verdict(config.reward):
+            require_checks(tasks)
         measured = parts.select_tasks(config, settings, "eval").tasks
         environments.backend(config, [*tasks, *measured])
         if config.trainer == "local":
@@ -126,12 +135,13 @@ class _Job:
         """The plan in a few facts."""
         c = self.config
         group = "" if c.algorithm == "sft" else f" of {c.group_size}"
+        practised = "" if c.algorithm == "sft" else f"{len(self.tasks)} to practise, "
         when = [] if c.skip_baseline else ["before"]
         when += [f"every {c.eval_every} steps"] if 0 < c.eval_every < c.max_steps else []
         trained = f"LoRA of rank {c.lora_rank} on {c.lora_target_option}" if c.use_lora else "all weights"
         return {
             "model": f"{c.model_name}, {trained}",
-            "tasks": f"{len(self.tasks)} to practise, {len(self.measurement.tasks)} to measure ({self.measurement.label})",
+            "tasks": f"{practised}{len(self.measurement.tasks)} to measure ({self.measurement.label})",
             "training": f"{c.max_steps} steps of {c.groups_per_batch} groups{group}: "
             f"{c.max_steps * c.groups_per_batch * c.group_size} episodes of at most {c.max_turns} turns",
             "evaluation": f"{c.eval_episodes} episodes {', '.join([*when, 'at the end'])}",

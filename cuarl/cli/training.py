@@ -63,7 +63,7 @@ def model_spec(resolved: Resolved, device: str) -> ModelSpec:
     config = resolved.config
     start = checkpoint(Path(config.load_checkpoint_path)) if config.load_checkpoint_path else None
     if start is not None and start.adapter is not None:
-        given = [name for name in LORA_ONLY if _asked(resolved, name)]
+        given = [name for name in (*LORA_ONLY, "train_vision") if _asked(resolved, name)]
         if given or not config.use_lora:
             what = f"{given[0]} has no effect" if given else "use_lora can't be false"
             raise ConfigError(
@@ -235,14 +235,17 @@ class Practice:
     """Collects a step's groups with the policy as it is; each process runs every so-manieth of them."""
 
     def __init__(
-        self, config: ExperimentConfig, tasks: Sequence[Task], player: Player, run_id: str, learner: Learner,
+        self, config: ExperimentConfig, tasks: Sequence[Task], player: Player, run_id: str, learner: Learner | None,
         record: parts.Recording | None, *, json: bool, backend: Backend | None = None,
     ) -> None:  # fmt: skip
+        """``learner`` is None where weights are trained elsewhere: by one process, without a curriculum."""
         self._config, self._tasks, self._run_id, self._json = config, tasks, run_id, json
-        self._curriculum, accelerator = learner.curriculum, learner.accelerator
+        self._curriculum = learner.curriculum if learner else None
         self._backend = backend or environments.backend(config, tasks)
         self._setup = parts.setup(config, self._backend, player)
-        self._rank, self._world = accelerator.process_index, accelerator.num_processes
+        self._rank, self._world = 0, 1
+        if learner:
+            self._rank, self._world = learner.accelerator.process_index, learner.accelerator.num_processes
         self._record = record
         self._failures = FailureWindow(max_share=config.max_failed_share)
         self._pictures: dict[str, Screenshot] = {}
@@ -294,7 +297,8 @@ class Practice:
                     max_concurrent=self._backend.concurrent(config.max_concurrent_rollouts),
                     save=self._take, progress=progress, on_cancel=self._record.cut if self._record else None,
                 )  # fmt: skip
-        batch = gather_batch(Batch(tuple(groups), self._pictures))
+        batch = Batch(tuple(groups), self._pictures)
+        batch = gather_batch(batch) if self._world > 1 else batch
         await self._record_others(batch)
         return batch
 

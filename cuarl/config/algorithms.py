@@ -75,6 +75,7 @@ _REJECTION = frozenset({"rejection"})
 _SFT = frozenset({"sft"})
 
 OPTIONS: Mapping[str, Option] = {
+    "temperature": Option(_PRACTISED),
     "reward": Option(_PRACTISED),
     "shortest_path_coef": Option(_PRACTISED),
     "overlong_buffer": Option(RATIO),

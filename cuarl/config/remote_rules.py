@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 _NOT_TINKER = (
     "device", "sampler_device", "dtype", "gradient_checkpointing", "micro_batch_tokens", "lora_alpha", "train_vision",
-    "kl_penalty_coef", "entropy_coef", "model_base_url", "load_checkpoint_path",
+    "kl_penalty_coef", "entropy_coef", "model_base_url", "load_checkpoint_path", "save_total_limit",
 )  # fmt: skip
 """What the service decides itself or has no means for."""
 _LEARNT_BY_TINKER = frozenset({
@@ -19,6 +19,7 @@ _LEARNT_BY_TINKER = frozenset({
 })  # fmt: skip
 """Options of algorithms that can be honoured there (the last two are refused above)."""
 _TRAINED_BY_TINKER = ("grpo", "sft")
+_UNUSED_BY_LOSS = {"ppo": (), "importance_sampling": ("clip_low", "clip_high"), "cispo": ("clip_low",)}
 
 
 def problems(config: ExperimentConfig) -> list[str]:
@@ -52,6 +53,11 @@ def _tinker(config: ExperimentConfig) -> list[str]:
     }  # fmt: skip
     others = [n for fields in (AlgorithmFields, OptimFields) for n in fields.model_fields if n not in known]
     found += [f"{name} is not supported with trainer tinker; leave it out" for name in others if _given(config, name)]
+    found += [
+        f"{name} has no effect with tinker_loss {config.tinker_loss}; leave it out"
+        for name in _UNUSED_BY_LOSS[config.tinker_loss]
+        if _given(config, name)
+    ]
     if config.temperature != 1.0:
         found.append(
             f"trainer tinker gives log-probabilities at temperature 1, so temperature can't be {config.temperature:g}"
@@ -62,6 +68,8 @@ def _tinker(config: ExperimentConfig) -> list[str]:
         found.append(f"trainer tinker takes powers of two as lora_rank, not {config.lora_rank}")
     if config.lora_target_option == "custom":
         found.append("trainer tinker can't adapt modules by name: choose another lora_target_option")
+    if config.algorithm == "sft" and _given(config, "tinker_loss"):
+        found.append("tinker_loss has no effect with algorithm sft; leave it out")
     if config.algorithm not in _TRAINED_BY_TINKER:
         found.append(f"trainer tinker trains {' and '.join(_TRAINED_BY_TINKER)}, not {config.algorithm}")
     if config.top_p < 1 or config.top_k > 0:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from cuarl.config import remote_rules
 from cuarl.config.algorithms import ALGORITHMS, CREDITED, GROUP, OPTIONS
+from cuarl.errors import ConfigError
 
 if TYPE_CHECKING:
-    from cuarl.config.schema import ExperimentConfig
+    from cuarl.config.schema import EnvFields, ExperimentConfig
 
 SIM_ONLY = ("profile", "clutter")
 ENVS_WITH_OPTIONS = ("adb", "linux", "browser", "gbox", "pods", "gym", "gymnasium", "browsergym", "openenv")
 """Environments whose options bear their name in front."""
+JUDGING = ("gym", "gymnasium", "browsergym", "openenv")
+"""Environments whose own verdict counts, so that cuarl looks for no side effects."""
 MINI_AGENT_ONLY = ("gym_agent", "gym_poll_seconds", "gym_listen", "gym_model_url", "gym_picture_hosts")
 PROMPT_ONLY = ("renderer_name", "history_images", "history_turns", "history_older", "max_prompt_tokens")
 LORA_ONLY = ("lora_rank", "lora_alpha", "lora_target_option", "lora_target_modules")
@@ -30,6 +33,13 @@ def env_options(env: str) -> list[str]:
     from cuarl.config.schema import EnvFields
 
     return [name for name in EnvFields.model_fields if owner_of(name) == env]
+
+
+def refuse_idle(config: EnvFields, names: Iterable[str], why: str) -> None:
+    """Raise ConfigError for the first of ``names`` that is set to something, for a use that only the tasks decide."""
+    for name in names:
+        if getattr(config, name) != type(config).model_fields[name].default:
+            raise ConfigError(f"{name} has no effect: {why}", where=f"--env {config.env}", hint="leave it out")
 
 
 def problems(config: ExperimentConfig) -> list[str]:
@@ -72,7 +82,16 @@ def _idle_options(config: ExperimentConfig) -> Iterator[tuple[str, str]]:
         yield "renderer_name", "coordinate_mode gbox, which has words of its own"
     if config.env == "gym" and config.gym_actor == "cuarl":
         yield from ((name, "gym_actor cuarl") for name in MINI_AGENT_ONLY)
+    if config.env in JUDGING:
+        yield "side_effects", f"env {config.env}, which gives the verdict itself"
+    if config.browser_settle == "frame":
+        yield "browser_settle_ms", "browser_settle frame, which waits for nothing"
+    if config.gym_eval_number_range is not None:
+        yield from ((name, "gym_eval_number_range, which says what trains") for name in ("gym_train_ratio", "gym_seed"))
+    if config.algorithm == "sft" and config.eval_tasks:
+        yield "tasks", "algorithm sft and eval_tasks: no task is trained on"
     if config.env == "gym" and config.gym_actor == "mini-agent":
+        yield "gym_settle_ms", "gym_actor mini-agent, which acts by itself"
         yield from ((name, "gym_actor mini-agent, which makes the prompts itself") for name in PROMPT_ONLY)
     if config.algorithm in CREDITED and config.credit == "episode":
         yield "discount", "credit episode"

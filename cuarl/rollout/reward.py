@@ -158,6 +158,11 @@ def get(name: str) -> RewardFunction:
     return found  # type: ignore[no-any-return]
 
 
+def needs_verdict(name: str) -> bool:
+    """Whether the reward of that name is one that gives nothing without a verdict, as those that come with cuarl do."""
+    return name in BUILTIN and name != "env"
+
+
 def score(trajectory: Trajectory, function: RewardFunction) -> tuple[float | None, tuple[RewardPart, ...]]:
     """Reward and parts of an episode; (None, ()) where it must not be scored. Raises RewardError on a bad result."""
     if trajectory.failure is not None or trajectory.stop in (StopReason.FAILED, StopReason.CANCELLED):

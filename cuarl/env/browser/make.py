@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from cuarl.config.rules import refuse_idle
 from cuarl.config.schema import EnvFields
 from cuarl.env.browser.browser import UNPACED_PER_CORE, Browser
 from cuarl.env.browser.env import BrowserEnv
@@ -56,6 +57,10 @@ def page_options(config: EnvFields, tasks: Sequence[Task]) -> BrowserOptions:
         raise ConfigError("browser_viewport has no effect on MiniWoB++, whose pages have one size", hint="leave it out")
     if not pages and config.browser_origins:
         raise ConfigError("browser_origins has no effect on MiniWoB++, whose pages are files", hint="leave it out")
+    if not pages and config.browser_settle == "auto":
+        refuse_idle(
+            config, ["browser_settle_ms"], "pages of MiniWoB++ are looked at at once, unless browser_settle says else"
+        )
     if len(pages) == len(tasks) and config.browser_instruction == "mask":
         raise ConfigError("browser_instruction is for pages of MiniWoB++ alone", hint="leave it out")
     if pages and config.browser_reset == "script":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cuarl.config.rules import refuse_idle
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.gbox.client import GBox
 from cuarl.env.gbox.env import BOX_TYPES, BoxOptions
@@ -28,8 +29,10 @@ def check_tasks(tasks: Sequence[Task]) -> None:
             check_task(task.instantiate(0))
 
 
-def options(config: ExperimentConfig) -> BoxOptions:
-    """The options of boxes."""
+def options(config: ExperimentConfig, tasks: Sequence[Task]) -> BoxOptions:
+    """The options of boxes. Raises ConfigError for one that none of ``tasks`` can honour."""
+    if all(task.env in BOX_TYPES for task in tasks):
+        refuse_idle(config, ["gbox_box_type"], "the tasks are for a phone or a desktop, which says what box they get")
     return BoxOptions(
         config.gbox_box_type, config.gbox_expires_in, config.gbox_start_seconds, config.gbox_settle_ms
     )  # fmt: skip

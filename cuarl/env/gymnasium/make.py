@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 from pydantic import TypeAdapter, ValidationError
 
+from cuarl.config.rules import refuse_idle
 from cuarl.config.schema import EnvFields
 from cuarl.env.gymnasium.env import Source
 from cuarl.env.gymnasium.tables import check_actions
@@ -52,6 +53,9 @@ def option_task(config: EnvFields) -> Task | None:
 def check_tasks(tasks: Sequence[Task], config: EnvFields) -> None:
     """Raise ConfigError or TaskError for a task that no environment can be made of."""
     check_actions(config.gymnasium_actions, "gymnasium_actions")
+    for name in ("actions", "picture", "scale", "repeat", "device", "goal_from"):
+        if tasks and all(name in task.preset for task in tasks):
+            refuse_idle(config, [f"gymnasium_{name}"], "each task presets it")
     for task in tasks:
         if task.env != "gymnasium":
             raise ConfigError(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from cuarl.config.rules import refuse_idle
 from cuarl.config.schema import EnvFields
 from cuarl.env.base import Capabilities
 from cuarl.env.foreign.mapping import Table, read_table
@@ -73,6 +74,9 @@ def terms(config: EnvFields, schema: Mapping[str, Any], task: TaskInstance) -> T
     """How the server is spoken to, by what it says about its actions. Raises ConfigError if that does not tell."""
     action = schema.get("action") or {}
     if config.openenv_actions == "auto" and action.get("title") == ACTION_TITLE:
+        refuse_idle(config, ["openenv_picture", "openenv_goal_from"], "servers of cuarl's own say where these are")
+        if "device" in task.preset:
+            refuse_idle(config, ["openenv_device"], "the server says which device it has")
         actions = frozenset(task.preset.get("actions", ())) | {"answer", "finish"}
         return Terms(Capabilities(actions, state=False, kind=task.preset.get("device", config.openenv_device)), None)
     table = _table(config, action)

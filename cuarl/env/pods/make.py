@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from cuarl.config.rules import refuse_idle
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.http import Service
 from cuarl.env.pods.client import Pods
@@ -33,10 +34,16 @@ def check_tasks(tasks: Sequence[Task]) -> None:
             )  # fmt: skip
 
 
-def options(config: ExperimentConfig) -> PodOptions:
-    """The options of pods. Raises ConfigError for a manifest that can't be used."""
+def options(config: ExperimentConfig, tasks: Sequence[Task]) -> PodOptions:
+    """The options of pods. Raises ConfigError for a manifest that can't be used, and for an option it has no place for."""
+    template = load(Path(config.pods_manifest) if config.pods_manifest else None)
+    for placeholder in ("image", "session_type"):
+        if placeholder not in template.placeholders:
+            refuse_idle(config, [f"pods_{placeholder}"], f"the manifest does not name ${{{placeholder}}}")
+    if all(KINDS[task.env].own for task in tasks):
+        refuse_idle(config, ["pods_session_type"], "the tasks name their device")
     return PodOptions(
-        load(Path(config.pods_manifest) if config.pods_manifest else None), config.pods_image,
+        template, config.pods_image,
         config.pods_session_type, config.pods_expires_seconds, config.pods_start_seconds, config.pods_settle_ms,
     )  # fmt: skip
 

@@ -35,6 +35,11 @@ class Template:
     body: Mapping[str, Any]
 
     @property
+    def placeholders(self) -> frozenset[str]:
+        """The names of what is put into it."""
+        return frozenset(_placeholders(self.body))
+
+    @property
     def port(self) -> int:
         """Where its session server listens: the first port that a container names, else 8000."""
         containers = self.body["spec"]["containers"]

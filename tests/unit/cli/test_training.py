@@ -1,11 +1,16 @@
 import json
 from collections import Counter
 
+import anyio
 import pytest
 
-from cuarl.cli.training import learner_config, model_spec, stretch
+from cuarl.cli.environments import Backend
+from cuarl.cli.players import scripted
+from cuarl.cli.training import Practice, learner_config, model_spec, stretch
 from cuarl.config.load import resolve
+from cuarl.env.sim.make import make_sim
 from cuarl.errors import ConfigError
+from cuarl.tasks.source import load
 
 
 def test_every_task_comes_once_an_epoch_in_an_order_of_its_own():
@@ -72,3 +77,32 @@ def test_the_learner_takes_the_rate_that_the_plan_names():
     for flags in ({}, {"use_lora": False}, {"model_name": "some/model"}):
         config = resolve(flags=flags).config
         assert learner_config(config).optim.learning_rate == config.effective_learning_rate
+
+
+@pytest.mark.anyio
+async def test_no_collector_runs_more_episodes_at_once_than_the_environments_bear():
+    """The one that collects for a service that trains elsewhere, too, which has no learner here."""
+    running, most = 0, 0
+
+    async def make(spec):
+        nonlocal running, most
+        running, most = running + 1, max(most, running + 1)
+        await anyio.sleep(0)
+        env = make_sim(spec.task.env, "small", clutter=0.0)
+        close = env.close
+
+        async def closed():
+            nonlocal running
+            running -= 1
+            await close()
+
+        env.close = closed
+        return env
+
+    config = resolve(flags={"trainer": "tinker", "group_size": 4, "groups_per_batch": 2, "max_turns": 2}).config
+    tasks = load(["settings"]).tasks[:2]
+    practice = Practice(
+        config, tasks, scripted("nothing"), "r", None, None, json=True, backend=Backend(make, at_most=3)
+    )  # fmt: skip
+    batch = await practice(1, 0)
+    assert (len(batch.groups), most, running) == (2, 3, 0)

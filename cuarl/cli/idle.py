@@ -1,0 +1,74 @@
+"""Options that a command takes and a use of it could not honour: refused by name, so that none is silently ignored.
+
+What depends on the experiment's fields alone is refused by ``cuarl.config.rules``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from cuarl.cli.experiment import Experiment
+from cuarl.cli.targets import Target
+from cuarl.errors import ConfigError
+
+PROMPTS = ("renderer_name", "history_images", "history_turns", "history_older", "max_prompt_tokens")
+"""What of the experiment is about prompts alone."""
+SAMPLING = ("load_checkpoint_path", "temperature", "eval_temperature", "top_p", "top_k", "max_tokens")
+"""About answers."""
+LOADED = ("load_checkpoint_path", "dtype", "device")
+"""About a model in this process."""
+MODEL = ("model_name", "dtype", "device", *PROMPTS, "model_base_url", "served_model_name", "rescore")
+"""About a policy, wherever it is."""
+
+
+def given_flags(experiment: Experiment, fields: Iterable[str] | None = None) -> list[str]:
+    """Flags on the command line that set one of ``fields`` (None: any field), as they were typed."""
+    sources = experiment.resolved.sources
+    return [s for name in (sources if fields is None else fields) if (s := sources.get(name, "")).startswith("-")]
+
+
+def given_options(options: Mapping[str, object]) -> list[str]:
+    """Those of a command's own options that were given: whose value is neither None nor False nor empty."""
+    return [flag for flag, value in options.items() if value not in (None, False, [], ())]
+
+
+def refuse(given: Sequence[str], why: str, hint: str = "leave it out") -> None:
+    """Raise ConfigError for the first of ``given``, if there is one."""
+    if given:
+        raise ConfigError(f"{given[0]} has no effect {why}", hint=hint)
+
+
+def check_agent(experiment: Experiment, agent: str) -> None:
+    """See that who acts in a rollout can honour the flags. Raises ConfigError."""
+    if agent != "policy":
+        unused = SAMPLING if agent == "demonstration" else (*SAMPLING, *MODEL)
+        refuse(given_flags(experiment, unused), f"on the agent {agent}", "leave it out, or use --agent policy")
+    elif experiment.config.model_base_url is not None:
+        refuse(given_flags(experiment, LOADED), "on a policy behind model_base_url, which loads its model itself")
+
+
+def check_target(experiment: Experiment, target: Target) -> None:
+    """See that what is evaluated can honour the flags. Raises ConfigError."""
+    if target.kind == "scripted":
+        refuse(given_flags(experiment, (*SAMPLING, *MODEL)), f"on {target.name}, which asks no model")
+    elif target.kind == "endpoint":
+        refuse(given_flags(experiment, LOADED), "on an endpoint, which loads its model itself")
+    elif target.model is not None and target.model != experiment.config.model_name:
+        refuse(given_flags(experiment, ("model_name",)), f"on a checkpoint, whose base is {target.model}")
+
+
+def check_launch(processes: int, accelerate: str | None, world_size: str | None) -> None:
+    """See that several processes are started where their number or their launcher is given. Raises ConfigError.
+
+    ``world_size`` is the number of processes, as text, of which this is one already; None for none.
+    """
+    if processes > 1 and world_size not in (None, str(processes)):
+        raise ConfigError(
+            f"--processes {processes} has no effect in one of {world_size} processes that a launcher has started",
+            hint="leave --processes out",
+        )  # fmt: skip
+    if accelerate is not None and (processes == 1 or world_size is not None):
+        raise ConfigError(
+            "--accelerate has no effect without several processes to start",
+            where=f"--accelerate {accelerate}", hint="--processes 2, or leave --accelerate out",
+        )  # fmt: skip

@@ -1,0 +1,172 @@
+"""Options that a use of a command could not honour are refused by name."""
+
+import pytest
+
+from cuarl.cli.app import run
+from cuarl.cli.idle import check_launch
+from cuarl.config.load import resolve
+from cuarl.config.schema import ExperimentConfig
+from cuarl.env.browser.make import page_options
+from cuarl.env.gbox.make import options as box_options
+from cuarl.env.gymnasium.make import check_tasks as check_gymnasium
+from cuarl.env.openenv.make import terms
+from cuarl.env.pods.make import options as pod_options
+from cuarl.errors import ConfigError
+from cuarl.tasks.task import Check, Task, TaskInstance
+
+CHECK = (Check(path="x", value=1),)
+
+
+def task(env="phone", **fields):
+    return Task(id="a", description="Do it", env=env, checks=CHECK, **fields)
+
+
+def config(**fields):
+    return ExperimentConfig.model_validate(fields)
+
+
+MINIWOB = task("browser", preset={"page": "click-test"})
+
+
+@pytest.mark.parametrize(
+    ("check", "says"),
+    [
+        pytest.param(
+            lambda: page_options(config(env="browser", browser_settle_ms=5), [MINIWOB]), "browser_settle_ms",
+            id="pages that are never waited for",
+        ),
+        pytest.param(
+            lambda: box_options(config(env="gbox", gbox_box_type="linux"), [task("phone")]), "gbox_box_type",
+            id="tasks that say their box",
+        ),
+        pytest.param(
+            lambda: pod_options(config(env="pods", pods_session_type="phone"), [task("desktop")]), "pods_session_type",
+            id="tasks that say their session",
+        ),
+        pytest.param(
+            lambda: check_gymnasium(
+                [task("gymnasium", preset={"id": "CartPole-v1", "repeat": 2})], config(env="gymnasium", gymnasium_repeat=4)
+            ),
+            "gymnasium_repeat", id="tasks that preset it",
+        ),
+        pytest.param(
+            lambda: terms(
+                config(env="openenv", openenv_picture="screen"), {"action": {"title": "CuarlAction"}},
+                TaskInstance(task_id="a", goal="b", env="openenv"),
+            ),
+            "openenv_picture", id="a server that says it",
+        ),
+    ],
+)  # fmt: skip
+def test_an_option_that_the_tasks_leave_nothing_to_say_is_refused(check, says):
+    with pytest.raises(ConfigError, match=f"{says} has no effect"):
+        check()
+
+
+def test_what_the_tasks_can_honour_is_taken():
+    page = task("browser", preset={"url": "http://127.0.0.1:1/"})
+    assert page_options(config(env="browser", browser_settle_ms=5), [page, MINIWOB]).settle_ms == 5
+    assert box_options(config(env="gbox", gbox_box_type="linux"), [task("gbox"), task("phone")]).box_type == "linux"
+    assert pod_options(config(env="pods", pods_session_type="phone"), [task("pods")]).session_type == "phone"
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"env": "browser", "browser_settle": "frame", "browser_settle_ms": 5}, "browser_settle_ms has no effect"),
+        ({"env": "gym", "gym_eval_number_range": "001-002", "gym_seed": 1}, "gym_seed has no effect"),
+        ({"env": "gym", "gym_eval_number_range": "001-002", "gym_train_ratio": 0.5}, "gym_train_ratio has no effect"),
+        ({"env": "gym", "gym_actor": "mini-agent", "gym_settle_ms": 5}, "gym_settle_ms has no effect"),
+        *(({"env": env, "side_effects": "report"}, f"side_effects has no effect with env {env}")
+          for env in ("gym", "gymnasium", "browsergym", "openenv")),
+        ({"algorithm": "sft", "sft_runs": "a", "temperature": 0.5}, "temperature has no effect with algorithm sft"),
+        ({"algorithm": "sft", "sft_runs": "a", "eval_tasks": "b", "tasks": "c"}, "tasks has no effect"),
+        ({"trainer": "tinker", "save_total_limit": 2}, "save_total_limit has no effect with trainer tinker"),
+        ({"trainer": "tinker", "tinker_loss": "importance_sampling", "clip_high": 0.3}, "clip_high has no effect"),
+        ({"trainer": "tinker", "tinker_loss": "cispo", "clip_low": 0.1}, "clip_low has no effect"),
+        ({"trainer": "tinker", "algorithm": "sft", "sft_runs": "a", "tinker_loss": "cispo"}, "tinker_loss has no effect"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_combinations_without_effect_are_refused(fields, says):
+    with pytest.raises(ConfigError, match=says):
+        resolve(flags=fields)
+
+
+@pytest.mark.parametrize(
+    ("processes", "accelerate", "world"), [(1, "ddp", None), (1, "fsdp2", "2"), (2, "ddp", "2"), (4, None, "2")]
+)
+def test_a_launcher_that_launches_nothing_is_refused(processes, accelerate, world):
+    with pytest.raises(ConfigError, match="has no effect"):
+        check_launch(processes, accelerate, world)
+
+
+@pytest.mark.parametrize(
+    ("processes", "accelerate", "world"), [(1, None, None), (2, None, None), (2, "fsdp2", None), (2, None, "2"), (1, None, "2")]
+)  # fmt: skip
+def test_a_launcher_that_launches_is_taken(processes, accelerate, world):
+    check_launch(processes, accelerate, world)
+
+
+@pytest.fixture
+def told(tmp_path, monkeypatch, capsys):
+    """Runs a command that is to be refused, and gives what it says."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "goals.txt").write_text("Open Settings\nTake a screenshot\n")
+
+    def told(*args):
+        code = run(list(args))
+        assert (code, (tmp_path / "runs").exists()) == (2, False)
+        return capsys.readouterr().err
+
+    return told
+
+
+@pytest.mark.parametrize("flags", [("--accelerate", "fsdp2"), ("--accelerate", "ddp")])
+def test_accelerate_with_one_process_is_refused(told, flags):
+    assert "--accelerate has no effect without several processes" in told("train", *flags)
+
+
+def test_training_on_goals_without_checks_is_refused(told):
+    said = told("train", "--tasks", "goals.txt", "--eval-tasks", "goals.txt")
+    assert "tasks without checks can't be scored" in said and "fix: give each of them checks" in said
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--episodes", "5"), ("--attempts", "2"), ("--no-baselines",), ("--by-task",), ("--name", "x"), ("--seed", "3"),
+        ("--tasks", "settings"), ("-s", "seed=3"), ("--dry-run",), ("--fail-under", "0.5"), ("--db", "sqlite:///x.db"),
+    ],
+    ids=lambda flags: flags[0],
+)  # fmt: skip
+def test_a_curve_takes_nothing_that_measures(told, flags):
+    assert f"--curve takes runs and --out alone, not {flags[0].replace('--no-', '--')}" in told(
+        "eval", "--curve", "a", *flags
+    )
+
+
+@pytest.mark.parametrize(
+    "flags", [("--no-baselines",), ("--name", "x"), ("--fail-under", "0.5"), ("base",)], ids=lambda flags: flags[0]
+)
+def test_a_comparison_takes_nothing_of_a_single_target(told, flags):
+    assert "--compare takes two targets, and no" in told("eval", "--compare", "nothing", "oracle", *flags)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [("--model-name", "x"), ("--eval-temperature", "0.1"), ("--max-tokens", "5"), ("--device", "cpu"), ("--baselines",),
+     ("--renderer-name", "json"), ("--top-k", "3")],
+    ids=lambda flags: flags[0],
+)  # fmt: skip
+def test_an_agent_that_asks_no_model_takes_none_of_its_options(told, flags):
+    assert f"{flags[0]} has no effect on oracle" in told("eval", "oracle", *flags)
+
+
+@pytest.mark.parametrize("flags", [("--device", "cpu"), ("--dtype", "float32")], ids=lambda flags: flags[0])
+def test_a_model_that_is_elsewhere_is_not_loaded_here(told, flags):
+    url = "http://127.0.0.1:9/v1"
+    assert f"{flags[0]} has no effect on an endpoint" in told("eval", url, "--model-name", "tiny", *flags)
+    assert f"{flags[0]} has no effect on a policy behind model_base_url" in told(
+        "rollout", "--model-base-url", url, *flags
+    )
