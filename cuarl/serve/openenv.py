@@ -182,7 +182,8 @@ class EnvService:
 
                 group.start_soon(hear)
                 async with said, heard:
-                    await self._answer_all(socket, session, heard)
+                    with suppress(WebSocketDisconnect):  # between a message and its answer
+                        await self._answer_all(socket, session, heard)
                     group.cancel_scope.cancel()
         finally:
             self.open -= 1

@@ -134,7 +134,7 @@ def make_server(app: Any, *, websockets: bool = False, **options: Any) -> uvicor
     return Quiet(
         uvicorn.Config(
             app, http=BoundedConnection, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=5,
-            ws="websockets-sansio" if websockets else "none", ws_max_size=MESSAGE_BYTES, server_header=False, **options,
+            ws="websockets-sansio" if websockets else "none", ws_max_size=MESSAGE_BYTES, server_header=False, proxy_headers=False, **options,
         )
     )  # fmt: skip
 

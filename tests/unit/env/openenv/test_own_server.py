@@ -214,6 +214,23 @@ def test_odd_message_is_answered_and_the_session_goes_on(message: Any) -> None:
     anyio.run(work)
 
 
+@pytest.mark.parametrize("last", ['{"type": "close"}', '{"type": "step", "data": {"kind": "wait"}}', ""])
+@pytest.mark.parametrize("abruptly", [False, True])
+def test_client_may_leave_at_any_time(last: str, abruptly: bool, caplog: pytest.LogCaptureFixture) -> None:
+    async def work() -> None:
+        async with service() as url:
+            line = await asked.connect(url.replace("http", "ws") + "/ws", proxy=None)
+            await line.send('{"type": "reset", "data": {"task": "wifi", "seed": 1}}')
+            await line.recv()
+            await line.send(last)
+            if abruptly:
+                line.transport.abort()
+            await line.close()
+
+    anyio.run(work)
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
 def test_step_of_a_client_that_left_is_given_up() -> None:
     stepping, closed = anyio.Event(), anyio.Event()
 
