@@ -7,7 +7,7 @@ attempts at one task instance, the unit of cost and of variance reduction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
@@ -33,6 +33,7 @@ class Sampled(Record):
     logprobs: tuple[float, ...] | None = None
     text: str = ""
     stop: Literal["eos", "length", "stop_string", "special_token"] = "eos"
+    """``special_token``: an image or vision token came next, which ended the answer and is not part of it."""
     temperature: float = 1.0
     policy: str = ""
     """Name of the policy (model or adapter) that sampled this."""
@@ -45,6 +46,27 @@ class Sampled(Record):
         if self.logprobs is not None and len(self.logprobs) != len(self.token_ids):
             raise ValueError(f"{len(self.token_ids)} token ids but {len(self.logprobs)} logprobs")
         return self
+
+    def before_any(self, unsayable: Collection[int], decode: Callable[[Sequence[int]], str]) -> Sampled:
+        """This sample up to the first of the ids ``unsayable``, which ends it; itself where there is none.
+
+        What is kept was sampled as it stands, and its logprobs are its own; ``decode`` gives its text.
+        """
+        at = next((i for i, token in enumerate(self.token_ids) if token in unsayable), None)
+        if at is None:
+            return self
+        kept, logprobs = self.token_ids[:at], self.logprobs
+        return self.model_copy(
+            update={
+                "token_ids": kept, "logprobs": None if logprobs is None else logprobs[:at], "text": decode(kept),
+                "stop": "special_token",
+            }
+        )  # fmt: skip
+
+    @property
+    def nothing_said(self) -> bool:
+        """Whether an image or vision token was all that was sampled: there is nothing to train, and nothing to show."""
+        return self.stop == "special_token" and not self.token_ids
 
     @property
     def usage(self) -> Usage:

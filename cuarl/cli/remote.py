@@ -229,5 +229,4 @@ def _renderer(config: ExperimentConfig) -> tuple[Any, tuple[int, ...]]:
 
 
 def _placeholders(policy: PolicyModel | Renderer) -> tuple[int, ...]:
-    special = policy.special
-    return (special.image, special.vision_start, special.vision_end)
+    return policy.special.suppressed

@@ -55,7 +55,8 @@ class OpenAISampler:
     prompt ids differ from ours is not exact, because training would put other ids before its answer than sampling did.
     Where the server's prompts are ours (``features.ours``), pictures go out at the size that the model sees, and the ids
     that are never sampled here are ruled out there. ``http_client`` is a client that is lent, with its own limits, and left
-    open. ``placeholders`` are ids of pictures: an answer that holds one is told by them, since its text may leave them out.
+    open. ``placeholders`` are ids that no answer may hold, those of pictures for instance: one ends an answer all the same,
+    where there are ids; otherwise they are told by their names in the text.
     """
 
     def __init__(
@@ -154,7 +155,9 @@ class OpenAISampler:
 
     def read(self, body: Any, request: SampleRequest, features: EndpointFeatures) -> Sampled:
         """The sample in a reply. Raises ``SamplerError``."""
-        return read_reply(body, request, features, policy=self.name, version=self.version)
+        return read_reply(
+            body, request, features, policy=self.name, version=self.version, told_by_ids=bool(self._placeholders)
+        )
 
     def raise_for(self, reply: httpx.Response) -> None:
         """Raise ``SamplerError`` for a refusal."""
@@ -172,8 +175,9 @@ class OpenAISampler:
         """``sampled``, not exact if the server's prompt is not the one that we would train on."""
         if taken:
             sampled = self._restored(sampled, taken)
-        if not self._placeholders.isdisjoint(sampled.token_ids):
-            sampled = sampled.model_copy(update={"stop": "special_token"})
+        text = sampled.text
+        decode = self.renderer.decode if self.renderer is not None else lambda kept: text if kept else ""
+        sampled = sampled.before_any(self._placeholders, decode)
         if self.renderer is None or not sampled.exact:
             return sampled
         ours = self.renderer.render(request.messages)

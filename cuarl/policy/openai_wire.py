@@ -114,8 +114,13 @@ def data_uri(screenshot: Screenshot, encoding: Encoding) -> str:
     return f"data:image/{encoding};base64,{base64.b64encode(data).decode()}"
 
 
-def read_reply(body: Any, request: SampleRequest, features: EndpointFeatures, *, policy: str, version: int) -> Sampled:
-    """The sample in a reply. Raises ``SamplerError`` if it is no chat completion."""
+def read_reply(
+    body: Any, request: SampleRequest, features: EndpointFeatures, *, policy: str, version: int, told_by_ids: bool = False
+) -> Sampled:  # fmt: skip
+    """The sample in a reply. A placeholder's name in the text ends it there, unless ``told_by_ids`` and there are ids.
+
+    Raises ``SamplerError`` if it is no chat completion.
+    """
     try:
         choice = body["choices"][0]
         text = _text(choice["message"].get("content"))
@@ -127,9 +132,13 @@ def read_reply(body: Any, request: SampleRequest, features: EndpointFeatures, *,
     logprobs = _logprobs(choice) if exact_logprobs(request.params, features) else None
     if ids and logprobs is not None and len(ids) != len(logprobs):
         raise SamplerError(f"the reply has {len(ids)} token ids but {len(logprobs)} log-probabilities")
+    end = (
+        len(text) if ids and told_by_ids else min((text.find(p) for p in PLACEHOLDERS if p in text), default=len(text))
+    )
     return Sampled(
         prompt_ids=prompt_ids, images=tuple(s.ref for s in _pictures(request.messages)), token_ids=ids,
-        logprobs=logprobs if ids else None, text=text, stop=_stop(finish, choice.get("stop_reason"), text),
+        logprobs=logprobs if ids else None, text=text[:end],
+        stop="special_token" if end < len(text) else _stop(finish, choice.get("stop_reason")),
         temperature=request.params.temperature, policy=policy, policy_version=version,
         exact=bool(ids and prompt_ids) and _keeps_answers(prompt_ids, request.messages),
     )  # fmt: skip
@@ -182,9 +191,7 @@ def _logprobs(choice: Mapping[str, Any]) -> tuple[float, ...] | None:
     return None if content is None else tuple(float(c["logprob"]) for c in content)
 
 
-def _stop(finish: str | None, reason: object, text: str) -> Literal["eos", "length", "stop_string", "special_token"]:
-    if any(p in text for p in PLACEHOLDERS):
-        return "special_token"
+def _stop(finish: str | None, reason: object) -> Literal["eos", "length", "stop_string"]:
     if finish == "length":
         return "length"
     return "stop_string" if isinstance(reason, str) else "eos"

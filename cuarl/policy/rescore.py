@@ -18,7 +18,6 @@ import torch
 from cuarl.errors import SamplerError
 from cuarl.policy.inputs import Row
 from cuarl.policy.model import PolicyModel
-from cuarl.policy.openai_wire import PLACEHOLDERS
 from cuarl.policy.render import Prompt
 from cuarl.policy.sampler import PromptTooLong, Sampler, SamplerCapabilities, SampleRequest
 from cuarl.policy.score import Scorer
@@ -68,6 +67,8 @@ class RescoringSampler:
         if isinstance(prompt, PromptTooLong):
             return prompt
         ids = self._ids(sampled, room=self.policy.context - len(prompt.ids))
+        if not ids:
+            return sampled
         logprobs = await self._waves.ask(_Answer(prompt, ids, request.params.temperature))
         self.rescored += 1
         return sampled.model_copy(
@@ -79,12 +80,9 @@ class RescoringSampler:
         await self.inner.close()
 
     def _ids(self, sampled: Sampled, *, room: int) -> tuple[int, ...]:
-        if sampled.token_ids and sampled.stop != "special_token":
+        if sampled.token_ids or (sampled.nothing_said and not sampled.text):
             return sampled.token_ids[:room]
-        # behind a placeholder there would be no picture: the answer is scored up to it
-        text = sampled.text
-        cut = min((text.find(p) for p in PLACEHOLDERS if p in text), default=len(text))
-        ids = self.policy.encode_answer(text[:cut])
+        ids = self.policy.encode_answer(sampled.text)
         ended = sampled.stop == "eos" or len(ids) == 1
         return (ids if ended else ids[:-1])[:room]
 

@@ -23,6 +23,11 @@ class SpecialIds:
     pad: int
     suppressed: tuple[int, ...]
 
+    @property
+    def unsayable(self) -> frozenset[int]:
+        """``suppressed``, to be looked up: what a server may sample all the same ends the answer there."""
+        return frozenset(self.suppressed)
+
 
 def special_ids(config: Any, generation_config: Any, tokenizer: Any) -> SpecialIds:
     """Collect the ids from a Qwen-VL configuration, its generation settings and its tokenizer.

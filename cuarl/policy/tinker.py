@@ -91,6 +91,7 @@ class TinkerSampler:
     def __init__(self, client: Any, renderer: Renderer, *, name: str, context: int = 1 << 15, version: int = 0) -> None:
         self.name, self.version = name, version
         self._client, self._renderer, self._context = client, renderer, context
+        self._unsayable = renderer.special.unsayable
 
     @property
     def capabilities(self) -> SamplerCapabilities:
@@ -125,22 +126,20 @@ class TinkerSampler:
         ids = tuple(int(t) for t in sequence.tokens)
         plain = params.temperature in (0.0, 1.0) and params.top_p == 1.0 and params.top_k == 0
         logprobs = tuple(float(p) for p in sequence.logprobs) if plain and sequence.logprobs is not None else None
-        return Sampled(
+        sampled = Sampled(
             prompt_ids=prompt.ids, images=tuple(s.ref for s in prompt.screenshots), token_ids=ids, logprobs=logprobs,
             text=self._renderer.decode(ids), stop=self._stop(ids, sequence.stop_reason), temperature=params.temperature,
             policy=self.name, policy_version=version,
         )  # fmt: skip
+        return sampled.before_any(self._unsayable, self._renderer.decode)
 
     async def close(self) -> None:
         """Nothing to release: the connection is the service client's."""
 
     def _stop(self, ids: tuple[int, ...], reason: str) -> Any:
-        special = self._renderer.special
-        if {special.image, special.vision_start, special.vision_end} & set(ids):
-            return "special_token"
         if reason == "length":
             return "length"
-        return "eos" if ids and ids[-1] in special.eos else "stop_string"
+        return "eos" if ids and ids[-1] in self._renderer.special.eos else "stop_string"
 
 
 @lru_cache(maxsize=_ENCODED)

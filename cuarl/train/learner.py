@@ -54,7 +54,7 @@ from cuarl.train.reference import StartWeights
 from cuarl.train.rejection import Rejection
 from cuarl.train.replay import Replay, ReplayConfig
 from cuarl.train.report import StepReport
-from cuarl.train.rows import Seen, TokenRow, policy_rows
+from cuarl.train.rows import Seen, TokenRow, policy_rows, without
 from cuarl.train.schedule import OptimConfig, learning_rate
 from cuarl.train.shaping import overlong_cost
 from cuarl.train.sharding import Shards, clip_gradients, shard_moments, whole
@@ -193,6 +193,7 @@ class Learner:
         for group, value in zip(self._optimizer.param_groups, rates, strict=False):
             group["lr"] = value
         report = StepReport(rates[0])
+        batch = replace(batch, groups=without(batch.groups, self.policy.special.unsayable, self.policy.decode))
         learnt, used = self.replay.filled(batch, step) if config.replay.per_task else (batch, 0)
         self._changed, nonfinite = False, self._nonfinite
         with reproducible(self.policy.device):

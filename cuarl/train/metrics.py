@@ -28,6 +28,7 @@ METRICS: dict[str, str] = {
     "stop/<reason>": "share of episodes that ended for this reason; the shares sum to one",
     "failure/<boundary>": "share of episodes in which this boundary failed",
     "action/parse_failure_rate": "share of turns whose output was not an action",
+    "action/special_token_rate": "share of turns in which a server sampled an image or vision token, which ended the answer",
     "action/rejected_rate": "share of turns whose action the device refused",
     "action/<kind>_share": "share of this kind among the parsed actions",
     "tokens/prompt_mean": "mean prompt tokens of a turn, image tokens included",
@@ -153,6 +154,7 @@ def _turn_metrics(turns: Sequence[Turn]) -> dict[str, float]:
     usages = [turn.sampled.usage for turn in turns if turn.sampled]
     values = {
         "action/parse_failure_rate": _share(turn.parse_error is not None for turn in turns),
+        "action/special_token_rate": _share(t.sampled is not None and t.sampled.stop == "special_token" for t in turns),
         "action/rejected_rate": _share(turn.rejected is not None for turn in turns),
     } | {f"action/{kind}_share": count / kinds.total() for kind, count in sorted(kinds.items())}
     if usages:

@@ -8,11 +8,11 @@ has no end token to learn, and one that ended has exactly the one that was sampl
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cuarl.errors import TrainError
-from cuarl.trajectory import Group, Sampled, Trajectory
+from cuarl.trajectory import Group, Sampled, Trajectory, Turn
 
 Place = tuple[int, int]
 """Position of a turn in its batch: the episode, then the turn."""
@@ -73,7 +73,7 @@ class Seen:
 
 
 def policy_rows(groups: Sequence[Group]) -> list[TokenRow]:
-    """A row for each turn of each scored episode, in order, with advantages of 0.
+    """A row for each turn of each scored episode, in order, with advantages of 0; none for a turn that said nothing.
 
     Raises TrainError for a turn that can't be trained on, by name.
     """
@@ -88,7 +88,7 @@ def supervised_rows(groups: Sequence[Group]) -> list[TokenRow]:
     return [
         _row(t, turn.index, _exact(t, turn.index, turn.sampled), group=g, episode=e, advantage=1.0)
         for g, e, t in _numbered(groups)
-        for turn in t.turns
+        for turn in _saying(t)
     ]
 
 
@@ -100,8 +100,39 @@ def _numbered(groups: Sequence[Group]) -> Iterator[tuple[int, int, Trajectory]]:
             episode += 1
 
 
+def _saying(trajectory: Trajectory) -> Iterator[Turn]:
+    return (turn for turn in trajectory.turns if turn.sampled is None or not turn.sampled.nothing_said)
+
+
+def without(
+    groups: Sequence[Group], unsayable: frozenset[int], decode: Callable[[Sequence[int]], str]
+) -> tuple[Group, ...]:
+    """``groups`` with every sample ended at the first of the ids ``unsayable``; those that hold none are the same objects.
+
+    Samplers end their answers so. What was stored by others may not be, and an image token has no picture behind it: it
+    could be neither scored nor trained.
+    """
+
+    def cut(turn: Turn) -> Turn:
+        if turn.sampled is None or unsayable.isdisjoint(turn.sampled.token_ids):
+            return turn
+        return turn.model_copy(update={"sampled": turn.sampled.before_any(unsayable, decode)})
+
+    def cut_all(trajectory: Trajectory) -> Trajectory:
+        turns = tuple(map(cut, trajectory.turns))
+        changed = any(a is not b for a, b in zip(turns, trajectory.turns, strict=True))
+        return trajectory.model_copy(update={"turns": turns}) if changed else trajectory
+
+    def cut_group(group: Group) -> Group:
+        attempts = tuple(map(cut_all, group.trajectories))
+        changed = any(a is not b for a, b in zip(attempts, group.trajectories, strict=True))
+        return group.model_copy(update={"trajectories": attempts}) if changed else group
+
+    return tuple(map(cut_group, groups))
+
+
 def _policy_rows(group: int, episode: int, trajectory: Trajectory) -> Iterator[TokenRow]:
-    for turn in trajectory.turns if trajectory.reward is not None else ():
+    for turn in _saying(trajectory) if trajectory.reward is not None else ():
         sampled = _exact(trajectory, turn.index, turn.sampled)
         if sampled.logprobs is None:
             raise _refusal(trajectory, turn.index, "has no logprobs of the distribution it was sampled from")

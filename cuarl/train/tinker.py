@@ -26,6 +26,7 @@ from cuarl.policy.tinker import TinkerSampler, mapped, model_input, sdk
 from cuarl.run.atomic import write_text
 from cuarl.run.checkpoints import POINTER, keep_pending, mark, marked_step, newest, read_pending, step_name
 from cuarl.train.batch import Batch, BatchConfig, policy_updates, supervised_updates
+from cuarl.train.rows import without
 from cuarl.types import Record, Screenshot
 
 logger = logging.getLogger(__name__)
@@ -100,9 +101,9 @@ class TinkerLearner:
     # --- conversions -----------------------------------------------------------------------------------------------
 
     def _updates(self, batch: Batch) -> Any:
-        if self.config.algorithm == "sft":
-            return supervised_updates(batch.groups, self.config.batch)
-        return policy_updates(batch.groups, self.config.batch)
+        groups = without(batch.groups, self._renderer.special.unsayable, self._renderer.decode)
+        make = supervised_updates if self.config.algorithm == "sft" else policy_updates
+        return make(groups, self.config.batch)
 
     @property
     def _loss_name(self) -> str:

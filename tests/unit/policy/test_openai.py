@@ -247,6 +247,9 @@ class OurPrompt:
     def render(self, messages: Any, *, max_tokens: int | None = None) -> Any:
         return self
 
+    def decode(self, ids: Any) -> str:
+        return "".join({5: "h", 6: "i"}[i] for i in ids)
+
 
 @pytest.mark.parametrize(("ours", "exact"), [((1, 2, 3), True), ((1, 2, 9, 3), False)])
 def test_a_prompt_that_is_not_ours_is_not_exact(ours: tuple[int, ...], exact: bool, caplog: Any) -> None:
@@ -255,9 +258,29 @@ def test_a_prompt_that_is_not_ours_is_not_exact(ours: tuple[int, ...], exact: bo
     assert ("different from token 2 on ([3] against [9, 3])" in caplog.text) != exact
 
 
-def test_a_placeholder_is_seen_by_its_id() -> None:
+@pytest.mark.parametrize(
+    ("placeholder", "ids", "text"), [(9, (5, 6), "hi"), (6, (5,), "h"), (5, (), "")], ids=["none", "last", "first"]
+)
+def test_a_placeholder_ends_an_answer_by_its_id(placeholder: int, ids: tuple[int, ...], text: str) -> None:
+    """Whatever the server's text makes of it: vLLM leaves special tokens out."""
+    sampled = ask(Server(completion("hi")), placeholders=(placeholder,), renderer=OurPrompt(1, 2, 3))
+    assert isinstance(sampled, Sampled)
+    assert (sampled.token_ids, sampled.text, len(sampled.logprobs or ())) == (ids, text, len(ids))
+    assert (sampled.stop, sampled.exact) == ("eos" if placeholder == 9 else "special_token", True)
+    assert sampled.nothing_said == (not ids)
+
+
+def test_a_placeholder_is_seen_by_its_id_without_a_renderer() -> None:
     sampled = ask(Server(completion()), placeholders=(6,))
-    assert isinstance(sampled, Sampled) and sampled.stop == "special_token"
+    assert isinstance(sampled, Sampled) and (sampled.stop, sampled.token_ids) == ("special_token", (5,))
+
+
+def test_the_name_of_a_placeholder_is_text_where_its_id_was_not_sampled() -> None:
+    typed = "type <|image_pad|>"
+    sampled = ask(Server(completion(typed)), placeholders=(9,))
+    assert isinstance(sampled, Sampled) and (sampled.stop, sampled.text) == ("eos", typed)
+    unknown = ask(Server(completion(typed, token_ids=None)), placeholders=(9,), features=EndpointFeatures())
+    assert isinstance(unknown, Sampled) and (unknown.stop, unknown.text) == ("special_token", "type ")
 
 
 def test_an_unknown_model_is_refused_with_a_suggestion() -> None:

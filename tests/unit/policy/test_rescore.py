@@ -63,9 +63,14 @@ def test_exact_samples_pass(policy: PolicyModel) -> None:
 
 
 def test_an_answer_is_scored_up_to_a_placeholder(policy: PolicyModel) -> None:
-    hidden = {**NOTHING, "text": "ab<|image_pad|>cd", "stop": "special_token"}
-    found, _ = sample(policy, hidden)
+    """The wire's reading has cut the text there; no end of turn is made up behind it."""
+    found, _ = sample(policy, {**NOTHING, "text": "ab", "stop": "special_token"})
     assert found.token_ids == policy.encode_answer("ab")[:-1]
+
+
+def test_an_answer_that_is_but_a_placeholder_has_nothing_to_score(policy: PolicyModel) -> None:
+    found, _ = sample(policy, {**NOTHING, "text": "", "stop": "special_token"})
+    assert found.nothing_said and found.logprobs is None
 
 
 def test_only_what_was_rescored_is_let_into_training(policy: PolicyModel) -> None:

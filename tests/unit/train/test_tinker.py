@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -18,7 +19,7 @@ from cuarl.errors import SamplerError, TrainError
 from cuarl.policy.load import load_policy, load_renderer
 from cuarl.policy.model import PolicyModel
 from cuarl.policy.render import Prompt
-from cuarl.policy.sampler import SampleRequest, SamplingParams
+from cuarl.policy.sampler import Message, Picture, SampledText, SampleRequest, SamplingParams
 from cuarl.policy.spec import LoraSpec, ModelSpec
 from cuarl.policy.tinker import TinkerSampler, connect, model_input
 from cuarl.train.batch import Batch, BatchConfig, policy_updates
@@ -139,6 +140,50 @@ def test_a_prompt_becomes_chunks_and_back(world: World) -> None:
         model_input(prompt.ids, (*prompt.screenshots, screen(3)), world.renderer)
     with pytest.raises(ValueError, match="more image tokens"):
         model_input(prompt.ids, prompt.screenshots[:1], world.renderer)
+
+
+class Reciting:
+    """A client whose service sampled these tokens."""
+
+    def __init__(self, *tokens: int) -> None:
+        self.tokens = tokens
+
+    async def sample(self, **asked: Any) -> Any:
+        said = {"stop_reason": "stop", "tokens": list(self.tokens), "logprobs": [-0.5] * len(self.tokens)}
+        return SimpleNamespace(sequences=[SimpleNamespace(**said)])
+
+
+def test_an_image_token_that_the_service_sampled_ends_the_answer_and_is_not_trained(world: World) -> None:
+    learner = world.learner()
+    (fine,) = ask(learner.sampler, [1])
+    names = ("<|image_pad|>", "<|video_pad|>", "<|vision_start|>", "<|vision_end|>")
+    for odd in world.renderer._tokenizer.convert_tokens_to_ids(list(names)):
+        for tokens in ((40, 41, odd, 42), (40, 41, odd), (odd,)):
+            (cut,) = ask(TinkerSampler(Reciting(*tokens), world.renderer, name="tiny", context=2048), [5])
+            assert (cut.stop, cut.token_ids) == ("special_token", tokens[: tokens.index(odd)])
+            assert cut.text == world.renderer.decode(cut.token_ids)
+            after = (
+                Message("assistant", (SampledText(cut.text, cut.token_ids),)),
+                Message("user", (Picture(screen(2)),)),
+            )
+            prompt = world.renderer.render((*messages("go", screen(1)), *after))
+            assert isinstance(prompt, Prompt) and model_input(prompt.ids, prompt.screenshots, world.renderer)
+            # as it is recorded now, and as it was before
+            uncut = cut.model_copy(update={"token_ids": tokens, "logprobs": (-0.5,) * len(tokens), "stop": "eos"})
+            for recorded in (cut, uncut) if odd == world.renderer.special.image else ():
+                metrics = learner.update(_rewarded(fine, recorded), 1)
+                assert metrics["train/tokens"] == len(fine.token_ids) + len(cut.token_ids)
+                assert all(abs(value) < 1e6 for value in metrics.values()), metrics
+
+
+def _rewarded(*samples: Sampled) -> Batch:
+    """A group whose attempts have different rewards."""
+    trajectories = tuple(
+        Trajectory(episode_id=f"e{i}", task_id="t", goal="go", stop="done", reward=float(i), attempt=i,
+                   turns=(Turn(index=0, screenshot=screen(1).ref, sampled=s),))
+        for i, s in enumerate(samples)
+    )  # fmt: skip
+    return Batch((Group(group_id="g", task_id="t", trajectories=trajectories),), {screen(1).digest: screen(1)})
 
 
 def test_the_loss_falls_in_five_steps(world: World) -> None:
