@@ -125,13 +125,13 @@ def check(
     else:
         for problem in report.problems:
             print_text(problem)
-        episodes = report.counts["episodes"]
         note(
-            f"{episodes} episodes, {report.screenshots} screenshots; "
+            f"{report.counts.get('episodes', 'no readable')} episodes, {report.screenshots} screenshots; "
             f"{report.unused_screenshots} stored screenshots belong to no episode"
         )
     if report.problems:
-        raise StoreError(f"the store has problems: {len(report.problems)}", hint="cuarl db export FOLDER")
+        hint = "cuarl db salvage sound.db" if report.damaged else "cuarl db export FOLDER"
+        raise StoreError(f"the store has problems: {len(report.problems)}", hint=hint)
     if not as_json:
         print_text("the store is sound")
 
@@ -186,6 +186,34 @@ def import_(
 
 
 @app.command(
+    short_help="Copy what is readable of a damaged SQLite file.",
+    epilog="\b\nExamples:\n  cuarl db salvage runs/sound.db\n  cuarl db salvage sound.db --db sqlite:///damaged.db",
+)
+def salvage(
+    file: Annotated[Path, typer.Argument(help="SQLite file to write; must not exist.")],
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Copy what can still be read of a damaged SQLite file into a new one: whole episodes, and nothing that dangles.
+
+    The damaged file is not touched. Screenshots are files of their own, and stay where they are.
+    """
+    from cuarl.store.salvage import salvage as copy_readable
+
+    settings = _settings(db)
+    done = copy_readable(settings.db_url, file)
+    if as_json:
+        print_json(done)
+        return
+    rows = [(name, n, done.left_out.get(name), done.unreadable.get(name)) for name, n in done.copied.items()]
+    columns = ("table", "copied", "left out", "unreadable at most")
+    print_table(columns, rows, numeric=set(columns[1:]))
+    lost = done.left_out.get("episodes")
+    result = f"salvaged {done.copied['episodes']} episodes" + (f"; {lost} are not whole any more" if lost else "")
+    closing(result, where=file, then=f"cuarl db check --deep --db sqlite:///{file} --blobs {blobs_of(settings)}")
+
+
+@app.command(
     short_help="Drop all tables of the store and make them anew.",
     epilog="""\b
 Examples:
@@ -214,6 +242,13 @@ def rebuild(
         with _open(settings) as store:
             import_store(store, source, at=time.time())
     print_text("the database is rebuilt" + (f" from {source}" if source else ", and empty"))
+
+
+def blobs_of(settings: Settings) -> str:
+    """Where the screenshots are."""
+    from cuarl.store.url import default_blobs_url, parse_url
+
+    return settings.blobs_url or default_blobs_url(parse_url(settings.db_url), settings.runs_dir)
 
 
 def _settings(db: str | None, blobs: str | None = None) -> Settings:

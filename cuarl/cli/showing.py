@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from cuarl.store import Store
 
 
+_CANDIDATES = 5
+
+
 class Drawn(NamedTuple):
     """One turn, drawn; the last one is how the episode ended."""
 
@@ -33,15 +36,17 @@ class Drawn(NamedTuple):
 
 def find_episode(store: Store, reference: str) -> Trajectory:
     """The episode with this id, with the only id that begins so, or the latest. Raises ConfigError."""
-    stored = [e for e in store.episodes() if e.status != "started"]
-    if not stored:
+    newest = store.newest(1)
+    if not newest:
         raise ConfigError("there are no episodes in the store yet", hint="cuarl rollout --agent oracle")
     if reference == "latest":
-        return store.trajectory(max(stored, key=lambda e: (e.saved_at, e.episode_id)).episode_id)
-    ids = [e.episode_id for e in stored]
-    found = [reference] if reference in ids else [i for i in ids if i.startswith(reference)]
+        return store.trajectory(newest[0].episode_id)
+    found = store.beginning(reference, limit=_CANDIDATES + 1)
+    if reference in found:
+        found = [reference]
     if len(found) != 1:
-        some = f"{len(found)} episodes begin so: {', '.join(found[:5])}" if found else "none begins so"
+        count = f"more than {_CANDIDATES}" if len(found) > _CANDIDATES else str(len(found))
+        some = f"{count} episodes begin so: {', '.join(found[:_CANDIDATES])}" if found else "none begins so"
         raise ConfigError(f'"{reference}" is not the id of an episode; {some}', hint="cuarl rollout show latest")
     return store.trajectory(found[0])
 

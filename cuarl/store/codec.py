@@ -78,8 +78,12 @@ def pack_ids(ids: Sequence[int]) -> bytes:
 
 
 def unpack_ids(data: bytes) -> tuple[int, ...]:
-    """Undo ``pack_ids``."""
-    return tuple(np.frombuffer(zlib.decompress(data), dtype="<i4").tolist())
+    """Undo ``pack_ids``. Raises ValueError for bytes that are damaged."""
+    try:
+        plain = zlib.decompress(data)
+    except zlib.error as error:
+        raise ValueError(f"token ids are damaged: {error}") from error
+    return tuple(np.frombuffer(plain, dtype="<i4").tolist())
 
 
 def pack_floats(values: Sequence[float]) -> bytes:

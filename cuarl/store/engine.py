@@ -18,7 +18,7 @@ from typing import Any
 import stamina
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
-from cuarl.errors import MissingExtra
+from cuarl.errors import MissingExtra, StoreError
 from cuarl.store import deadline
 from cuarl.store.url import masked, sqlite_path
 
@@ -26,6 +26,18 @@ log = logging.getLogger(__name__)
 
 LOCK_WAIT_S = 60.0
 """How long a SQLite writer waits for another process's transaction."""
+
+
+class FileDamaged(StoreError):
+    """The SQLite file can't be read as one."""
+
+
+def damaged(error: BaseException, where: str) -> FileDamaged | None:
+    """The error that says so, if SQLite says so. It comes from the driver, or from SQLAlchemy around that."""
+    origin = getattr(error, "orig", None) or error
+    if not str(getattr(origin, "sqlite_errorname", "")).startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return None
+    return FileDamaged(f"the database file is damaged: {origin}", where=where, hint="cuarl db salvage sound.db")
 
 
 def make_engine(url: URL) -> Engine:
@@ -92,13 +104,17 @@ def use_wal(engine: Engine) -> bool:
     """Switch a SQLite file to write-ahead logging, for good. Warns, and gives False, where that isn't in force.
 
     Several processes may do so at once: SQLite refuses the switch at once while another holds the file, and does not wait.
+    Raises FileDamaged if the file can't be read as a database.
     """
     answer = ""
     for trial in stamina.retry_context(
         on=_is_locked, attempts=None, timeout=LOCK_WAIT_S, wait_initial=0.02, wait_max=0.5
     ):
         with trial:
-            answer = str(_pragma(engine, "journal_mode = WAL")).lower()
+            try:
+                answer = str(_pragma(engine, "journal_mode = WAL")).lower()
+            except sqlite3.DatabaseError as error:
+                raise damaged(error, masked(engine.url)) or error from error
     if answer != "wal":
         log.warning(
             "write-ahead logging is not in force for %s (journal mode: %s): processes will wait for each other, and a "
@@ -114,7 +130,7 @@ def _is_locked(error: Exception) -> bool:
 
 def shrink_wal(engine: Engine) -> None:
     """Write the side log back into a SQLite file and cut it to nothing, unless a reader of another process is at it."""
-    with suppress(sqlite3.OperationalError):
+    with suppress(sqlite3.DatabaseError):
         _pragma(engine, "wal_checkpoint(TRUNCATE)")
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from sqlalchemy import Engine, Select, func, select
+from sqlalchemy import Engine, Select, func, select, tuple_
 from sqlalchemy.orm import Session
 
 from cuarl.errors import StoreError
@@ -63,11 +64,11 @@ class Reader:
 
     def runs(self) -> list[RunRecord]:
         """All runs, newest first."""
-        return self._records(RunRecord, select(t.RunRow).order_by(t.RunRow.started_at.desc(), t.RunRow.id))
+        return self.records(RunRecord, select(t.RunRow).order_by(t.RunRow.started_at.desc(), t.RunRow.id))
 
     def run(self, run_id: str) -> RunRecord:
         """One run. Raises StoreError if there is none."""
-        found = self._records(RunRecord, select(t.RunRow).where(t.RunRow.id == run_id))
+        found = self.records(RunRecord, select(t.RunRow).where(t.RunRow.id == run_id))
         if not found:
             raise StoreError(f'there is no run "{run_id}" in the store', hint="cuarl db status")
         return found[0]
@@ -75,7 +76,7 @@ class Reader:
     def policies(self, *, run: str | None = None) -> list[PolicyRecord]:
         """Policy versions, by name and version."""
         query = _where(select(t.PolicyRow), t.PolicyRow.run_id, run)
-        return self._records(PolicyRecord, query.order_by(t.PolicyRow.name, t.PolicyRow.version))
+        return self.records(PolicyRecord, query.order_by(t.PolicyRow.name, t.PolicyRow.version))
 
     def tasks(self) -> list[Task]:
         """Every definition of a task that was ever used, by id."""
@@ -86,30 +87,30 @@ class Reader:
         """Metrics of a run, by step and name."""
         query = select(t.MetricRow).where(t.MetricRow.run_id == run, t.MetricRow.step > after_step)
         query = _where(query, t.MetricRow.name, name)
-        return self._records(MetricPoint, query.order_by(t.MetricRow.step, t.MetricRow.name))
+        return self.records(MetricPoint, query.order_by(t.MetricRow.step, t.MetricRow.name))
 
     def events(self, *, run: str | None = None, kind: str | None = None, after: float = 0.0) -> list[EventRecord]:
         """Events, oldest first."""
         query = _where(select(t.EventRow).where(t.EventRow.at >= after), t.EventRow.run_id, run)
         query = _where(query, t.EventRow.kind, kind)
-        return self._records(EventRecord, query.order_by(t.EventRow.at, t.EventRow.id))
+        return self.records(EventRecord, query.order_by(t.EventRow.at, t.EventRow.id))
 
     def sessions(self, *, status: SessionStatus | None = None, run: str | None = None) -> list[SessionRecord]:
         """Devices outside this process, oldest first."""
         query = _where(_where(select(t.SessionRow), t.SessionRow.status, status), t.SessionRow.run_id, run)
-        return self._records(SessionRecord, query.order_by(t.SessionRow.created_at, t.SessionRow.id))
+        return self.records(SessionRecord, query.order_by(t.SessionRow.created_at, t.SessionRow.id))
 
     def history(self, entity: Entity | None = None, entity_id: str | None = None) -> list[StatusChange]:
         """Status changes, in order, of one entity or of all."""
         query = _where(_where(select(t.StatusRow), t.StatusRow.entity, entity), t.StatusRow.entity_id, entity_id)
-        return self._records(StatusChange, query.order_by(t.StatusRow.entity, t.StatusRow.entity_id, t.StatusRow.seq))
+        return self.records(StatusChange, query.order_by(t.StatusRow.entity, t.StatusRow.entity_id, t.StatusRow.seq))
 
     # --- evaluations -----------------------------------------------------------------------------------------------
 
     def evaluations(self, *, run: str | None = None, suite: str | None = None) -> list[EvaluationRecord]:
         """Evaluations, oldest first; their episodes are ``episodes(evaluation=…)``."""
         query = _where(_where(select(t.EvaluationRow), t.EvaluationRow.run_id, run), t.EvaluationRow.suite, suite)
-        return self._records(EvaluationRecord, query.order_by(t.EvaluationRow.started_at, t.EvaluationRow.id))
+        return self.records(EvaluationRecord, query.order_by(t.EvaluationRow.started_at, t.EvaluationRow.id))
 
     def evaluation_episode_ids(self, evaluation_id: str) -> list[str]:
         """Which episodes an evaluation counts, in its order."""
@@ -128,6 +129,21 @@ class Reader:
         )
         return self._read(lambda s: [load_summary(episode, verdict) for episode, verdict in s.execute(query)])
 
+    def newest(self, limit: int, *, before: EpisodeSummary | None = None) -> list[EpisodeSummary]:
+        """Finished episodes of all runs, the one stored last first; the next page is ``before`` the last one of this."""
+        e = t.EpisodeRow
+        query = select(e, t.VerdictRow).outerjoin(t.VerdictRow, t.VerdictRow.episode_id == e.id)
+        query = query.where(e.status != "started").order_by(e.saved_at.desc(), e.id.desc()).limit(limit)
+        if before is not None:
+            query = query.where(tuple_(e.saved_at, e.id) < (before.saved_at, before.episode_id))
+        return self._read(lambda s: [load_summary(episode, verdict) for episode, verdict in s.execute(query)])
+
+    def beginning(self, prefix: str, *, limit: int) -> list[str]:
+        """Ids of finished episodes that begin so, in order; an episode of exactly that id is the first."""
+        e = t.EpisodeRow
+        query = select(e.id).where(e.id >= prefix, e.id < f"{prefix}{chr(sys.maxunicode)}", e.status != "started")
+        return self._read(lambda s: list(s.scalars(query.order_by(e.id).limit(limit))))
+
     def episode_ids(self, **where: Unpack[EpisodeFilter]) -> list[str]:
         """Ids of finished episodes, in the order of ``episodes``."""
         query = _filtered(select(t.EpisodeRow.id), where).where(t.EpisodeRow.status != "started")
@@ -139,7 +155,7 @@ class Reader:
 
     def trajectory(self, episode_id: str) -> Trajectory:
         """One episode, exactly as it was saved. Raises StoreError if it isn't there, or is under way."""
-        found = self._load([episode_id])
+        found = self.load([episode_id])
         if episode_id not in found:
             raise StoreError(f'there is no finished episode "{episode_id}" in the store', hint="cuarl db status")
         return found[episode_id]
@@ -172,13 +188,15 @@ class Reader:
     def _stream(self, ids: Iterable[str]) -> Iterator[Trajectory]:
         rest = iter(ids)
         while chunk := list(islice(rest, _CHUNK)):
-            found = self._load(chunk)
+            found = self.load(chunk)
             yield from (found[i] for i in chunk if i in found)
 
-    def _load(self, ids: Sequence[str]) -> dict[str, Trajectory]:
+    def load(self, ids: Sequence[str]) -> dict[str, Trajectory]:
+        """Finished episodes by id; those that aren't there are left out."""
         return self._read(lambda session: _load(session, ids))
 
-    def _records(self, kind: type[R], query: Select[Any]) -> list[R]:
+    def records(self, kind: type[R], query: Select[Any]) -> list[R]:
+        """The rows of a query on one table, as records of the same fields."""
         fields = tuple(kind.model_fields)
         return [
             kind.model_validate(_present({name: getattr(row, name) for name in fields}))

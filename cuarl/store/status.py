@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Engine, func, inspect, select
+from sqlalchemy import func, inspect, select
+from sqlalchemy.orm import Session
 
+from cuarl.store import transaction
 from cuarl.store.engine import make_engine
 from cuarl.store.schema import HEAD, SchemaState, look
 from cuarl.store.spool import Spool
@@ -40,7 +42,7 @@ def status(url: str, blobs_url: str | None, runs_dir: Path) -> Status:
     engine = make_engine(parsed)
     try:
         version = look(engine)
-        counts, wal = ({}, None) if version.state is SchemaState.EMPTY else _inside(engine)
+        counts, wal = ({}, None) if version.state is SchemaState.EMPTY else transaction.read(engine, _inside, retry_s=0)
     finally:
         engine.dispose()
     waiting = tuple(str(path) for path in Spool(runs_dir / "spool", parsed).files())
@@ -48,14 +50,14 @@ def status(url: str, blobs_url: str | None, runs_dir: Path) -> Status:
     return Status(masked(parsed), version.state, version.current, HEAD, version.pending, counts, blobs, wal, waiting)
 
 
-def _inside(engine: Engine) -> tuple[dict[str, int], bool | None]:
-    with engine.connect() as connection:
-        present = set(inspect(connection).get_table_names())
-        counts = {
-            table.name: connection.scalar(select(func.count()).select_from(table)) or 0
-            for table in Base.metadata.sorted_tables
-            if table.name in present
-        }
-        if engine.dialect.name != "sqlite":
-            return counts, None
-        return counts, connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+def _inside(session: Session) -> tuple[dict[str, int], bool | None]:
+    connection = session.connection()
+    present = set(inspect(connection).get_table_names())
+    counts = {
+        table.name: connection.scalar(select(func.count()).select_from(table)) or 0
+        for table in Base.metadata.sorted_tables
+        if table.name in present
+    }
+    if connection.dialect.name != "sqlite":
+        return counts, None
+    return counts, connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"

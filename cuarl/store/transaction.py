@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from cuarl.errors import StoreError
 from cuarl.store.deadline import answered_within
-from cuarl.store.engine import writing
+from cuarl.store.engine import damaged, writing
 from cuarl.store.url import masked
 
 T = TypeVar("T")
@@ -95,6 +95,9 @@ def _is_busy(error: DBAPIError) -> bool:
 def _explained(error: SQLAlchemyError, where: str) -> StoreError:
     origin = getattr(error, "orig", None) or error
     cause = (str(origin).strip().splitlines() or [type(origin).__name__])[0]
+    broken = damaged(error, where)
+    if broken is not None:
+        return broken
     if isinstance(error, DBAPIError) and _is_away(error):
         return ServerAway(f"the database can't be reached ({cause})", where=where, hint="cuarl db status")
     if isinstance(error, IntegrityError) and "foreign key" in cause.lower():
