@@ -15,7 +15,8 @@ STAMP := $(VENV)/.installed
 DESKTOP := xvfb openbox dbus xterm mousepad galculator pcmanfm fonts-dejavu-core
 # stealing leaves a module's tests, and what they set up once, with one worker for as long as there is other work
 SHARED := --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
-PROOFS := tests/integration/browser/test_ordinary_site.py
+PROOFS := tests/integration/browser/test_ordinary_site.py \
+  tests/proofs tests/integration/test_signals.py tests/integration/test_full_disk.py
 CODE := cuarl tests docs benchmarks examples
 
 .DEFAULT_GOAL := help
@@ -74,7 +75,7 @@ test-all: setup ## Run all tests, slow ones and those for a GPU included
 	$(BIN)/python -m pytest -q $(ARGS)
 
 proofs: setup ## Run the long proofs, which print their tables
-	$(BIN)/python -m pytest -q -m "slow and not gpu" $(PROOFS) $(ARGS)
+	$(BIN)/python -m pytest -q -s -m "slow and not gpu" $(PROOFS) $(ARGS)
 
 lint: setup ## Check style, formatting and the direction of imports
 	$(BIN)/ruff check $(CODE)
