@@ -33,6 +33,8 @@ from cuarl.trajectory import Group, Trajectory
 from cuarl.types import Record
 
 _CHUNK = 64
+_LAST = chr(sys.maxunicode) * 4
+"""Sorts behind whatever an id goes on with."""
 R = TypeVar("R", bound=Record)
 T = TypeVar("T")
 
@@ -141,7 +143,7 @@ class Reader:
     def beginning(self, prefix: str, *, limit: int) -> list[str]:
         """Ids of finished episodes that begin so, in order; an episode of exactly that id is the first."""
         e = t.EpisodeRow
-        query = select(e.id).where(e.id >= prefix, e.id < f"{prefix}{chr(sys.maxunicode)}", e.status != "started")
+        query = select(e.id).where(e.id >= prefix, e.id < prefix + _LAST, e.status != "started")
         return self._read(lambda s: list(s.scalars(query.order_by(e.id).limit(limit))))
 
     def episode_ids(self, **where: Unpack[EpisodeFilter]) -> list[str]:
