@@ -10,22 +10,30 @@ from cuarl.agent.formats.call import PLAIN_NUMBER, CallError, sound
 from cuarl.agent.formats.points import RELATIVE, to_pixel
 
 _HUGE = 1e6
+_HELD = ("keys", "key", "modifiers", "modifier", "modifier_keys", "hold_keys")
+_AGAIN = ("repeat", "repeats", "count", "clicks", "num_clicks", "times", "presses")
+_TYPED = ("press_enter", "submit", "clear", "clear_before_typing")
+_NOT_DONE = (
+    dict.fromkeys(_HELD, "held keys") | dict.fromkeys(_AGAIN, "repeats") | dict.fromkeys(_TYPED, "such parts of typing")
+)
+"""Arguments that make another action of one that doesn't know them, and what of it is not carried out."""
 
 
 class Arguments:
     """The arguments of one call. Every method raises ``CallError``; what was repaired goes to ``warnings``.
 
     ``grid`` is the space of its coordinates. ``spent`` are arguments that have been read. ``objects``: points are objects
-    of x and y, not lists.
+    of x and y, not lists. ``held`` are further names of keys that are held meanwhile.
     """
 
     def __init__(
         self, given: Mapping[str, Any], screen: Size, *, strict: bool, warnings: list[str], grid: Size = RELATIVE,
-        spent: Iterable[str] = ("action",), objects: bool = False,
+        spent: Iterable[str] = ("action",), objects: bool = False, held: Iterable[str] = (),
     ) -> None:  # fmt: skip
         self._given, self._screen, self._strict, self._warnings = given, screen, strict, warnings
         self._grid, self._objects = grid, objects
         self._used = set(spent)
+        self._not_done = _NOT_DONE | dict.fromkeys(held, "held keys")
 
     @property
     def screen(self) -> Size:
@@ -37,8 +45,16 @@ class Arguments:
         return self._given.get(name) is not None
 
     def finish(self) -> None:
-        """Object to arguments that nobody asked for."""
+        """Object to arguments that nobody asked for; also leniently to those without which another action would be done."""
         unused = sorted(set(self._given) - self._used)
+        for name in unused:
+            value = self._given[name]
+            if (
+                name in self._not_done
+                and value not in (None, False, "", [], {})
+                and not (name in _AGAIN and value == 1)
+            ):
+                raise CallError("bad_argument", f"{self._not_done[name]} are not carried out here: {name} {value!r}")
         if unused:
             self.fault(f"needless arguments: {', '.join(unused)}")
 

@@ -29,7 +29,7 @@ def read_action(
     read = _WORDS[kind].get(word)
     if read is None:
         raise unknown(word, elsewhere=any(word in words for words in _WORDS.values()))
-    given = Arguments(call, screen, strict=strict, warnings=warnings, grid=grid)
+    given = Arguments(call, screen, strict=strict, warnings=warnings, grid=grid, held=("text",))
     action = read(given, word, kind)
     given.finish()
     return action

@@ -138,7 +138,9 @@ EVERY = {
 @pytest.mark.parametrize("fmt", [PHONE, DESKTOP])
 def test_every_word_reads_from_arguments_of_the_schema(fmt: Any) -> None:
     for word in WORDS[fmt.kind]:
-        parsed = fmt.parse(call(fmt.tool, action=word, **EVERY), SCREEN, strict=False)
+        # held keys are refused where they are no action of their own
+        given = {name: value for name, value in EVERY.items() if name != "keys" or word == "key"}
+        parsed = fmt.parse(call(fmt.tool, action=word, **given), SCREEN, strict=False)
         assert ACTION.validate_python(parsed.action) == parsed.action
 
 

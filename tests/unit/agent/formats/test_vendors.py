@@ -1,6 +1,7 @@
 """OpenAI's, Anthropic's and Gemini's vocabularies, by cases that users met and by their own documents."""
 
 import json
+import re
 import time
 
 import pytest
@@ -131,6 +132,65 @@ def test_clicks_on_a_shrunk_picture_land_on_the_screen() -> None:
     parsed = ANTHROPIC.parse(use(action="left_click", coordinate=[sent.width // 2, sent.height // 2]), screen)
     assert isinstance(parsed.action, Click)
     assert abs(parsed.action.x - 1280) <= 1 and abs(parsed.action.y - 800) <= 1
+
+
+# --- parts of an action that are not carried out -------------------------------------------------------------------
+
+AT = {"x": 310, "y": 220}
+ENDS = {"path": [{"x": 1, "y": 2}, {"x": 3, "y": 4}]}
+WHEEL = {"scroll_x": 0, "scroll_y": 50}
+CLICK = {"action": "left_click", "coordinate": [310, 220]}
+SLIDE = {"action": "left_click_drag", "start_coordinate": [1, 2], "coordinate": [3, 4]}
+TURN = {"action": "scroll", "coordinate": [3, 4], "scroll_direction": "down", "scroll_amount": 5}
+NOT_CARRIED_OUT = [
+    (OPENAI, call(type="click", button="left", **AT, keys=["SHIFT"]), "held keys.*SHIFT"),
+    (OPENAI, call(type="double_click", **AT, keys=["CTRL"]), "held keys"),
+    (OPENAI, call(type="move", **AT, keys=["CTRL"]), "held keys"),
+    (OPENAI, call(type="drag", **ENDS, keys=["CTRL"]), "held keys"),
+    (OPENAI, call(type="scroll", **AT, **WHEEL, keys=["CTRL"]), "held keys"),
+    (OPENAI, call(type="click", **AT, clicks=2), "repeats.*clicks 2"),
+    (OPENAI, call(type="keypress", keys=["DOWN"], repeat=5), "repeats.*repeat 5"),
+    (OPENAI, call(type="type", text="a", press_enter=True), "parts of typing"),
+    (ANTHROPIC, use(**CLICK, text="shift"), "held keys.*shift"),
+    (ANTHROPIC, use(action="right_click", coordinate=[1, 2], text="ctrl"), "held keys"),
+    (ANTHROPIC, use(action="mouse_move", coordinate=[1, 2], text="ctrl"), "held keys"),
+    (ANTHROPIC, use(**SLIDE, text="alt"), "held keys"),
+    (ANTHROPIC, use(**TURN, text="ctrl"), "held keys"),
+    (ANTHROPIC, use(**CLICK, key="shift"), "held keys"),
+    (ANTHROPIC, use(action="key", text="Down", repeat=3), "repeats"),
+    (ANTHROPIC, use(**CLICK, repeat=2), "repeats"),
+    (GEMINI, json.dumps({"name": "click", "args": {"x": 5, "y": 6, "modifiers": ["shift"]}}), "held keys"),
+    (GEMINI, json.dumps({"name": "type", "args": {"text": "a", "clear_before_typing": True}}), "parts of typing"),
+    (formats.get("json", "desktop"), json.dumps({**CLICK, "keys": ["ctrl"]}), "held keys"),
+    (formats.get("json", "desktop"), json.dumps({**CLICK, "count": 2}), "repeats"),
+    (OPENAI_PHONE, call(type="click", **AT, keys=["SHIFT"]), "held keys"),
+    (ANTHROPIC_PHONE, use(**CLICK, text="shift"), "held keys"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("strict", [True, False], ids=["strict", "lenient"])
+@pytest.mark.parametrize(("format", "text", "says"), NOT_CARRIED_OUT)
+def test_b11_held_keys_and_repeats_are_refused_by_name(
+    format: formats.Format, text: str, says: str, strict: bool
+) -> None:
+    """A plain click in the place of one with Shift would be another action."""
+    parsed = format.parse(text, THOUSAND, strict=strict)
+    assert parsed.action is None and parsed.error is not None and parsed.error.code == "bad_argument"
+    assert re.search(says, parsed.error.message), parsed.error.message
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        (OPENAI, call(type="click", **AT, keys=[])), (OPENAI, call(type="click", **AT, keys=None)),
+        (ANTHROPIC, use(**CLICK, text="")), (ANTHROPIC, use(**CLICK, repeat=1)),
+        (OPENAI, call(type="click", **AT, note="the icon")),
+    ],
+)  # fmt: skip
+def test_b11_what_asks_for_nothing_more_is_a_warning_in_evaluation(format: formats.Format, text: str) -> None:
+    parsed = format.parse(text, THOUSAND, strict=False)
+    assert parsed.action == Click(x=310, y=220) and any("needless" in w for w in parsed.warnings)
+    assert format.parse(text, THOUSAND).error is not None
 
 
 # --- Gemini ---------------------------------------------------------------------------------------------------------
