@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,16 +12,15 @@ NEVER = -1e30
 
 
 def log_softmax(
-    logits: torch.Tensor, temperature: torch.Tensor | float, suppressed: Sequence[int] = ()
+    logits: torch.Tensor, temperature: torch.Tensor | float, suppressed: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Log-probabilities (…, V) of ``logits`` (…, V) float32 at ``temperature``, without the suppressed tokens.
+    """Log-probabilities (…, V) of ``logits`` (…, V) float32 at ``temperature``, without the ``suppressed`` ids (int64).
 
     The temperature divides the logits before the softmax, so that these are the log-probabilities of what is drawn.
     """
     scaled = logits / temperature
-    if suppressed:
-        index = torch.tensor(suppressed, device=logits.device)
-        scaled = scaled.index_fill(-1, index, NEVER)
+    if suppressed is not None:
+        scaled = scaled.index_fill(-1, suppressed, NEVER)
     return torch.log_softmax(scaled, dim=-1)
 
 
@@ -80,3 +78,8 @@ class Chance:
         while position >= len(self._block):
             self._block += self._generator.random(64).tolist()
         return self._block[position]
+
+    def block(self, first: int, count: int) -> list[float]:
+        """The numbers for ``count`` tokens from ``first`` on."""
+        self.at(first + count - 1)
+        return self._block[first : first + count]

@@ -25,6 +25,10 @@ _COMPACT_BELOW = 0.5
 def generate(policy: PolicyModel, jobs: Sequence[Job]) -> list[Sampled]:
     """Answer every job. ``policy`` is put into evaluation mode."""
     policy.model.eval()
+    engine = policy.engine()
+    if engine is not None:
+        engine.generate(jobs)
+        return [sampled(policy, job) for job in jobs]
     with policy.folded(), torch.inference_mode():
         if isinstance(policy, PlainPolicy):
             policy.answer(jobs)

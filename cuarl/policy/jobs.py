@@ -55,7 +55,7 @@ def draw_next(policy: PolicyModel, jobs: Sequence[Job], logits: torch.Tensor) ->
         raise SamplingHalted
     device = logits.device
     temperature = torch.tensor([j.params.temperature or 1.0 for j in jobs], device=device)[:, None]
-    logprobs = log_softmax(logits, temperature, policy.special.suppressed)
+    logprobs = log_softmax(logits, temperature, policy.suppressed())
     if any(j.params.top_k or j.params.top_p < 1 for j in jobs):
         top_k = torch.tensor([j.params.top_k for j in jobs], device=device)
         logprobs = truncate(logprobs, top_k, torch.tensor([j.params.top_p for j in jobs], device=device))
@@ -65,7 +65,7 @@ def draw_next(policy: PolicyModel, jobs: Sequence[Job], logits: torch.Tensor) ->
         if job.stop is None:
             job.tokens.append(token)
             job.logprobs.append(logprob)
-            job.stop = _why_stop(policy, job)
+            job.stop = why_stop(policy, job)
     return drawn.tokens
 
 
@@ -84,7 +84,8 @@ def sampled(policy: PolicyModel, job: Job) -> Sampled:
     )  # fmt: skip
 
 
-def _why_stop(policy: PolicyModel, job: Job) -> Literal["eos", "length", "stop_string"] | None:
+def why_stop(policy: PolicyModel, job: Job) -> Literal["eos", "length", "stop_string"] | None:
+    """What ends a job with the token that it has just got; None if it goes on."""
     if job.tokens[-1] in policy.special.eos:
         return "eos"
     if job.params.stop and any(s in policy.decode(job.tokens) for s in job.params.stop):

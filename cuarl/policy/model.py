@@ -12,6 +12,8 @@ from torch import nn
 
 from cuarl.errors import ConfigError
 from cuarl.policy.decoder import Decoder
+from cuarl.policy.engine.engine import Engine
+from cuarl.policy.engine.fits import fits
 from cuarl.policy.folded import Folded
 from cuarl.policy.images import ImageProcessor
 from cuarl.policy.inputs import ModelInputs, Row, Side, collate_tokens
@@ -51,6 +53,9 @@ class PolicyModel:
         self.halted: Callable[[], bool] = bool
         """Asked before each token: whether sampling is to end at once, since those who wait for answers are cancelled."""
         self._folded = Folded(model) if self.has_adapter else None
+        self._suppressed: torch.Tensor | None = None
+        self._engine: Engine | None = None
+        self._has_engine: bool | None = None
 
     @property
     def device(self) -> torch.device:
@@ -76,6 +81,26 @@ class PolicyModel:
     def has_adapter(self) -> bool:
         """Whether an adapter lies on the base."""
         return self.model is not self.base
+
+    def suppressed(self) -> torch.Tensor | None:
+        """The ids that are never sampled, on this policy's device; None if there are none."""
+        if self._suppressed is None and self.special.suppressed:
+            with torch.inference_mode(False):
+                self._suppressed = torch.tensor(self.special.suppressed, device=self.device)
+        return self._suppressed
+
+    def engine(self) -> Engine | None:
+        """What samples on an accelerator; None on a CPU, whose results do not depend on the batch, and where it can't."""
+        if self._has_engine is None:
+            self._has_engine = self.device.type == "cuda" and fits(self)
+        if self._engine is None and self._has_engine:
+            self._engine = Engine(self)
+        return self._engine
+
+    def release_engine(self, keep_bytes: int = 0) -> None:
+        """Give back the memory that only sampling needs, if it is more than ``keep_bytes``."""
+        if self._engine is not None and self._engine.nbytes > keep_bytes:
+            self._engine.release()
 
     def updated(self, version: int | None = None) -> None:
         """Say that the weights have changed: the next samples carry ``version`` (one more than before if None)."""

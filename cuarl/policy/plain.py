@@ -56,6 +56,10 @@ class PlainPolicy(PolicyModel):
         """Say that the weights have changed."""
         self.version = self.version + 1 if version is None else version
 
+    def engine(self) -> None:
+        """Models of other families run as they are."""
+        return
+
     def forget_pictures(self) -> None:
         """Nothing is kept."""
 

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+from cuarl.policy import unpadded
 from cuarl.policy.decoder import Continuation, PromptCache, causal_mask, continuation_mask
 from cuarl.policy.distribution import log_softmax
 from cuarl.policy.inputs import ModelInputs
@@ -20,6 +21,11 @@ from cuarl.policy.plain import PlainPolicy
 
 _LOGITS_AT_ONCE = 1 << 26
 """Logits held at a time (float32, so 256 MB); more are recomputed piece by piece in the backward pass."""
+
+
+def runs_unpadded(policy: PolicyModel) -> bool:
+    """Whether a policy is scored without padding."""
+    return policy.device.type == "cuda" and not isinstance(policy, PlainPolicy) and unpadded.fits(policy)
 
 
 class Scores(NamedTuple):
@@ -42,13 +48,16 @@ class Scorer(nn.Module):
     """Scores answers under a policy; its parameters are the policy's, so it can be wrapped for distributed training.
 
     ``one_pass`` runs the layers exactly once for any batch, so that processes which hold shards of each other's layers meet
-    in every layer; else prompts that several rows share are run first, and answers behind them.
+    in every layer; else prompts that several rows share are run first, and answers behind them. On an accelerator the rows
+    of a batch run without padding (``unpadded``); where gradient checkpointing is on, ``keep_bytes`` of activations are kept
+    all the same.
     """
 
-    def __init__(self, policy: PolicyModel, *, one_pass: bool = False) -> None:
+    def __init__(self, policy: PolicyModel, *, one_pass: bool = False, keep_bytes: int = 0) -> None:
         super().__init__()
         self.model = policy.model
-        self._policy, self._one_pass = policy, one_pass
+        self._policy, self._one_pass, self._keep_bytes = policy, one_pass, keep_bytes
+        self.unpadded = runs_unpadded(policy) and not one_pass
 
     def forward(
         self, inputs: ModelInputs, temperature: float | torch.Tensor = 1.0, *, with_hidden: bool = False
@@ -77,6 +86,9 @@ class Scorer(nn.Module):
 
     def _answer_hidden(self, inputs: ModelInputs) -> torch.Tensor:
         """(N, D): the hidden state from which each real answer token was drawn, row by row."""
+        if self.unpadded and not torch.is_autocast_enabled(inputs.prompt_ids.device.type):
+            keep = self._keep_bytes if self._checkpointing() else None
+            return unpadded.answer_hidden(self._policy, inputs, keep_bytes=keep)
         hidden, deep = self._policy.embed_prompts(inputs)
         behind, packed = inputs.behind, inputs.packed
         shared = len(inputs.prompt_ids) < len(behind.prompt_of) and not (self._one_pass or self._checkpointing())
@@ -155,7 +167,7 @@ class Scorer(nn.Module):
     def _of_logits(
         self, logits: torch.Tensor, targets: torch.Tensor, scale: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        logp = log_softmax(logits, scale[:, None], self._policy.special.suppressed)
+        logp = log_softmax(logits, scale[:, None], self._policy.suppressed())
         return logp.gather(1, targets[:, None])[:, 0], -(logp.exp() * logp).sum(1)
 
 

@@ -35,6 +35,9 @@ def twin(policy: PolicyModel, device: str | None = None) -> PolicyModel:
     if device is not None:
         model.to(device)  # the buffers, which are few
     memo[id(policy.tokenizer)] = policy.tokenizer
+    # made anew by whoever samples first
+    held: list[object] = [policy._engine, policy._suppressed]
+    memo |= {id(x): None for x in held if x is not None}
     if policy._folded is not None:
         memo[id(policy._folded)] = Folded(model)
     tower = getattr(policy, "vision", None)

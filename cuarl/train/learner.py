@@ -27,7 +27,7 @@ from typing import Any, Literal, Protocol
 import torch
 from accelerate import Accelerator
 from accelerate.utils import broadcast
-from pydantic import NonNegativeInt, PositiveInt
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from cuarl.errors import TrainError
 from cuarl.policy.inputs import ModelInputs, Row
@@ -69,6 +69,10 @@ _MAX_NONFINITE = 3
 """Updates in a row without a finite gradient after which training stops."""
 
 
+_ENGINE_KEPT = 1 << 30
+"""Bytes of a sampling engine that are left to it while gradients are computed."""
+
+
 class LearnerConfig(Record):
     """Everything that decides what a batch does to the weights."""
 
@@ -92,6 +96,8 @@ class LearnerConfig(Record):
     """Keep the decoder's layers in shards over the processes while gradients are computed."""
     gradient_checkpointing: bool = False
     """Keep no activations of the layers and compute them again in the backward pass."""
+    activation_gib: NonNegativeFloat = 0.0
+    """With gradient checkpointing on an accelerator: activations (GiB) that are kept all the same."""
 
     @property
     def penalised(self) -> bool:
@@ -122,7 +128,8 @@ class Learner:
         self.policy = policy
         self.config = config
         self.accelerator = accelerator or join_processes(policy.device.type)
-        self._scorer = Scorer(policy, one_pass=config.sharded).eval()
+        keep = int(config.activation_gib * 2**30)
+        self._scorer = Scorer(policy, one_pass=config.sharded, keep_bytes=keep).eval()
         self._parameters = list(policy.parameters())
         if not self._parameters:
             raise TrainError("nothing of the policy is trained", where=policy.name)
@@ -196,6 +203,8 @@ class Learner:
         batch = replace(batch, groups=without(batch.groups, self.policy.special.unsayable, self.policy.decode))
         learnt, used = self.replay.filled(batch, step) if config.replay.per_task else (batch, 0)
         self._changed, nonfinite = False, self._nonfinite
+        # captured graphs are made anew in a tenth of a second; keys and values would lie beside the activations
+        self.policy.release_engine(_ENGINE_KEPT)
         with reproducible(self.policy.device):
             updates = self._updates(learnt)
             self._scorer.train()

@@ -35,13 +35,13 @@ def test_no_truncation_changes_nothing() -> None:
 
 
 def test_suppressed_tokens_have_no_probability_and_leave_the_rest_in_proportion() -> None:
-    logp = log_softmax(LOGITS, 1.0, suppressed=(0,))
+    logp = log_softmax(LOGITS, 1.0, suppressed=torch.tensor([0]))
     assert logp.exp()[0].tolist() == pytest.approx([0.0, 1 / (1 + math.exp(-1)), 1 / (1 + math.e)])
     assert torch.isfinite((logp.exp() * logp).sum())
 
 
 def test_drawn_tokens_have_the_frequencies_of_their_probabilities() -> None:
-    logp = log_softmax(torch.tensor([[1.0, 0.0, -30.0, 2.0, -1.0]]), 1.0, suppressed=(4,))
+    logp = log_softmax(torch.tensor([[1.0, 0.0, -30.0, 2.0, -1.0]]), 1.0, suppressed=torch.tensor([4]))
     chance = (torch.arange(10_000, dtype=torch.float64) + 0.5) / 10_000
     drawn = draw(logp.expand(10_000, -1), chance)
     counts = torch.bincount(drawn.tokens, minlength=5) / 10_000
@@ -52,7 +52,7 @@ def test_drawn_tokens_have_the_frequencies_of_their_probabilities() -> None:
 @pytest.mark.parametrize("chance", [0.0, 0.5, 1.0 - 2**-53])
 def test_an_impossible_token_is_never_drawn(chance: float) -> None:
     logits = torch.zeros(1, 6)
-    logp = log_softmax(logits, 1.0, suppressed=(0, 3, 5))
+    logp = log_softmax(logits, 1.0, suppressed=torch.tensor([0, 3, 5]))
     assert draw(logp, torch.tensor([chance], dtype=torch.float64)).tokens.item() in (1, 2, 4)
 
 

@@ -1,0 +1,316 @@
+"""Answers to many prompts at once on an accelerator.
+
+Each distinct prompt is encoded once, in passes without padding, and only as far as no earlier turn has: keys and values
+stay in pages until the weights change (``pages``). Then one captured graph makes a token of every row at a time (``step``),
+and the host reads a token while the next is on its way. Which rows share a pass changes roundings, so results on an
+accelerator depend on the batch; what is recorded are the log-probabilities of what was really drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from cuarl.policy.engine.answer import Answer, chances, pages_for, state, truncated
+from cuarl.policy.engine.pages import PAGE, Node, OutOfPages, Pages
+from cuarl.policy.engine.prompts import PromptState, distinct, find_known, prefill, take_pages
+from cuarl.policy.engine.step import CHANCES, Flight, Step
+from cuarl.policy.engine.weights import Weights
+from cuarl.policy.jobs import Job, draw_next, room, why_stop
+
+if TYPE_CHECKING:
+    from cuarl.policy.model import PolicyModel
+
+_SIZES = (4, 16, 64, 256)
+"""Rows of a captured step: rows that end make room for a smaller one."""
+_ROOM_AT_FIRST = 256
+"""Tokens of an answer for which pages are held ready; more are found when they are needed."""
+_OLD = 8
+"""Waves after which a prefix that nobody looked for gives way before the buffer grows."""
+
+
+@dataclass(slots=True)
+class Work:
+    """What was done, for metrics: tokens of distinct prompts, of which so many were known, and tokens decoded."""
+
+    prompts: int = 0
+    prompt_tokens: int = 0
+    reused_tokens: int = 0
+    decoded_tokens: int = 0
+    decode_rows: int = 0
+    """Rows of all steps, idle ones included."""
+    steps: int = 0
+
+
+class Engine:
+    """The sampler of one policy, whose weights are merged and fused anew when they have changed.
+
+    ``budget_bytes`` bounds keys and values; None: half of the memory that is free when the first prompt comes.
+    """
+
+    def __init__(self, policy: PolicyModel, *, budget_bytes: int | None = None) -> None:
+        self.policy = policy
+        self.work = Work()
+        self._budget = budget_bytes
+        self._weights: Weights | None = None
+        self._version: tuple[Any, ...] = ()
+        self._buffer: torch.Tensor | None = None
+        self._pages = Pages(1)
+        self._steps: dict[tuple[int, bool], Step] = {}
+        self._memory: Any = None
+        self._wanted = 0
+        parts = (policy.base.model.language_model, policy.base.lm_head)
+        self._watched = [p for part in parts for p in part.parameters() if p.requires_grad or policy.has_adapter]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held: weights, keys and values."""
+        buffer = 0 if self._buffer is None else self._buffer.nbytes
+        return buffer + (0 if self._weights is None else self._weights.nbytes)
+
+    def release(self) -> None:
+        """Give all memory back; the next answers take it again."""
+        self._steps.clear()
+        self._weights, self._buffer, self._memory, self._version = None, None, None, ()
+        self._pages = Pages(1)
+
+    @torch.inference_mode()
+    def generate(self, jobs: Sequence[Job]) -> None:
+        """Answer every job: its tokens, log-probabilities and stop reason are filled in.
+
+        Raises RuntimeError for a prompt whose keys and values alone are beyond the budget.
+        """
+        self._refresh()
+        for part in self._parts(jobs):
+            self._answer(part)
+
+    # --- memory -----------------------------------------------------------------------------------------------------
+
+    def _refresh(self) -> None:
+        policy = self.policy
+        adapters = [m.disable_adapters for m in policy.model.modules() if hasattr(m, "base_layer")]
+        now = (policy.version, any(adapters), *(p._version for p in self._watched))
+        if self._weights is None:
+            self._weights = Weights(policy.base.model.language_model)
+        if now != self._version:
+            self._weights.refresh()
+            self._pages.forget()
+            self._version = now
+
+    @property
+    def _page_bytes(self) -> int:
+        w = self._weights
+        assert w is not None
+        size: int = self.policy.dtype.itemsize
+        return len(w.layers) * 2 * PAGE * w.kv_heads * w.head_size * size
+
+    def _most(self) -> int:
+        """The most pages that the budget allows."""
+        if self._budget is None:
+            device = self.policy.device
+            free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else 4 << 30
+            self._budget = free // 2
+        return max(2, self._budget // self._page_bytes)
+
+    def _parts(self, jobs: Sequence[Job]) -> Iterator[list[Job]]:
+        """Jobs that fit into the budget together even if every answer becomes as long as it may."""
+        limit, most = max(_SIZES), self._most() - 1
+        part: list[Job] = []
+        seen: set[object] = set()
+        used = 0
+        for job in jobs:
+            own = pages_for(room(self.policy, job)) + 1
+            prompt = pages_for(len(job.prompt.ids))
+            if own + prompt > most:
+                gib = (own + prompt) * self._page_bytes / 2**30
+                raise RuntimeError(f"a prompt of {len(job.prompt.ids)} tokens and its answer need {gib:.1f} GiB of keys "
+                                   f"and values, more than the budget of {(most + 1) * self._page_bytes / 2**30:.1f}")  # fmt: skip
+            key = (job.prompt.ids, tuple(s.digest for s in job.prompt.screenshots))
+            more = own + (0 if key in seen else prompt)
+            if part and (used + more > most or len(part) == limit):
+                yield part
+                part, seen, used, more = [], set(), 0, own + prompt
+            part.append(job)
+            seen.add(key)
+            used += more
+        if part:
+            yield part
+
+    def _ensure(self, count: int) -> None:
+        """Have ``count`` pages that can be taken, rather by growing than by forgetting what the next turn may use."""
+        pages = self._pages
+        if pages.free < count:
+            pages.retire(_OLD)
+        if pages.free >= count and self._buffer is not None:
+            return
+        needed = pages.count + count - pages.free
+        self._wanted = max(self._wanted, needed)
+        size = min(self._most(), max(self._wanted, pages.count * 3 // 2))
+        if self._buffer is None or size > pages.count:
+            self._grow(max(2, size))
+
+    def _grow(self, count: int) -> None:
+        w, old = self._weights, self._buffer
+        assert w is not None
+        self._steps.clear()
+        shape = (len(w.layers), 2, count * PAGE, w.kv_heads, w.head_size)
+        buffer = torch.empty(shape, dtype=self.policy.dtype, device=self.policy.device)
+        if old is None:
+            buffer[:, :, :PAGE].zero_()
+        else:
+            buffer[:, :, : old.shape[2]] = old
+        self._buffer = buffer
+        self._pages.grow(count)
+
+    def _step(self, rows: int, cut: bool) -> Step:
+        """A step of at least ``rows`` rows."""
+        size = next(s for s in _SIZES if s >= rows)
+        if (size, cut) not in self._steps:
+            assert self._weights is not None and self._buffer is not None
+            if self._memory is None and self.policy.device.type == "cuda":
+                self._memory = torch.cuda.graph_pool_handle()
+            self._steps[size, cut] = Step(
+                self.policy, self._weights, self._buffer, size, pages_for(self.policy.context) + 1, truncated=cut,
+                memory=self._memory,
+            )  # fmt: skip
+        return self._steps[size, cut]
+
+    # --- one wave ---------------------------------------------------------------------------------------------------
+
+    def _answer(self, jobs: Sequence[Job]) -> None:
+        policy = self.policy
+        prompts, of = distinct(policy, jobs)
+        limits = [room(policy, job) for job in jobs]
+        missing = find_known(prompts, self._pages)
+        self._ensure(missing + sum(pages_for(min(limit, _ROOM_AT_FIRST)) + 1 for limit in limits))
+        take_pages(prompts, self._pages)
+        assert self._weights is not None and self._buffer is not None
+        last = prefill(policy, self._weights, self._buffer, prompts)
+        answers = self._rows(jobs, prompts, of, limits)
+        draw_next(policy, jobs, policy.decoder.logits(last[torch.tensor(of, device=last.device)]))
+        self.work.prompts += len(prompts)
+        self.work.prompt_tokens += sum(len(p.ids) for p in prompts)
+        self.work.reused_tokens += sum(p.known for p in prompts)
+        self._decode([a for a in answers if a.job.stop is None])
+        for answer in answers:
+            answer.close(self._pages, policy.special.image)
+
+    def _rows(
+        self, jobs: Sequence[Job], prompts: Sequence[PromptState], of: Sequence[int], limits: Sequence[int]
+    ) -> list[Answer]:  # fmt: skip
+        """A row for each job: the full pages of its prompt are shared, a page that is only begun is its own."""
+        chains: list[list[Node]] = []
+        begun: list[list[int]] = []
+        for prompt in prompts:
+            known = len(prompt.chain)
+            full = prompt.full - known
+            chains.append([
+                *prompt.chain, *self._pages.remember(prompt.chain, prompt.keys[known : prompt.full], prompt.pages[:full])
+            ])  # fmt: skip
+            begun.append(prompt.pages[full:])
+        answers: list[Answer] = []
+        copies: list[tuple[int, int]] = []
+        first = set(range(len(prompts)))
+        for job, p, limit in zip(jobs, of, limits, strict=True):
+            own = list(begun[p])
+            if p in first:
+                first.remove(p)
+            else:
+                self._pages.share(chains[p])
+                own = self._pages.take(len(own))
+                copies += zip(begun[p], own, strict=True)
+            answers.append(Answer(job, prompts[p], chains[p], own, limit))
+        self._copy(copies)
+        return answers
+
+    def _copy(self, pages: Sequence[tuple[int, int]]) -> None:
+        if not pages:
+            return
+        assert self._buffer is not None
+        source, target = torch.tensor(pages, device=self._buffer.device).unbind(1)
+        paged = self._buffer.unflatten(2, (-1, PAGE))
+        paged.index_copy_(2, target, paged.index_select(2, source))
+
+    def _decode(self, answers: list[Answer]) -> None:
+        """Draw the tokens behind the first. A token is read while the next is on its way."""
+        if not answers:
+            return
+        cut = truncated([a.job for a in answers])
+        self._reserve(answers, None)
+        step = self._step(len(answers), cut)
+        step.load(state(answers))
+        step, flight = self._launch(step, answers)
+        while True:
+            ahead = None
+            if not all(a.at_limit for a in answers if a.job.stop is None):
+                step, ahead = self._launch(step, answers)
+            step.stop(self._take(answers, flight))
+            alive = [i for i, a in enumerate(answers) if a.job.stop is None]
+            if not alive:
+                return
+            assert ahead is not None, "an answer at its limit has ended"
+            flight = ahead
+            if next(s for s in _SIZES if s >= len(alive)) < step.rows:
+                self._take(answers, flight)
+                alive = [i for i, a in enumerate(answers) if a.job.stop is None]
+                if not alive:
+                    return
+                smaller = self._step(len(alive), cut)
+                smaller.move(step, alive)
+                answers = [answers[i] for i in alive]
+                step, flight = self._launch(smaller, answers)
+
+    def _launch(self, step: Step, answers: Sequence[Answer]) -> tuple[Step, Flight]:
+        step = self._reserve(answers, step) or step
+        launched = answers[0].launched + 1
+        if launched % CHANCES == 0:
+            step.chance[: len(answers)].copy_(chances([a.job for a in answers], launched))
+        flight = step.launch()
+        for answer in answers:
+            answer.launched += 1
+        self.work.steps += 1
+        self.work.decode_rows += step.rows
+        return step, flight
+
+    def _reserve(self, answers: Sequence[Answer], step: Step | None) -> Step | None:
+        """Take pages for answers that are about to outgrow theirs; the step to go on with, if the buffer has moved."""
+        growing = [(i, a, a.needs()) for i, a in enumerate(answers) if a.job.stop is None and a.needs()]
+        if not growing:
+            return None
+        moved = None
+        try:
+            taken = self._pages.take(sum(n for _, _, n in growing))
+        except OutOfPages:
+            self._ensure(sum(n for _, _, n in growing))
+            taken = self._pages.take(sum(n for _, _, n in growing))
+            if step is not None:
+                moved = self._step(step.rows, step.truncated)
+                moved.move(step, range(len(answers)))
+        rows: list[int] = []
+        columns: list[int] = []
+        start = 0
+        for i, answer, count in growing:
+            have = len(answer.chain) + len(answer.own)
+            rows += [i] * count
+            columns += range(have, have + count)
+            answer.own += taken[start : start + count]
+            start += count
+        if step is not None:
+            (moved or step).more_pages(rows, columns, taken)
+        return moved
+
+    def _take(self, answers: Sequence[Answer], flight: Flight) -> list[int]:
+        """Add what has arrived; the rows that end with it."""
+        ended: list[int] = []
+        for i, (answer, token, logprob) in enumerate(zip(answers, *flight.read(), strict=False)):
+            job = answer.job
+            if job.stop is None:
+                job.tokens.append(token)
+                job.logprobs.append(logprob)
+                job.stop = why_stop(self.policy, job)
+                self.work.decoded_tokens += 1
+                ended += [i] if job.stop is not None else []
+        return ended
