@@ -13,6 +13,7 @@ from cuarl.policy.load import load_policy
 from cuarl.policy.model import PolicyModel
 from cuarl.policy.score import Scorer
 from cuarl.policy.spec import LoraSpec, ModelSpec
+from cuarl.train.learner import _checkpoint_activations
 from tests.unit.policy.pictures import row, screen
 
 
@@ -60,7 +61,7 @@ def test_all_weights_get_their_gradients(folder: str, request: pytest.FixtureReq
 
 @pytest.mark.parametrize("layers_kept", [0, 1, 99])
 def test_what_is_computed_again_changes_nothing(adapted: PolicyModel, layers_kept: int) -> None:
-    adapted.base.gradient_checkpointing_enable({"use_reentrant": False})
+    _checkpoint_activations(adapted.base)
     inputs = adapted.collate(_rows(adapted))
     tokens = len(unpadded.lay_out(inputs).tokens)
     keep = layers_kept * tokens * unpadded.layer_bytes(adapted)
