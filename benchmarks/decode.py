@@ -41,6 +41,8 @@ def _jobs(policy: PolicyModel, rows: int, length: int, tokens: int, seed: int) -
 
 
 def _timed(engine: Engine, jobs: list[Job]) -> float:
+    # as after an update: nothing is known, and adapters are merged anew
+    engine.policy.updated()
     _synchronize()
     start = time.perf_counter()
     engine.generate(jobs)

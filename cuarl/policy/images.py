@@ -103,6 +103,32 @@ class ImageProcessor:
             start += grid.patches
         return made.flatten(1)
 
+    def patches_on(self, device: torch.device, screenshots: Sequence[Screenshot]) -> torch.Tensor:
+        """The same values, made on ``device`` from the bytes of the pictures: a fifth of what would go there else."""
+        table = torch.from_numpy(self._table).to(device)
+        made: list[torch.Tensor] = []
+        for screenshot in screenshots:
+            grid = self.grid(screenshot.width, screenshot.height)
+            values = self._in_token_order(
+                torch.from_numpy(self._pixels(screenshot, grid)).to(device, non_blocking=True), grid
+            )
+            channels = [table[c][values[:, c].long()] for c in range(3)]
+            made.append(torch.stack(channels, dim=1).flatten(1))
+        return torch.cat(made)
+
+    def _pixels(self, screenshot: Screenshot, grid: Grid) -> np.ndarray:
+        """(height, width, 3) bytes at the size that the model sees."""
+        image, size = screenshot.image, (grid.cols * self.patch, grid.rows * self.patch)
+        if size != image.size:
+            image = image.resize(size, Image.Resampling(int(self._resample)))
+        return np.array(image)
+
+    def _in_token_order(self, pixels: torch.Tensor, grid: Grid) -> torch.Tensor:
+        """(patches, 3, patch * patch) of (height, width, 3)."""
+        p, m = self.patch, self.merge
+        values = pixels.view(grid.token_rows, m, p, grid.token_cols, m, p, 3)
+        return values.permute(0, 3, 1, 4, 6, 2, 5).reshape(grid.patches, 3, p * p)
+
     def _fill(self, pixels: np.ndarray, screenshot: Screenshot, grid: Grid) -> None:
         """Write the patches of one picture into ``pixels`` (patches, 3, patch * patch)."""
         p, m = self.patch, self.merge

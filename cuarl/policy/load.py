@@ -211,6 +211,9 @@ def _weights(source: str, spec: ModelSpec, device: torch.device, common: dict[st
         source, dtype=dtype, attn_implementation=spec.attention, output_loading_info=True, **common
     )
     check_arrived(found, source)
+    if device.type == "cuda":
+        # it plans anew for every length of keys: 60 to 200 ms a token where lengths differ
+        torch.backends.cuda.enable_cudnn_sdp(False)
     return model.to(device).eval()
 
 

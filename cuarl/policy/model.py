@@ -34,12 +34,13 @@ class PolicyModel:
 
     def __init__(
         self, model: Any, tokenizer: Any, images: ImageProcessor, special: SpecialIds, *, name: str,
-        revision: str | None = None, train_vision: bool = False, cache_bytes: int = 512 << 20,
+        revision: str | None = None, train_vision: bool = False, cache_bytes: int | None = None,
     ) -> None:  # fmt: skip
         self._name_parts(model, tokenizer, special, name=name, revision=revision)
         self.images = images
         self.renderer: Renderer | PlainRenderer = Renderer(tokenizer, images, special)
-        self.vision = VisionTower(self.base.model.visual, images, trained=train_vision, cache_bytes=cache_bytes)
+        room = _room_for_features(self.device) if cache_bytes is None else cache_bytes
+        self.vision = VisionTower(self.base.model.visual, images, trained=train_vision, cache_bytes=room)
         self.decoder = Decoder(self.base.model.language_model, self.base.lm_head)
 
     def _name_parts(self, model: Any, tokenizer: Any, special: SpecialIds, *, name: str, revision: str | None) -> None:
@@ -207,3 +208,14 @@ class PolicyModel:
         features = features.to(hidden.dtype)
         flat = hidden.reshape(-1, hidden.shape[-1]).index_copy(0, seen.index, features[0])
         return flat.view_as(hidden), features[1:]
+
+
+def _room_for_features(device: torch.device) -> int:
+    """Bytes of encoded pictures to keep: 512 MiB, or a sixteenth of a GPU's memory.
+
+    A screen of 1080x2400 takes 40 MiB at the width of a 2B model, and those of a step are read again in each turn and in
+    the update.
+    """
+    if device.type != "cuda":
+        return 512 << 20
+    return max(512 << 20, int(torch.cuda.get_device_properties(device).total_memory) // 16)

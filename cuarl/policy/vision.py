@@ -73,6 +73,10 @@ class VisionTower:
         self.trained = trained
         self.cache = FeatureCache(cache_bytes)
 
+    @property
+    def _device(self) -> torch.device:
+        return next(self.visual.parameters()).device
+
     def features(self, screenshots: Sequence[Screenshot]) -> torch.Tensor:
         """Features (1 + levels, N, D) of all pictures in order, without gradients, from the cache where possible."""
         with torch.no_grad():
@@ -89,7 +93,9 @@ class VisionTower:
                 found[s.digest] = known
         for part in self._parts(list(missing.values())):
             grids = [self.images.grid(s.width, s.height) for s in part]
-            encoded = self.encode(self.images.patches(part), grids)
+            cpu = self._device.type == "cpu"
+            pixels = self.images.patches(part) if cpu else self.images.patches_on(self._device, part)
+            encoded = self.encode(pixels, grids)
             pieces = encoded.split([g.tokens for g in grids], dim=1)
             for s, piece in zip(part, pieces, strict=True):
                 found[s.digest] = piece.contiguous()
@@ -102,7 +108,7 @@ class VisionTower:
 
         The budget keeps the memory from growing with the batch.
         """
-        if next(self.visual.parameters()).device.type == "cpu":
+        if self._device.type == "cpu":
             return [[s] for s in screenshots]
         parts: list[list[Screenshot]] = []
         room = 0

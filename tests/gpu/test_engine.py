@@ -139,7 +139,7 @@ def test_flash_over_segments_equals_the_plain_form(heads: tuple[int, int]) -> No
     made = [torch.randn(n, c, 128, device="cuda", dtype=torch.bfloat16) for n, c in ((170, h), (446, kv), (446, kv))]
     found = []
     for way in (torch.bfloat16, torch.float32):
-        q, k, v = (t.to(way).requires_grad_() for t in made)
+        q, k, v = (t.detach().clone().to(way).requires_grad_() for t in made)
         out = attention.causal(q, k, v, parts, 0.1)
         weight = torch.linspace(-1, 1, out.numel(), device="cuda").view_as(out)
         (out * weight).sum().backward()
@@ -181,3 +181,9 @@ def test_kernels_equal_their_plain_forms(
             found.append([out.detach(), *(t.grad for t in mine)])
         for ours, plain in zip(*found, strict=True):
             assert _relative(ours, plain) < bound, name
+
+
+def test_patches_made_on_the_device_have_the_same_bits(folder: Path) -> None:
+    policy = _policy(folder, "float32")
+    screens = [screen(1), screen(2, 130, 70), screen(3, 1080, 600)]
+    assert torch.equal(policy.images.patches(screens), policy.images.patches_on(policy.device, screens).cpu())

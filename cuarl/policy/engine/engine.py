@@ -155,7 +155,9 @@ class Engine:
     def _grow(self, count: int) -> None:
         w, old = self._weights, self._buffer
         assert w is not None
+        # a pool of memory for graphs ends with the last graph in it
         self._steps.clear()
+        self._memory = None
         shape = (len(w.layers), 2, count * PAGE, w.kv_heads, w.head_size)
         buffer = torch.empty(shape, dtype=self.policy.dtype, device=self.policy.device)
         if old is None:

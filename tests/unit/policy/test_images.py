@@ -34,6 +34,7 @@ def test_patches_equal_the_processors_bit_for_bit(width: int, height: int, chang
     images = ImageProcessor(reference)
     shots = [screen(1, width, height), screen(2, height, width)]
     expected = reference(images=[s.image for s in shots], return_tensors="np")
+    assert torch.equal(images.patches_on(torch.device("cpu"), shots), images.patches(shots))
     stills = images.patches(shots).numpy().reshape(-1, 3, 1, images.patch**2)
     frames = np.repeat(stills, images.frames, axis=2).reshape(len(stills), -1)
     assert np.array_equal(frames, expected["pixel_values"])
