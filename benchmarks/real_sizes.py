@@ -346,7 +346,9 @@ class Clock:
         self.seconds[name] = round(time.perf_counter() - start, 2)
 
 
-def measure(name: str, device: torch.device, size: Size, answer_tokens: int, rank: int) -> dict[str, Any]:
+def measure(
+    name: str, device: torch.device, size: Size, answer_tokens: int, rank: int, activation_gib: float = 0.0
+) -> dict[str, Any]:
     """Everything about one model. Raises what training raises, for example for an adapter without a gradient."""
     clock = Clock(device)
     with clock.phase("build"):
@@ -357,7 +359,10 @@ def measure(name: str, device: torch.device, size: Size, answer_tokens: int, ran
     with clock.phase("rollout"):
         batch = play(policy, formats.get(family(name)), size, answer_tokens)
     adapter = sum(p.numel() for p in policy.parameters())
-    learner = Learner(policy, LearnerConfig(batch=BatchConfig(max_tokens=8192), gradient_checkpointing=True))
+    config = LearnerConfig(
+        batch=BatchConfig(max_tokens=8192), gradient_checkpointing=True, activation_gib=activation_gib
+    )
+    learner = Learner(policy, config)
     with clock.phase("update"):
         learner.begin_step(1)
         metrics = learner.update(batch, 1)
@@ -413,12 +418,13 @@ def main() -> None:
     parser.add_argument("--tiny", action="store_true", help="small models on small screens")
     parser.add_argument("--answer-tokens", type=int, default=ANSWER_TOKENS)
     parser.add_argument("--rank", type=int, default=16)
+    parser.add_argument("--activation-gib", type=float, default=0.0, help="activations kept, on a GPU")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     args = parser.parse_args()
     names = args.models or (TINY if args.tiny or args.device == "cpu" else REAL)
     if len(names) == 1:
         size = Size(108, 240) if names[0] in TINY else Size(1080, 2400)
-        found = measure(names[0], torch.device(args.device), size, args.answer_tokens, args.rank)
+        found = measure(names[0], torch.device(args.device), size, args.answer_tokens, args.rank, args.activation_gib)
         line = json.dumps(found | {"faults": faults(found)})
         print(line, flush=True)
         if args.out:
@@ -426,6 +432,7 @@ def main() -> None:
                 file.write(line + "\n")
         raise SystemExit(1 if faults(found) else 0)
     options = ["--answer-tokens", str(args.answer_tokens), "--rank", str(args.rank), "--device", args.device]
+    options += ["--activation-gib", str(args.activation_gib)]
     options += ["--out", str(args.out)] if args.out else []
     codes = [subprocess.run([sys.executable, __file__, "--models", name, *options]).returncode for name in names]
     raise SystemExit(max(codes))

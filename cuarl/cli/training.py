@@ -90,7 +90,8 @@ def _asked(resolved: Resolved, name: str) -> bool:
 
 
 def _spec(config: ExperimentConfig, model: str, device: str, **fields: object) -> ModelSpec:
-    return ModelSpec.model_validate({"model": model, "dtype": config.dtype, "device": device, **fields})
+    common = {"model": model, "dtype": config.dtype, "device": device, "kv_cache_gib": config.kv_cache_gib}
+    return ModelSpec.model_validate(common | fields)
 
 
 def check_alone(config: ExperimentConfig, processes: int) -> None:
@@ -123,7 +124,8 @@ def learner_config(config: ExperimentConfig) -> LearnerConfig:
     return LearnerConfig.model_validate(
         {
             "objective": objective, "sharded": shards, "max_steps": config.max_steps, "seed": config.seed,
-            "gradient_checkpointing": config.gradient_checkpointing, "compute_post_kl": config.compute_post_kl,
+            "gradient_checkpointing": config.gradient_checkpointing, "activation_gib": config.activation_gib,
+            "compute_post_kl": config.compute_post_kl,
             "rejection": Rejection(rule=config.rejection_rule, threshold=config.reward_threshold),
             "replay": ReplayConfig(per_task=config.replay_per_task, max_age=config.replay_max_age, seed=config.seed),
             "curriculum": _curriculum(config), "batch": _batch_config(config), "loss": _loss_config(config),

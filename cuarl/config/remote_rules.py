@@ -8,8 +8,9 @@ if TYPE_CHECKING:
     from cuarl.config.schema import ExperimentConfig
 
 _NOT_TINKER = (
-    "device", "sampler_device", "dtype", "gradient_checkpointing", "micro_batch_tokens", "lora_alpha", "train_vision",
-    "kl_penalty_coef", "entropy_coef", "model_base_url", "load_checkpoint_path", "save_total_limit",
+    "device", "sampler_device", "dtype", "gradient_checkpointing", "activation_gib", "kv_cache_gib", "micro_batch_tokens",
+    "lora_alpha", "train_vision", "kl_penalty_coef", "entropy_coef", "model_base_url", "load_checkpoint_path",
+    "save_total_limit",
 )  # fmt: skip
 """What the service decides itself or has no means for."""
 _LEARNT_BY_TINKER = frozenset({
@@ -35,7 +36,7 @@ def _endpoint(config: ExperimentConfig) -> list[str]:
         return [f'model_base_url "{config.model_base_url}" is no URL such as http://localhost:8000/v1']
     return [
         f"{name} needs the sampler in this process, and model_base_url names another: leave one out"
-        for name in ("max_steps_off_policy", "sampler_device")
+        for name in ("max_steps_off_policy", "sampler_device", "kv_cache_gib")
         if getattr(config, name)
     ]
 

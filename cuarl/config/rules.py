@@ -50,6 +50,8 @@ def problems(config: ExperimentConfig) -> list[str]:
 def _ignored(config: ExperimentConfig) -> list[str]:
     adapter = "" if config.use_lora else "use_lora false"
     idle = [*_idle_options(config), *((name, adapter) for name in LORA_ONLY if adapter)]
+    if not config.gradient_checkpointing:
+        idle.append(("activation_gib", "gradient_checkpointing false"))
     return [
         f"{name} has no effect with {reason}; leave it out"
         for name, reason in idle

@@ -308,6 +308,10 @@ class ModelFields(Fields):
     """Where a second copy of the model samples training episodes; unset: where it is trained. See docs/off-policy.md."""
     gradient_checkpointing: bool = False
     """Trade a third more computing for much less activation memory."""
+    activation_gib: NonNegativeFloat = 0.0
+    """With gradient_checkpointing on a GPU: GiB of activations to keep all the same, which need not be computed again."""
+    kv_cache_gib: PositiveFloat | None = None
+    """On a GPU: GiB of keys and values that sampling may keep, over turns too; unset means half of the free memory."""
 
 
 class SamplingFields(Fields):

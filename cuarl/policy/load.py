@@ -54,13 +54,25 @@ def load_policy(spec: ModelSpec) -> PolicyModel:
         _check_sizes(spec)
         pictures = FamilyPictures(companions, model.forward)
         special = pictures.special_ids(model.config, model.generation_config)
-        return PlainPolicy(wrapped, pictures, special, name=name, revision=revision)
+        return _with_budget(PlainPolicy(wrapped, pictures, special, name=name, revision=revision), spec)
     tokenizer, processor = companions
-    return PolicyModel(
+    policy = PolicyModel(
         wrapped, tokenizer, ImageProcessor(processor, min_pixels=spec.min_pixels, max_pixels=spec.max_pixels),
         special_ids(model.config, model.generation_config, tokenizer), name=name, revision=revision,
         train_vision=_trains_vision(spec, wrapped),
     )  # fmt: skip
+    return _with_budget(policy, spec)
+
+
+def _with_budget(policy: PolicyModel, spec: ModelSpec) -> PolicyModel:
+    if spec.kv_cache_gib is not None:
+        policy.kv_bytes = int(spec.kv_cache_gib * 2**30)
+        if policy.engine() is None:
+            raise ConfigError(
+                "kv_cache_gib has no effect here: it is for sampling from a Qwen-VL model on a GPU",
+                where=f"{spec.model} on {policy.device}", hint="leave --kv-cache-gib out",
+            )  # fmt: skip
+    return policy
 
 
 def load_renderer(spec: ModelSpec) -> Renderer:

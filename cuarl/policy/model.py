@@ -29,7 +29,8 @@ class PolicyModel:
     """One policy in this process.
 
     ``model`` is what trains and saves (a PEFT model if there is an adapter); ``base`` is the transformers model under
-    it. ``version`` counts updates: whoever changes the weights calls ``updated()``.
+    it. ``version`` counts updates: whoever changes the weights calls ``updated()``. ``kv_bytes`` bounds the keys and values
+    that sampling on a GPU keeps; None: half of the memory that is free then.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class PolicyModel:
         self._folded = Folded(model) if self.has_adapter else None
         self._suppressed: torch.Tensor | None = None
         self._engine: Engine | None = None
+        self.kv_bytes: int | None = None
         self._has_engine: bool | None = None
 
     @property
@@ -95,7 +97,7 @@ class PolicyModel:
         if self._has_engine is None:
             self._has_engine = self.device.type == "cuda" and fits(self)
         if self._engine is None and self._has_engine:
-            self._engine = Engine(self)
+            self._engine = Engine(self, budget_bytes=self.kv_bytes)
         return self._engine
 
     def release_engine(self, keep_bytes: int = 0) -> None:

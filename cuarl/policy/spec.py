@@ -52,5 +52,7 @@ class ModelSpec(Record):
     """Screens with fewer pixels are enlarged; the checkpoint's setting if unset."""
     max_pixels: PositiveInt | None = None
     """Screens with more pixels are shrunk; the checkpoint's setting if unset."""
+    kv_cache_gib: PositiveFloat | None = None
+    """Keys and values (GiB) that sampling on a GPU may keep; half of the free memory if unset."""
     name: str = ""
     """Name in records; derived from the model and the adapter if empty."""

@@ -43,7 +43,9 @@ def twin(policy: PolicyModel, device: str | None = None) -> PolicyModel:
     tower = getattr(policy, "vision", None)
     if tower is not None:
         memo[id(tower.cache)] = FeatureCache(tower.cache.limit_bytes)
-    return copy.deepcopy(policy, memo)
+    made = copy.deepcopy(policy, memo)
+    made._has_engine = None  # it may be on another kind of device
+    return made
 
 
 def follow(follower: PolicyModel, policy: PolicyModel, version: int) -> None:

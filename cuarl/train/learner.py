@@ -29,7 +29,7 @@ from accelerate import Accelerator
 from accelerate.utils import broadcast
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from cuarl.errors import TrainError
+from cuarl.errors import ConfigError, TrainError
 from cuarl.policy.inputs import ModelInputs, Row
 from cuarl.policy.model import PolicyModel
 from cuarl.policy.parts import Parts
@@ -130,6 +130,11 @@ class Learner:
         self.accelerator = accelerator or join_processes(policy.device.type)
         keep = int(config.activation_gib * 2**30)
         self._scorer = Scorer(policy, one_pass=config.sharded, keep_bytes=keep).eval()
+        if keep and not (config.gradient_checkpointing and self._scorer.unpadded):
+            raise ConfigError(
+                "activation_gib has no effect here: it is for gradient_checkpointing on a GPU, with plain LoRA or all "
+                "weights of a Qwen-VL model, not in shards", hint="leave --activation-gib out",
+            )  # fmt: skip
         self._parameters = list(policy.parameters())
         if not self._parameters:
             raise TrainError("nothing of the policy is trained", where=policy.name)

@@ -58,10 +58,10 @@ def test_the_learner_is_told_every_field_that_concerns_it():
         "clip_high": 0.3, "kl_penalty_coef": 0.01, "entropy_coef": 0.02, "mask_truncated": True, "num_substeps": 2,
         "micro_batch_tokens": 99, "learning_rate": 1e-3, "lr_schedule": "cosine", "warmup_steps": 5, "adam_eps": 1e-5,
         "max_grad_norm": 0.5, "weight_decay": 0.1, "adam_beta1": 0.8, "adam_beta2": 0.9, "max_steps": 7, "seed": 4,
-        "gradient_checkpointing": True, "pack_turns": False, "kl_reference": "start",
+        "gradient_checkpointing": True, "activation_gib": 1.5, "pack_turns": False, "kl_reference": "start",
     }  # fmt: skip
     told = learner_config(resolve(flags=fields).config)
-    assert (told.max_steps, told.seed, told.gradient_checkpointing) == (7, 4, True)
+    assert (told.max_steps, told.seed, told.gradient_checkpointing, told.activation_gib) == (7, 4, True, 1.5)
     assert (told.reference, told.batch.pack) == ("start", False)
     assert (told.batch.advantage, told.batch.reduction, told.batch.constant_tokens) == ("none", "constant", 9)
     assert (told.batch.mask_truncated, told.batch.num_substeps, told.batch.max_tokens) == (True, 2, 99)
