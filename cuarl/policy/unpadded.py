@@ -7,7 +7,7 @@ continue is computed once, as in ``Scorer``; what is not kept for the backward p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -130,10 +130,10 @@ def answer_hidden(policy: PolicyModel, inputs: ModelInputs, *, keep_bytes: int |
     rotary = angles[0][0], angles[1][0]
     index = layout.place_of[inputs.vision.index] if inputs.vision is not None else None
     layers = policy.decoder.model.layers
-    again = _recomputed(policy, len(hidden), keep_bytes)
+    again, adapters = _recomputed(policy, len(hidden), keep_bytes), adapters_of(policy)
     for i, layer in enumerate(layers):
         run = partial(checkpoint, _layer, use_reentrant=False, preserve_rng_state=False) if i < again else _layer
-        hidden = run(layer, hidden, rotary, layout)
+        hidden = run(layer, adapters[i], hidden, rotary, layout)
         if deep is not None and i < len(deep):
             hidden = hidden.index_add(0, index, deep[i].to(hidden.dtype))
     norm = policy.decoder.model.norm
@@ -160,11 +160,13 @@ def layer_bytes(policy: PolicyModel) -> int:
     return int(values * policy.dtype.itemsize)
 
 
-def _layer(layer: Any, hidden: torch.Tensor, rotary: tuple[torch.Tensor, torch.Tensor], layout: Layout) -> torch.Tensor:
+def _layer(
+    layer: Any, adapters: LayerAdapters, hidden: torch.Tensor, rotary: tuple[torch.Tensor, torch.Tensor], layout: Layout
+) -> torch.Tensor:
     a, m = layer.self_attn, layer.mlp
     before, after = layer.input_layernorm, layer.post_attention_layernorm
     x = rms_norm(hidden, before.weight, before.variance_epsilon)
-    q, k, v = (t.unflatten(1, (-1, a.head_dim)) for t in products(x, (a.q_proj, a.k_proj, a.v_proj)))
+    q, k, v = (t.unflatten(1, (-1, a.head_dim)) for t in _products(x, (a.q_proj, a.k_proj, a.v_proj), adapters.qkv))
     q, k = (
         norm_rotate(t, norm.weight if norm is not None else None, *rotary, getattr(norm, "variance_epsilon", 0.0))
         for t, norm in ((q, getattr(a, "q_norm", None)), (k, getattr(a, "k_norm", None)))
@@ -172,24 +174,71 @@ def _layer(layer: Any, hidden: torch.Tensor, rotary: tuple[torch.Tensor, torch.T
     if layout.looked_at is not None:
         k, v = k.index_select(0, layout.looked_at), v.index_select(0, layout.looked_at)
     mixed = causal(q, k, v, layout.parts, a.scaling).flatten(1)
-    hidden = hidden + products(mixed, (a.o_proj,))[0]
-    gate, up = products(rms_norm(hidden, after.weight, after.variance_epsilon), (m.gate_proj, m.up_proj))
-    return hidden + products(swiglu(gate, up), (m.down_proj,))[0]
+    hidden = hidden + _products(mixed, (a.o_proj,), adapters.out)[0]
+    x = rms_norm(hidden, after.weight, after.variance_epsilon)
+    gate, up = _products(x, (m.gate_proj, m.up_proj), adapters.gate_up)
+    return hidden + _products(swiglu(gate, up), (m.down_proj,), adapters.down)[0]
 
 
-def products(x: torch.Tensor, modules: Sequence[Any]) -> list[torch.Tensor]:
+class Low(NamedTuple):
+    """The adapters of some products of one input: ``down`` (all ranks, in), and of each which product it adds to.
+
+    ``ups`` has the number of the product, the first and last + 1 of its ranks, its (out, rank) factor and its scale.
+    """
+
+    down: torch.Tensor
+    ups: tuple[tuple[int, int, int, torch.Tensor, float], ...]
+
+
+class LayerAdapters(NamedTuple):
+    """Of one layer, product by product; None where there are none."""
+
+    qkv: Low | None
+    out: Low | None
+    gate_up: Low | None
+    down: Low | None
+
+
+def adapters_of(policy: PolicyModel) -> list[LayerAdapters]:
+    """The active adapters of all layers in the base's type: cast at once, since thousands of small casts take the host long."""
+    groups: list[list[tuple[int, Any, str]]] = []
+    for layer in policy.decoder.model.layers:
+        a, m = layer.self_attn, layer.mlp
+        for modules in ((a.q_proj, a.k_proj, a.v_proj), (a.o_proj,), (m.gate_proj, m.up_proj), (m.down_proj,)):
+            groups.append([(i, module, name) for i, module in enumerate(modules) for name in _active(module)])
+    downs = _cast([m.lora_A[name].weight for group in groups for _, m, name in group], policy.dtype)
+    ups = _cast([m.lora_B[name].weight for group in groups for _, m, name in group], policy.dtype)
+    found: list[Low | None] = []
+    for group in groups:
+        mine = [(next(downs), next(ups), i, m.scaling[name]) for i, m, name in group]
+        ends = list(accumulate(len(down) for down, _, _, _ in mine))
+        parts = tuple(
+            (i, end - len(down), end, up, scale) for (down, up, i, scale), end in zip(mine, ends, strict=True)
+        )
+        found.append(
+            Low(mine[0][0] if len(mine) == 1 else torch.cat([d for d, _, _, _ in mine]), parts) if mine else None
+        )
+    return [LayerAdapters(*found[i : i + 4]) for i in range(0, len(found), 4)]
+
+
+def _cast(weights: Sequence[torch.Tensor], dtype: torch.dtype) -> Iterator[torch.Tensor]:
+    """Each of ``weights`` in another type, by one cast of them all."""
+    if not weights:
+        return iter(())
+    flat = torch.cat([w.flatten() for w in weights]).to(dtype)
+    parts = flat.split([w.numel() for w in weights])
+    return (part.view(w.shape) for part, w in zip(parts, weights, strict=True))
+
+
+def _products(x: torch.Tensor, modules: Sequence[Any], low: Low | None) -> list[torch.Tensor]:
     """What each of some linear layers makes of ``x`` (N, in), adapters included: their first products as one."""
     bases = [getattr(m, "base_layer", m) for m in modules]
     out = [torch.nn.functional.linear(x, b.weight, b.bias) for b in bases]
-    adapters = [(i, m, name) for i, m in enumerate(modules) for name in _active(m)]
-    if not adapters:
+    if low is None:
         return out
-    down = [m.lora_A[name].weight for _, m, name in adapters]
-    ends = list(accumulate(len(w) for w in down))
-    narrow = torch.nn.functional.linear(x, torch.cat(down).to(x.dtype))
-    for (i, m, name), end, w in zip(adapters, ends, down, strict=True):
-        up = m.lora_B[name].weight * m.scaling[name]
-        out[i] = torch.addmm(out[i], narrow[:, end - len(w) : end], up.to(x.dtype).t())
+    narrow = torch.nn.functional.linear(x, low.down)
+    for i, start, stop, up, scale in low.ups:
+        out[i] = torch.addmm(out[i], narrow[:, start:stop], up.t(), alpha=scale)
     return out
 
 
