@@ -268,6 +268,7 @@ def test_a_step_that_changed_weights_is_finished_however_overdue():
     assert len(asked) == 1, "asked no more once weights had changed"
     assert all(torch.equal(p, weights(other)[name]) for name, p in weights(policy).items())
 
+
 def test_activations_to_keep_are_refused_where_none_are_computed_again():
     with pytest.raises(ConfigError, match="activation_gib has no effect here"):
         Learner(tiny_policy(), LearnerConfig(gradient_checkpointing=True, activation_gib=1.0))
