@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import lru_cache, partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -26,15 +27,6 @@ NAVIGATION_S = 3.0
 T = TypeVar("T")
 Travel = Literal["back", "forward", "reload"]
 
-DROPDOWNS = """
-for (const root of [document]) {
-  const sheet = new CSSStyleSheet();
-  sheet.replaceSync('select:not([multiple]):not([size]), ::picker(select) {appearance: base-select}');
-  root.adoptedStyleSheets = [...root.adoptedStyleSheets, sheet];
-}
-"""
-"""A native list opens outside of the page, where a click can't reach it; this makes it a part of the page."""
-
 
 class Tabs:
     """The open pages of a context, the newest on top. All calls are bounded in time and raise EnvError."""
@@ -55,7 +47,7 @@ class Tabs:
         """Open the first tab, with ``scripts`` (JavaScript) run in every page before its own."""
         context = self._context
         async with self.bounded("opening a tab"):
-            for script in (DROPDOWNS, *scripts):
+            for script in (pickers(), *scripts):
                 await context.add_init_script(script)
             if self._fenced:
                 await context.route("**/*", self._guard)
@@ -270,6 +262,12 @@ class Tabs:
     def _note(notes: list[str], text: str) -> None:
         if len(notes) < MOST_NOTES:
             notes.append(text[:300])
+
+
+@lru_cache(maxsize=1)
+def pickers() -> str:
+    """JavaScript that makes of lists and pickers what a click reaches, or nothing."""
+    return files("cuarl.env.browser").joinpath("pickers.js").read_text(encoding="utf-8")
 
 
 def first_line(error: BaseException) -> str:

@@ -127,6 +127,13 @@ def test_a_tab_that_hangs_is_replaced_by_one_with_the_same_address_in_the_same_p
     open_page(work, first=button, second="here")
 
 
+def what_failed(t):
+    """In words, with the last thing that was done on the last address that was seen."""
+    last = t.turns[-1] if t.turns else None
+    said = t.failure.message if t.failure else f"{t.stop}, no verdict of success"
+    return f"{said}, in turn {len(t.turns)} on {last.text['url'] if last else t.task_id}: {last and last.action}"
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_b01_none_of_500_episodes_on_an_ordinary_site_fails(tmp_path, capsys):
@@ -139,7 +146,7 @@ def test_b01_none_of_500_episodes_on_an_ordinary_site_fails(tmp_path, capsys):
         addresses = {turn.text["url"].rpartition("/")[2].partition("?")[0] for turn in turns}
         slowest = max(turn.env_s for turn in turns)
         rows.append((settle, len(found), len(turns), len(addresses), len(bad), slowest, time.monotonic() - started))
-        failed += Counter(t.failure.message if t.failure else f"{t.stop}, no verdict of success" for t in bad)
+        failed += Counter(map(what_failed, bad))
     with capsys.disabled():
         print("\nsettle  episodes  turns  addresses  failed  slowest turn, s  seconds")
         for row in rows:
