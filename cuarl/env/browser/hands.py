@@ -8,7 +8,8 @@ from typing import Any
 
 import anyio
 
-from cuarl.env.browser.keys import SHORTCUTS, UnknownKey, chord
+from cuarl.env.browser.clipboard import paste, taken
+from cuarl.env.browser.keys import UnknownKey, chord, shortcut
 from cuarl.env.browser.tabs import Tabs
 from cuarl.env.points import outside
 from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Move, Scroll, Swipe, TypeText, Wait
@@ -20,11 +21,6 @@ BUTTONS = {"back": ("Alt", "ArrowLeft"), "enter": ("Enter",)}
 NOTCH_PX = 100
 DRAG_STEP_PX = 12
 """Pages see a drag as many small movements; libraries ignore a single jump."""
-SELECTED = """() => {
-  const el = document.activeElement;
-  const field = el && typeof el.value === 'string' && typeof el.selectionStart === 'number';
-  return field ? el.value.slice(el.selectionStart, el.selectionEnd) : String(getSelection());
-}"""
 WHEEL_MS = 40
 """Wheel events are not acknowledged; this is how long a page takes to act on one."""
 
@@ -111,19 +107,17 @@ def _between(path: list[tuple[float, float]]) -> Iterator[tuple[float, float]]:
 
 async def _press(tabs: Tabs, keys: tuple[str, ...]) -> None:
     page = tabs.page
-    match SHORTCUTS.get(keys):
+    match shortcut(keys):
         case "back" | "forward" | "reload" as way:
             await tabs.travel(way)
         case "close":
             if tabs.count > 1:
                 await page.close()
-        case "copy" | "cut":
-            tabs.clipboard = await page.evaluate(SELECTED) or tabs.clipboard
-            if keys[-1] == "x":
-                await page.keyboard.press("Delete")
+        case "copy" | "cut" as kind:
+            tabs.clipboard = await taken(page, kind) or tabs.clipboard
         case "paste":
-            await page.keyboard.insert_text(tabs.clipboard)
-        case _:
+            await paste(page, tabs.clipboard)
+        case None:
             await page.keyboard.press("+".join(keys))
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 import anyio
 
 from cuarl.env.browser.camera import PAUSE_S, Camera
+from cuarl.env.browser.clipboard import MOST_CHARACTERS, TOLD, buttons
 from cuarl.env.browser.dialogs import answered
 from cuarl.env.browser.options import BrowserOptions
 from cuarl.env.browser.passing import UNREACHED, is_passing
@@ -50,6 +51,8 @@ class Tabs:
             for script in (pickers(), *scripts):
                 await context.add_init_script(script)
             if self._fenced:
+                await context.expose_binding(TOLD, self._copied)
+                await context.add_init_script(buttons())
                 await context.route("**/*", self._guard)
                 await context.route_web_socket("**", self._guard_socket)
             context.on("page", self._opened)
@@ -232,6 +235,9 @@ class Tabs:
         self._pages.insert(self._pages.index(page), fresh)
         await fresh.goto(page.url, wait_until="commit", timeout=0)
         await page.close()
+
+    def _copied(self, source: Any, text: object) -> None:
+        self.clipboard = str(text)[:MOST_CHARACTERS]
 
     def _download(self, download: Any) -> None:
         self._note(self.downloads, Path(download.suggested_filename).name)

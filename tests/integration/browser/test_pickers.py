@@ -33,7 +33,9 @@ def act(with_browser, tmp_path):
         found = []
 
         async def work(browser):
-            options = BrowserOptions(viewport=(400, 300), fence=Fence((tmp_path.resolve(),)), settle="idle", settle_ms=60)
+            options = BrowserOptions(
+                viewport=(400, 300), fence=Fence((tmp_path.resolve(),)), settle="idle", settle_ms=60
+            )
             env = WebEnv(browser, options)
             try:
                 preset = {"url": url, "read": {"it": script}}

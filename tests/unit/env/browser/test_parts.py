@@ -59,6 +59,25 @@ def test_keys_are_named_as_in_xdotool(keys, expected):
     assert chord(keys) == expected
 
 
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [(("Esc",), ("Escape",)), (("Del",), ("Delete",)), (("KP_Enter",), ("Enter",)), (("ARROWLEFT",), ("ArrowLeft",)),
+     (("ctrl+shift+t",), ("Control", "Shift", "t")), (("T", "SHIFT", "CTRL"), ("Shift", "Control", "t")),
+     (("shift", "A"), ("Shift", "A")), (("A",), ("A",)), (("ctrl", "control", "+"), ("Control", "+"))],
+)  # fmt: skip
+def test_b27_aliases_and_cases_of_keys_are_understood(keys, expected):
+    assert chord(keys) == expected
+
+
+@pytest.mark.parametrize(
+    "keys", [("PgDn",), ("Option",), ("printscreen",), ("Down Down",), ("ctrl", "c", "v"), ("ctrl", "c", "ctrl", "v")]
+)
+def test_b27_what_is_no_key_and_no_chord_is_refused_by_name(keys):
+    with pytest.raises(UnknownKey, match="no key '|one key at a time"):
+        chord(keys)
+    assert refusal(Key(keys=keys), (160, 210))
+
+
 def test_unknown_key_is_no_key():
     with pytest.raises(UnknownKey):
         chord(("Hyper_Q",))
