@@ -73,7 +73,7 @@ def test_b27_aliases_and_cases_of_keys_are_understood(keys, expected):
     "keys", [("PgDn",), ("Option",), ("printscreen",), ("Down Down",), ("ctrl", "c", "v"), ("ctrl", "c", "ctrl", "v")]
 )
 def test_b27_what_is_no_key_and_no_chord_is_refused_by_name(keys):
-    with pytest.raises(UnknownKey, match="no key '|one key at a time"):
+    with pytest.raises(UnknownKey, match=r"no key '|one key at a time"):
         chord(keys)
     assert refusal(Key(keys=keys), (160, 210))
 
