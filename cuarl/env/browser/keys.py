@@ -20,15 +20,15 @@ NAMES = {
 MODIFIERS = frozenset({"Control", "Alt", "Shift", "Meta"})
 
 Shortcut = Literal["back", "forward", "reload", "close", "copy", "cut", "paste"]
+_CHORDS: Sequence[tuple[str, str, Shortcut]] = (
+    ("Alt", "ArrowLeft", "back"), ("Alt", "ArrowRight", "forward"), ("", "F5", "reload"), ("Control", "F5", "reload"),
+    ("Shift", "F5", "reload"), ("Control", "r", "reload"), ("Control Shift", "r", "reload"), ("Control", "w", "close"),
+    ("Control", "F4", "close"), ("Control", "c", "copy"), ("Control", "Insert", "copy"), ("Control", "x", "cut"),
+    ("Shift", "Delete", "cut"), ("Control", "v", "paste"), ("Control Shift", "v", "paste"), ("Shift", "Insert", "paste"),
+)  # fmt: skip
 SHORTCUTS: Mapping[tuple[frozenset[str], str], Shortcut] = {
-    (frozenset(held.split()), key): does
-    for held, key, does in (
-        ("Alt", "ArrowLeft", "back"), ("Alt", "ArrowRight", "forward"), ("", "F5", "reload"), ("Control", "F5", "reload"),
-        ("Shift", "F5", "reload"), ("Control", "r", "reload"), ("Control Shift", "r", "reload"), ("Control", "w", "close"),
-        ("Control", "F4", "close"), ("Control", "c", "copy"), ("Control", "Insert", "copy"), ("Control", "x", "cut"),
-        ("Shift", "Delete", "cut"), ("Control", "v", "paste"), ("Control Shift", "v", "paste"), ("Shift", "Insert", "paste"),
-    )
-}  # fmt: skip
+    (frozenset(held.split()), key): does for held, key, does in _CHORDS
+}
 """Chords that are carried out here: a browser's own window would act on some, and there is none; and all contexts of a
 browser share one clipboard, while episodes must not."""
 
