@@ -47,7 +47,7 @@ Examples:
 @experiment_options(
     parts.only(TaskFields, "tasks", "category", "difficulty", "limit", "seed"),
     EnvFields,
-    parts.only(ModelFields, "model_name", "dtype", "device"),
+    parts.only(ModelFields, "model_name", "trust_remote_code", "dtype", "device"),
     parts.only(
         SamplingFields, "eval_temperature", "top_p", "top_k", "max_tokens", "renderer_name", "history_images",
         "history_turns", "history_older", "max_prompt_tokens",

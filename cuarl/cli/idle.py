@@ -17,7 +17,16 @@ SAMPLING = ("load_checkpoint_path", "temperature", "eval_temperature", "top_p", 
 """About answers."""
 LOADED = ("load_checkpoint_path", "dtype", "device")
 """About a model in this process."""
-MODEL = ("model_name", "dtype", "device", *PROMPTS, "model_base_url", "served_model_name", "rescore")
+MODEL = (
+    "model_name",
+    "trust_remote_code",
+    "dtype",
+    "device",
+    *PROMPTS,
+    "model_base_url",
+    "served_model_name",
+    "rescore",
+)
 """About a policy, wherever it is."""
 
 

@@ -105,6 +105,9 @@ def export(
     out: Annotated[Path, typer.Option(help="Folder to write; it must not exist yet.")],
     db: Annotated[str | None, typer.Option(help="Database URL, for the figures of the card.")] = None,
     runs_dir: Annotated[Path | None, typer.Option(help="Folder of the runs.")] = None,
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Run code that comes with the base model; read it first.")
+    ] = False,
     untrained: Annotated[
         bool,
         typer.Option(
@@ -119,7 +122,7 @@ def export(
     """
     from cuarl.cli.publishing import export_checkpoint, found
 
-    done = export_checkpoint(found(target, db, runs_dir), out, untrained=untrained)
+    done = export_checkpoint(found(target, db, runs_dir), out, untrained=untrained, trusted=trust_remote_code)
     if as_json:
         print_json(done, line=True)
         return
@@ -142,6 +145,9 @@ def merge(
     device: Annotated[str, typer.Option(help="Where the sum is made and checked: auto, cpu, cuda.")] = "cpu",
     db: Annotated[str | None, typer.Option(help="Database URL, for the figures of the card.")] = None,
     runs_dir: Annotated[Path | None, typer.Option(help="Folder of the runs.")] = None,
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Run code that comes with the base model; read it first.")
+    ] = False,
     untrained: Annotated[
         bool,
         typer.Option(
@@ -156,7 +162,9 @@ def merge(
     """
     from cuarl.cli.publishing import found, merge_checkpoint
 
-    done = merge_checkpoint(found(target, db, runs_dir), out, dtype.value, device, untrained=untrained)
+    done = merge_checkpoint(
+        found(target, db, runs_dir), out, dtype.value, device, untrained=untrained, trusted=trust_remote_code
+    )
     if as_json:
         print_json(done, line=True)
         return

@@ -72,8 +72,11 @@ def load_model(config: ExperimentConfig, *, model: str | None = None, adapter: s
     from cuarl.policy.load import load_policy
 
     return load_policy(
-        ModelSpec(model=model or config.model_name, adapter=adapter, dtype=config.dtype, device=config.device)
-    )
+        ModelSpec(
+            model=model or config.model_name, adapter=adapter, dtype=config.dtype, device=config.device,
+            trust_remote_code=config.trust_remote_code,
+        )
+    )  # fmt: skip
 
 
 def in_process(

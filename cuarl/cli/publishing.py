@@ -54,8 +54,12 @@ def found(text: str, db: str | None, runs_dir: Path | None) -> Checkpoint:
     return Checkpoint(folder, target, json.loads(facts.read_text(encoding="utf-8")), settings)
 
 
-def export_checkpoint(checkpoint: Checkpoint, out: Path, *, untrained: bool = False) -> dict[str, Any]:
+def export_checkpoint(
+    checkpoint: Checkpoint, out: Path, *, untrained: bool = False, trusted: bool = False
+) -> dict[str, Any]:
     """Write the checkpoint into ``out``, complete or not at all; one that changes nothing only if ``untrained``.
+
+    ``trusted`` lets code that comes with the base run.
 
     Raises ConfigError, CheckpointError, and PrerequisiteError where the base's configuration is not here: the adapter
     could not be compared with it.
@@ -67,10 +71,14 @@ def export_checkpoint(checkpoint: Checkpoint, out: Path, *, untrained: bool = Fa
     _check_new(out)
     folder, about, adapter = checkpoint.folder, checkpoint.about, checkpoint.target.adapter is not None
     rank = None
+    if not adapter and (untrained or trusted):
+        raise ConfigError(
+            f"--{'untrained' if untrained else 'trust-remote-code'} has no effect on a whole model", hint="leave it out"
+        )
     if adapter:
         rank = _check_adapter(folder)
         _check_trained(folder, untrained=untrained)
-        check_adapter(_spec(checkpoint))
+        check_adapter(_spec(checkpoint, trusted=trusted))
 
     def write(unfinished: Path) -> None:
         for path in sorted(folder.iterdir()):
@@ -88,7 +96,13 @@ def export_checkpoint(checkpoint: Checkpoint, out: Path, *, untrained: bool = Fa
 
 
 def merge_checkpoint(
-    checkpoint: Checkpoint, out: Path, dtype: MergeType, device: str, *, untrained: bool = False
+    checkpoint: Checkpoint,
+    out: Path,
+    dtype: MergeType,
+    device: str,
+    *,
+    untrained: bool = False,
+    trusted: bool = False,
 ) -> dict[str, Any]:
     """Write base and adapter as one model into ``out``, after the check; see ``export_checkpoint`` for ``untrained``.
 
@@ -100,7 +114,7 @@ def merge_checkpoint(
 
     _check_new(out)
     about, step = checkpoint.about, checkpoint.target.step
-    spec = _spec(checkpoint, device)
+    spec = _spec(checkpoint, device, trusted=trusted)
     if spec.adapter is not None:
         _check_trained(checkpoint.folder, untrained=untrained)
     proofs: list[Merged] = []
@@ -121,12 +135,12 @@ def merge_checkpoint(
     return {"what": what, "path": str(out), **found, "then": f"cuarl eval base --model-name {out}"}
 
 
-def _spec(checkpoint: Checkpoint, device: str = "cpu") -> ModelSpec:
+def _spec(checkpoint: Checkpoint, device: str = "cpu", *, trusted: bool) -> ModelSpec:
     from cuarl.policy.spec import ModelSpec
 
     return ModelSpec(
         model=checkpoint.target.model or checkpoint.about.base_model, revision=checkpoint.about.base_revision,
-        adapter=checkpoint.target.adapter, device=device,
+        adapter=checkpoint.target.adapter, device=device, trust_remote_code=trusted,
     )  # fmt: skip
 
 

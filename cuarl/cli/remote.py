@@ -221,7 +221,7 @@ def _renderer(config: ExperimentConfig) -> tuple[Any, tuple[int, ...]]:
     from cuarl.policy.spec import ModelSpec
 
     try:
-        renderer = load_renderer(ModelSpec(model=config.model_name))
+        renderer = load_renderer(ModelSpec(model=config.model_name, trust_remote_code=config.trust_remote_code))
     except CuarlError as error:
         note(f"prompts are not checked against our own rendering: {error.what}")
         return None, ()

@@ -65,7 +65,7 @@ Examples:
 @experiment_options(
     parts.only(TaskFields, "tasks", "category", "difficulty", "limit", "seed"),
     EnvFields,
-    parts.only(ModelFields, "model_name", "load_checkpoint_path", "dtype", "device"),
+    parts.only(ModelFields, "model_name", "trust_remote_code", "load_checkpoint_path", "dtype", "device"),
     parts.only(
         SamplingFields, "temperature", "top_p", "top_k", "max_tokens", "renderer_name", "history_images",
         "history_turns", "history_older", "max_prompt_tokens",

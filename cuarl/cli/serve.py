@@ -48,7 +48,7 @@ Examples:
   OPENAI_BASE_URL=http://127.0.0.1:8000/sessions/first/v1 your-agent"""
 )
 @experiment_options(
-    parts.only(ModelFields, "model_name", "dtype", "device"),
+    parts.only(ModelFields, "model_name", "trust_remote_code", "dtype", "device"),
     parts.only(SamplingFields, "temperature", "top_p", "top_k", "max_tokens"),
     parts.only(RemoteFields, "model_base_url", "served_model_name"),
 )

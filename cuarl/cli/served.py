@@ -100,7 +100,7 @@ def _tinker(
     from cuarl.policy.tinker import TinkerSampler, mapped
     from cuarl.serve.models import Served
 
-    renderer = load_renderer(ModelSpec(model=config.model_name))
+    renderer = load_renderer(ModelSpec(model=config.model_name, trust_remote_code=config.trust_remote_code))
     key = settings.require("tinker_api_key")
     trained = target.name if target.name != TINKER_BASE else None
     with service(key, settings.tinker_base_url) as connected:

@@ -54,7 +54,7 @@ def train_there(
     Raises MissingSecret without a key, PrerequisiteError if the service refuses, TrainError if it fails in a step.
     """
     config, settings = experiment.config, experiment.settings()
-    renderer = load_renderer(ModelSpec(model=config.model_name))
+    renderer = load_renderer(ModelSpec(model=config.model_name, trust_remote_code=config.trust_remote_code))
     key = settings.require("tinker_api_key")
     with (
         parts.open_store(settings) as store,

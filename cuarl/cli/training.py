@@ -90,7 +90,10 @@ def _asked(resolved: Resolved, name: str) -> bool:
 
 
 def _spec(config: ExperimentConfig, model: str, device: str, **fields: object) -> ModelSpec:
-    common = {"model": model, "dtype": config.dtype, "device": device, "kv_cache_gib": config.kv_cache_gib}
+    common = {
+        "model": model, "dtype": config.dtype, "device": device, "kv_cache_gib": config.kv_cache_gib,
+        "trust_remote_code": config.trust_remote_code,
+    }  # fmt: skip
     return ModelSpec.model_validate(common | fields)
 
 

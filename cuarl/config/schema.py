@@ -286,6 +286,8 @@ class ModelFields(Fields):
 
     model_name: str = "tiny"
     """Base model: tiny (shipped with cuarl), a folder, or a model id."""
+    trust_remote_code: bool = False
+    """Run code that comes with a model of a class that transformers doesn't have; read it first."""
     load_checkpoint_path: str | None = None
     """Checkpoint whose weights training starts from."""
     use_lora: bool = True

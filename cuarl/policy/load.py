@@ -39,7 +39,7 @@ def load_policy(spec: ModelSpec) -> PolicyModel:
     _check_combination(spec)
     source, offline = resolve(spec)
     device = device_named(spec.device)
-    common: dict[str, Any] = {"revision": spec.revision, "local_files_only": offline}
+    common = _common(spec, offline)
     try:
         config = _config(source, common)
         fast = config.model_type in FAMILIES
@@ -83,12 +83,12 @@ def load_renderer(spec: ModelSpec) -> Renderer:
     from transformers import GenerationConfig
 
     source, offline = resolve(spec)
-    common: dict[str, Any] = {"revision": spec.revision, "local_files_only": offline}
+    common = _common(spec, offline)
     try:
         config = _config(source, common)
         _check_family(config, spec.model)
         tokenizer, processor = _companions(source, common)
-        generation = GenerationConfig.from_pretrained(source, **common)
+        generation = GenerationConfig.from_pretrained(source, **_without_trust(common))
     except (OSError, ValueError) as error:
         raise _unreadable(spec.model, source, offline, error) from error
     images = ImageProcessor(processor, min_pixels=spec.min_pixels, max_pixels=spec.max_pixels)
@@ -104,11 +104,11 @@ def check_adapter(spec: ModelSpec) -> None:
 
     source, offline = resolve(spec)
     try:
-        config = _config(source, {"revision": spec.revision, "local_files_only": offline})
+        config = _config(source, _common(spec, offline))
     except (OSError, ValueError) as error:
         raise _unreadable(spec.model, source, offline, error) from error
     with torch.device("meta"):
-        model = AutoModelForImageTextToText.from_config(config)
+        model = AutoModelForImageTextToText.from_config(config, trust_remote_code=spec.trust_remote_code)
     put_on(model, Path(str(spec.adapter)).expanduser())
 
 
@@ -140,6 +140,16 @@ def resolve(spec: ModelSpec) -> tuple[str, bool]:
     return spec.model, _hub_offline()
 
 
+def _common(spec: ModelSpec, offline: bool) -> dict[str, Any]:
+    """What every loader of transformers' Auto classes is told; left open, they would ask on the terminal about code."""
+    return {"revision": spec.revision, "local_files_only": offline, "trust_remote_code": spec.trust_remote_code}
+
+
+def _without_trust(common: dict[str, Any]) -> dict[str, Any]:
+    """The same for classes of transformers' own, which would take it for a setting."""
+    return {name: value for name, value in common.items() if name != "trust_remote_code"}
+
+
 def _hub_offline() -> bool:
     return any(os.environ.get(v, "").upper() in ("1", "TRUE", "YES", "ON") for v in _OFFLINE)
 
@@ -159,7 +169,8 @@ def _config(source: str, common: dict[str, Any]) -> Any:
     from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
     config = AutoConfig.from_pretrained(source, **common)
-    if config.model_type not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES:
+    own = common["trust_remote_code"] and "AutoModelForImageTextToText" in (getattr(config, "auto_map", None) or {})
+    if config.model_type not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES and not own:
         raise ConfigError(
             f"a {config.model_type} model does not turn pictures and text into text", where=source,
             hint="use a vision-language model that AutoModelForImageTextToText of transformers loads",
@@ -176,7 +187,7 @@ def _companions(source: str, common: dict[str, Any]) -> tuple[Any, Any]:
     from transformers import AutoTokenizer, Qwen2VLImageProcessorPil
 
     tokenizer = AutoTokenizer.from_pretrained(source, **common)
-    return tokenizer, Qwen2VLImageProcessorPil.from_pretrained(source, **common)
+    return tokenizer, Qwen2VLImageProcessorPil.from_pretrained(source, **_without_trust(common))
 
 
 def _processor(source: str, config: Any, common: dict[str, Any]) -> Any:
@@ -287,6 +298,11 @@ def _trains_vision(spec: ModelSpec, wrapped: Any) -> bool:
 
 
 def _unreadable(name: str, source: str, offline: bool, error: Exception) -> PrerequisiteError:
+    if "trust_remote_code" in str(error):
+        return PrerequisiteError(
+            "the model comes with code of its own, which is run only if you say so", where=source,
+            hint="read its .py files, then add --trust-remote-code",
+        )  # fmt: skip
     reason = str(error).strip().splitlines()[0]
     if Path(source).is_dir():
         return PrerequisiteError(f"the model can't be read: {reason}", where=source)

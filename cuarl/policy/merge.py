@@ -60,7 +60,9 @@ def merge(spec: ModelSpec, folder: Path, dtype: MergeType) -> Merged:
     merged.to(getattr(torch, dtype)).save_pretrained(str(folder))
     policy.save_companions(str(folder))
     del policy, merged
-    written = load_policy(ModelSpec(model=str(folder), dtype="float32", device=spec.device))
+    written = load_policy(
+        spec.model_copy(update={"model": str(folder), "revision": None, "adapter": None, "dtype": "float32"})
+    )
     found = logprobs_of(written, prompts)
     largest = float((found - expected)[expected > torch.tensor(_LIKELY).log()].abs().max())
     if not largest <= TOLERANCE[dtype] or [p.ids for p in _prompts(written)] != [p.ids for p in prompts]:

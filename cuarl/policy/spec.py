@@ -54,5 +54,7 @@ class ModelSpec(Record):
     """Screens with more pixels are shrunk; the checkpoint's setting if unset."""
     kv_cache_gib: PositiveFloat | None = None
     """Keys and values (GiB) that sampling on a GPU may keep; half of the free memory if unset."""
+    trust_remote_code: bool = False
+    """Run code that comes with the model."""
     name: str = ""
     """Name in records; derived from the model and the adapter if empty."""
