@@ -53,7 +53,7 @@ def status(db: Db = None, blobs: BlobsUrl = None, as_json: Json = False) -> None
         ("screenshots", found.blobs),
         *(() if found.wal is None else (("write-ahead log", "in force" if found.wal else "NOT in force"),)),
         *(("waiting in the spool", path) for path in found.spooled),
-        *(found.counts.items()),
+        *((name, f"about {count:,}" if name in found.estimated else count) for name, count in found.counts.items()),
     ]
     print_table(("what", "value"), facts)
     if found.pending:

@@ -55,10 +55,9 @@ def _sqlite_transaction(engine: Engine) -> Iterator[Connection]:
         driver: Any = connection.connection.driver_connection
         driver.execute("PRAGMA foreign_keys = OFF")
         with connection.begin():
-            before = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
             yield connection
             broken = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
-            if len(broken) > len(before):
+            if broken:
                 tables = sorted({str(row[0]) for row in broken})
                 raise StoreError(f"the migration would leave {len(broken)} dangling rows in {', '.join(tables)}")
 

@@ -147,10 +147,19 @@ def _add_stand_ins(connection: Connection) -> None:
         )  # fmt: skip
 
 
-def _drop_dangling(connection: Connection) -> Counter[str]:
+def drop_dangling(ask: Callable[[str], Sequence[Any]]) -> Counter[str]:
+    """Delete rows that refer to nothing, and those that refer to them. ``ask`` runs a statement, and gives its rows."""
     out: Counter[str] = Counter()
-    while dangling := {(row[0], row[1]) for row in connection.exec_driver_sql("PRAGMA foreign_key_check")}:
+    while dangling := {(row[0], int(row[1])) for row in ask("PRAGMA foreign_key_check")}:
         for table, rowid in dangling:
-            connection.exec_driver_sql(f'DELETE FROM "{table}" WHERE rowid = ?', (rowid,))
+            ask(f'DELETE FROM "{table}" WHERE rowid = {rowid}')
             out[table] += 1
     return out
+
+
+def _drop_dangling(connection: Connection) -> Counter[str]:
+    def ask(statement: str) -> Sequence[Any]:
+        result = connection.exec_driver_sql(statement)
+        return result.all() if result.returns_rows else ()
+
+    return drop_dangling(ask)

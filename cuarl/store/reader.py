@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from sqlalchemy import Engine, Select, func, select, tuple_
+from sqlalchemy import Engine, Select, select, tuple_
 from sqlalchemy.orm import Session
 
 from cuarl.errors import StoreError
@@ -53,7 +53,7 @@ class EpisodeFilter(TypedDict, total=False):
     """Counted by this evaluation."""
     status: EpisodeStatus
     saved_after: float
-    """Stored (or started) later than this Unix time: for those who poll."""
+    """Stored (or started) later than this Unix time, in that order: for those who poll."""
 
 
 class Reader:
@@ -123,7 +123,7 @@ class Reader:
     # --- episodes --------------------------------------------------------------------------------------------------
 
     def episodes(self, *, limit: int | None = None, **where: Unpack[EpisodeFilter]) -> list[EpisodeSummary]:
-        """Episodes without their turns, in a fixed order: by step, group and attempt."""
+        """Episodes without their turns, in a fixed order: by step and id. A page takes no longer in a large store."""
         query = (
             _filtered(select(t.EpisodeRow, t.VerdictRow), where)
             .outerjoin(t.VerdictRow, t.VerdictRow.episode_id == t.EpisodeRow.id)
@@ -183,7 +183,12 @@ class Reader:
             # a group that came in between the two reads is for the next call
             members.get(trajectory.group_id, []).append(trajectory)
         return [
-            Group(group_id=row.id, task_id=row.task_id, seed=row.seed, trajectories=tuple(members[row.id]))
+            Group(
+                group_id=row.id,
+                task_id=row.task_id,
+                seed=row.seed,
+                trajectories=tuple(sorted(members[row.id], key=_attempt)),
+            )
             for row in rows
         ]
 
@@ -209,6 +214,10 @@ class Reader:
         return transaction.read(self.engine, work)
 
 
+def _attempt(trajectory: Trajectory) -> tuple[int, str]:
+    return trajectory.attempt, trajectory.episode_id
+
+
 def _where(query: Select[Any], column: Any, value: Any) -> Select[Any]:
     return query if value is None else query.where(column == value)
 
@@ -222,12 +231,11 @@ def _filtered(query: Any, where: EpisodeFilter) -> Any:
     for name, column in columns.items():
         query = _where(query, column, where.get(name))
     if "saved_after" in where:
-        query = query.where(e.saved_at > where["saved_after"])
+        query = query.where(e.saved_at > where["saved_after"]).order_by(e.saved_at)
     if "evaluation" in where:
         member = t.EvaluationEpisodeRow
         query = query.where(e.id.in_(select(member.episode_id).where(member.evaluation_id == where["evaluation"])))
-    # without a group first, on either database
-    return query.order_by(e.step, func.coalesce(e.group_id, ""), e.attempt, e.id)
+    return query.order_by(e.step, e.id)
 
 
 def _load(session: Session, ids: Sequence[str]) -> dict[str, Trajectory]:

@@ -18,7 +18,7 @@ from cuarl.errors import ConfigError
 from cuarl.store import transaction
 from cuarl.store.check import row_counts
 from cuarl.store.damaged import DamagedFile
-from cuarl.store.mend import make_sound
+from cuarl.store.mend import drop_dangling, make_sound
 from cuarl.store.migrate import migrate
 from cuarl.store.schema import HEAD, REVISIONS, VERSION_TABLE
 from cuarl.store.store import Store
@@ -87,7 +87,8 @@ def _remove(aside: Path) -> None:
 
 def _copy(damaged: DamagedFile, path: Path) -> None:
     """Into a new file of the same revision, which is then brought up to date."""
-    migrate(f"sqlite:///{path}", _revision(damaged))
+    revision = _revision(damaged)
+    migrate(f"sqlite:///{path}", revision)
     with closing(sqlite3.connect(path, isolation_level=None)) as target:
         target.execute("PRAGMA foreign_keys = OFF")
         for table in Base.metadata.sorted_tables:
@@ -95,7 +96,10 @@ def _copy(damaged: DamagedFile, path: Path) -> None:
             columns = [name for name in damaged.tables.get(table.name, []) if name in known]
             if columns:
                 _insert(target, table.name, columns, damaged.rows(table.name, columns))
-    migrate(f"sqlite:///{path}")
+        if revision != HEAD:  # a migration leaves nothing dangling, so here nothing stands in for a run that is lost
+            drop_dangling(lambda statement: target.execute(statement).fetchall())
+    if revision != HEAD:
+        migrate(f"sqlite:///{path}")
 
 
 def _revision(damaged: DamagedFile) -> str:

@@ -106,7 +106,12 @@ class EpisodeRow(Base):
     """One episode, without its turns."""
 
     __tablename__ = "episodes"
-    __table_args__ = (Index(None, "run_id", "purpose", "step"),)
+    __table_args__ = tuple(  # one for each condition that a page may have, in the order of its rows
+        Index(None, *condition, "step", "id")
+        for condition in (
+            (), ("run_id",), ("run_id", "purpose"), ("task_id",), ("policy",), ("policy", "policy_version"), ("status",),
+        )
+    )  # fmt: skip
 
     id: Mapped[str] = mapped_column(primary_key=True)
     schema_version: Mapped[int]
@@ -115,7 +120,7 @@ class EpisodeRow(Base):
     attempt: Mapped[int]
     step: Mapped[int]
     purpose: Mapped[str]
-    task_id: Mapped[str] = mapped_column(index=True)
+    task_id: Mapped[str]
     goal: Mapped[str]
     category: Mapped[str]
     difficulty: Mapped[str]
@@ -235,6 +240,7 @@ class MetricRow(Base):
     """One metric at one step; a resumed run writes over its own."""
 
     __tablename__ = "metrics"
+    __table_args__ = (Index(None, "run_id", "name", "step"),)
 
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.id"), primary_key=True)
     step: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)

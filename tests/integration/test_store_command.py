@@ -45,7 +45,7 @@ def test_status_counts_rows(capsys, one_episode):
     found = json.loads(told(capsys, "status", "--json").out)
     assert (found["schema"], found["revision"], found["wal"], found["counts"]["episodes"]) == (
         "current",
-        "0003",
+        "0004",
         True,
         1,
     )
@@ -57,11 +57,11 @@ def test_status_of_an_older_schema_names_the_next_command(capsys):
 
 
 def test_migrate_sets_up_goes_down_and_up_again(capsys):
-    assert "went up from base to 0003" in told(capsys, "migrate").out
+    assert "went up from base to 0004" in told(capsys, "migrate").out
     down = told(capsys, "migrate", "--to", "0001").out
-    assert "went down from 0003 to 0001" in down and "copy from before: runs/cuarl.db.0003-" in down
-    assert "would go up from 0001 to 0003" in told(capsys, "migrate", "--dry-run").out
-    assert json.loads(told(capsys, "migrate", "--json").out)["target"] == "0003"
+    assert "went down from 0004 to 0001" in down and "copy from before: runs/cuarl.db.0004-" in down
+    assert "would go up from 0001 to 0004" in told(capsys, "migrate", "--dry-run").out
+    assert json.loads(told(capsys, "migrate", "--json").out)["target"] == "0004"
     assert "nothing to do" in told(capsys, "migrate").out
 
 
@@ -82,7 +82,7 @@ def test_an_unknown_revision_is_a_usage_error(capsys):
 def test_a_schema_that_is_behind_is_a_missing_prerequisite(capsys):
     migrate(URL, "0001")
     err = told(capsys, "check", code=4).err
-    assert "2 revisions behind" in err and "cuarl db migrate" in err
+    assert "3 revisions behind" in err and "cuarl db migrate" in err
 
 
 def test_check_of_a_sound_store(capsys, one_episode):

@@ -66,7 +66,7 @@ def test_many_problems_of_a_kind_are_cut_short(store):
 
 def test_a_changed_schema_is_told(empty_url, tmp_path):
     set_up(empty_url)
-    query(empty_url, "DROP INDEX ix_episodes_task_id")
+    query(empty_url, "DROP INDEX ix_episodes_task_id_step_id")
     query(empty_url, "ALTER TABLE runs ADD COLUMN extra TEXT")
     with Store.open(empty_url, str(tmp_path), runs_dir=tmp_path) as store:
         problems = check(store).problems
