@@ -127,6 +127,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     signals.install()
     code = run(hoisted(sys.argv[1:] if args is None else args))
+    signals.leave()
     sys.exit(_flushed(code))
 
 

@@ -68,6 +68,16 @@ _RECEIVED = _Received()
 install = _RECEIVED.install
 
 
+def leave() -> None:
+    """The command is over: a signal that comes now, while the interpreter is taken down, must not change the exit code.
+
+    Ctrl-C stays, in case something hangs there.
+    """
+    for number in ENDING:
+        if number != signal.SIGINT:
+            signal.signal(number, signal.SIG_IGN)
+
+
 def cutting() -> bool:
     """Whether what ``run`` awaits is being cut short."""
     return _RECEIVED.heard

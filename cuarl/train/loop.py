@@ -108,11 +108,11 @@ async def train(
     still, to be saved and measured.
     """
     loop = _Loop(config, learner, collect, evaluate, sink, checkpoints, settled, shutdown or Shutdown(), start_step)
-    if pending is not None:
-        await loop.report_pending(start_step, pending)
-    elif start_step == 0 and not config.skip_baseline:
-        await loop.measure_baseline()
     step, ending = start_step, False
+    if pending is not None:
+        ending = not await loop.report_pending(start_step, pending)
+    elif start_step == 0 and not config.skip_baseline:
+        ending = not await loop.measure_baseline()
     while step < config.max_steps and not ending:
         step += 1
         ending = not await loop.step(step)
@@ -144,26 +144,27 @@ class _Loop:
         """The newest step that was committed."""
         self._written = start_step
 
-    async def measure_baseline(self) -> None:
-        """Step 0: the untrained policy."""
-        self.first = self.last = await self.evaluate(0)
-        if self.first:
-            self.sink.metrics(0, self.first)
+    async def measure_baseline(self) -> bool:
+        """Step 0: the untrained policy. As the next ones, gives False if the run is to end."""
+        measured, ending = await self._evaluated(0, _Clock())
+        if measured:
+            self.first = measured
+            self.sink.metrics(0, measured)
+        return not ending
 
-    async def report_pending(self, step: int, values: Metrics) -> None:
+    async def report_pending(self, step: int, values: Metrics) -> bool:
         """Do what the checkpoint of ``step`` was saved before: its evaluation."""
         clock = _Clock()
-        with clock.phase("eval"):
-            measured = await self.evaluate(step) or {}
-        self.last = measured or None
+        measured, ending = await self._evaluated(step, clock)
         self.sink.metrics(step, {**values, **measured, **clock.times()})
         self._commit(step, measured)
+        return not ending
 
     async def step(self, step: int) -> bool:
         """One training step; False if the run is to end, and all that is finished has been saved."""
         clock = _Clock()
-        batch = await self._collected(step, clock)
         try:
+            batch = await self._collected(step, clock)
             values = await self._learnt(batch, step, clock)
         except StepUndone:
             self._keep(step - 1)
@@ -176,8 +177,7 @@ class _Loop:
             return False
         measured: Metrics = {}
         if measuring:
-            measured = await self._measured(step, batch, values, clock)
-            ending = self.shutdown.agree()
+            measured, ending = await self._measured(step, batch, values, clock)
             if ending:
                 self._save(step, clock)
         self.sink.metrics(step, {**values, **measured, **clock.metrics(batch, values)})
@@ -221,18 +221,26 @@ class _Loop:
             return await settled()
         return {}
 
-    async def _measured(self, step: int, batch: Batch, values: Metrics, clock: _Clock) -> Metrics:
+    async def _evaluated(self, step: int, clock: _Clock) -> tuple[Metrics, bool]:
+        """The evaluation, which one process makes while the others wait; and whether the run is to end."""
         measured = None
         try:
             with clock.phase("eval"):
                 measured = await self.evaluate(step) or {}
         finally:
-            if measured is None:
-                self.shutdown.agree(failing=True)
+            ending = self.shutdown.agree(failing=measured is None)
+        self.last = measured or self.last
+        return measured, ending
+
+    async def _measured(self, step: int, batch: Batch, values: Metrics, clock: _Clock) -> tuple[Metrics, bool]:
+        found = None
+        try:
+            found = await self._evaluated(step, clock)
+        finally:
+            if found is None:
                 self._save(step, clock)
                 self._commit(step, {}, pending={**values, **clock.metrics(batch, values)})
-        self.last = measured or self.last
-        return measured
+        return found
 
     # --- checkpoints -----------------------------------------------------------------------------------------------
 

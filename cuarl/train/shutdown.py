@@ -51,10 +51,12 @@ class Shutdown:
             self.cut()
 
     def agree(self, failing: bool = False) -> bool:
-        """Whether all are to end here, since one was asked to, or is ``failing``."""
-        if self._agreed is not None and self._agreed(self.requested or failing) and not (self.requested or failing):
+        """Whether all are to end here, since one was asked to, or is ``failing``. The same on every process."""
+        mine = self.requested or failing
+        ending = mine if self._agreed is None else self._agreed(mine)
+        if ending and not mine:
             self.request()
-        return self.requested
+        return ending
 
     @property
     def left_s(self) -> float:

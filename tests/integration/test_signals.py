@@ -100,3 +100,24 @@ def test_processes_end_with_the_launcher_that_is_killed_and_save_what_they_have(
     assert not psutil.wait_procs(ranks, timeout=120)[1]
     assert ended(place, run) >= 2
     assert finished(process)[0] == -signal.SIGKILL
+
+
+@pytest.mark.slow
+def test_training_by_tinker_saves_the_step_in_hand_and_goes_on(place, options, monkeypatch):  # noqa: F811
+    pytest.importorskip("tinker", reason="the extra tinker is not installed")
+    pytest.importorskip("uvicorn", reason="the extra web is not installed")
+    from tests.fakes.tinker_server import running, shipped_base
+
+    small = [
+        "train", "--trainer", "tinker", "--tasks", "tasks.json", "--eval-tasks", "tasks.json", "--reward", "luck:luck",
+        "--group-size", "3", "--groups-per-batch", "2", "--max-turns", "2", "--max-tokens", "6", "--eval-episodes", "2",
+    ]  # fmt: skip
+    with running(shipped_base()) as url:
+        for name, value in (("BASE_URL", url), ("API_KEY", "tml-local-key"), ("TELEMETRY", "0")):
+            monkeypatch.setenv(f"TINKER_{name}", value)
+        run = told(place, [*small, *rare(500)], signal.SIGTERM)
+        newest = ended(place, run)
+        assert newest >= 2 and (run / "checkpoints" / f"step-{newest:06d}" / "tinker.json").is_file()
+        code, err = finished(started(place.folder, ["train", "--resume", "run", "--max-steps", str(newest + 1)]))
+        assert code == 0, err
+    assert [row["step"] for row in measured(run)] == list(range(1, newest + 2))

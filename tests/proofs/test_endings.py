@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import psutil
 import pytest
 
+from cuarl.run.checkpoints import marked_step
 from tests.integration.rollout_place import Place
 from tests.integration.small_model import qwen3_folder, tokenizer  # noqa: F401
 from tests.integration.test_train_cli import LUCK, ROOT, checkpoint, lines, measured, options  # noqa: F401
@@ -209,7 +210,7 @@ def ended(bench, run, code, known):
         yield f"states {found}"
     if "Traceback" in err or f"go on with: cuarl train --resume {run.name}" not in err:
         yield f"said {err[-300:]!r}"
-    saved = json.loads((run / "checkpoints" / "latest.json").read_text())["step"]
+    saved = marked_step(run / "checkpoints") or 0
     reported = [line["step"] for line in lines(run / "metrics.jsonl")]
     pending = (run / "checkpoints" / "trainer" / f"step-{saved:06d}" / "pending.json").exists()
     # step 0 has a row of its own; a step whose evaluation is pending has none yet

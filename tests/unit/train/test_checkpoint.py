@@ -59,6 +59,20 @@ def test_an_interrupted_run_equals_an_uninterrupted_one_byte_for_byte(tmp_path, 
     assert cut == whole
 
 
+def test_b19_the_rate_goes_on_after_a_resume_as_if_there_had_been_no_break(tmp_path):
+    def made():
+        optim = OptimConfig(learning_rate=7e-4, lr_schedule="cosine", warmup_steps=1)
+        learner = Learner(tiny_policy(), LearnerConfig(optim=optim, max_steps=4))
+        return learner, Checkpoints(tmp_path, learner, ABOUT)
+
+    learner, checkpoints = made()
+    rates = [row["optim/lr"] for row in train(learner, 1, 3)]
+    saved(checkpoints, 3)
+    learner, checkpoints = made()
+    rates += [row["optim/lr"] for row in train(learner, 1 + checkpoints.restore(), 4)]
+    assert rates == pytest.approx([7e-4, 7e-4, 5.25e-4, 1.75e-4])
+
+
 def test_the_folder_is_a_plain_adapter_that_gives_the_same_logits(tmp_path):
     learner, checkpoints = started(tmp_path)
     train(learner, 1, 1)

@@ -213,6 +213,19 @@ def test_a_step_whose_episodes_are_collected_is_undone_and_the_one_before_it_sav
     assert diary.lines[-4:] == ["collect 3", "undo", "save 2", "commit 2 {}"]
 
 
+def test_a_step_that_another_process_could_not_collect_is_undone():
+    diary = Diary()
+
+    async def collect(step, policy_version):
+        if step == 3:
+            raise StepUndone
+        return Batch((group(1.0, 0.0),), {})
+
+    outcome = run(diary, LONG, collect=collect)
+    assert [line for line in diary.lines[-5:] if line != "undo"] == ["begin 3", "save 2", "commit 2 {}"]
+    assert (outcome.interrupted, outcome.steps) == (True, 2)
+
+
 def test_an_update_that_gave_up_in_time_is_undone():
     diary = Signalled("update 3", undo=True)
     outcome = diary.loop(LONG)
@@ -244,6 +257,14 @@ def test_a_failing_evaluation_costs_no_step():
     with pytest.raises(RolloutError, match="gone"):
         run(diary, LoopConfig(max_steps=9, save_every=0, eval_every=2, skip_baseline=True))
     assert diary.lines[-2:] == ["save 2", "commit 2 {} pending"]
+
+
+def test_the_others_are_told_of_a_baseline_that_was_cut_short():
+    told = []
+    diary = Signalled("eval 0")
+    diary.shutdown = Shutdown(agreed=lambda mine: told.append(mine) or mine)
+    assert diary.loop(LoopConfig(max_steps=9)) is None
+    assert (diary.lines, told) == (["eval 0"], [True])
 
 
 def test_a_run_asked_to_end_in_its_last_evaluation_is_not_over():
@@ -296,5 +317,5 @@ def test_all_processes_end_where_one_is_asked_to():
     asked = iter([False, True])
     heard = []
     shutdown = Shutdown(agreed=lambda mine: heard.append(mine) or next(asked))
-    assert [shutdown.agree(), shutdown.agree()] == [False, True]
+    assert [shutdown.agree(), shutdown.agree()] == [False, True], "what all know, whatever happens to one just then"
     assert shutdown.requested and heard == [False, False]
