@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,8 @@ from cuarl.cli import players, signals
 from cuarl.cli.output import note
 from cuarl.cli.players import Player
 from cuarl.config.schema import ExperimentConfig
-from cuarl.errors import ConfigError, CuarlError
+from cuarl.errors import ConfigError, CuarlError, PrerequisiteError, SamplerError
+from cuarl.policy import openai_adapters
 from cuarl.policy.openai import OpenAISampler
 from cuarl.policy.openai_probe import probe, test_draws
 from cuarl.policy.openai_wire import EndpointFeatures
@@ -25,9 +27,13 @@ if TYPE_CHECKING:
     from cuarl.policy.model import PolicyModel
     from cuarl.policy.render import Renderer
     from cuarl.policy.rescore import RescoringSampler
+    from cuarl.policy.spec import ModelSpec
     from cuarl.settings import Settings
     from cuarl.train.batch import Batch
     from cuarl.train.learner import Learner
+
+_FORGET_S = 20.0
+"""How long a server may take to forget an adapter at the end of a run."""
 
 
 def player(config: ExperimentConfig, url: str, settings: Settings, *, temperature: float, strict: bool) -> Player:
@@ -78,14 +84,20 @@ def missing(features: EndpointFeatures, temperature: float) -> list[str]:
     return found
 
 
-def check(config: ExperimentConfig, settings: Settings) -> None:
-    """See that the server is there and gives what training needs. Raises ConfigError by name, unless ``rescore`` is set."""
+def check(config: ExperimentConfig, settings: Settings, spec: ModelSpec) -> None:
+    """See that the server is there, gives what training needs, and takes adapters like that of ``spec``.
+
+    Raises ConfigError by name for what it does not give, unless ``rescore`` is set, and PrerequisiteError for an adapter
+    that it refuses: before a step is collected for nothing.
+    """
     url = config.model_base_url or ""
 
     async def ask() -> EndpointFeatures:
         sampler = _sampler(config, url, settings)
         try:
-            return await _begin_tested(sampler, config)
+            features = await _begin_tested(sampler, config)
+            await _try_adapter(sampler, spec, settings.runs_dir)
+            return features
         finally:
             await sampler.close()
 
@@ -93,7 +105,7 @@ def check(config: ExperimentConfig, settings: Settings) -> None:
     if lacking and not config.rescore:
         raise ConfigError(
             f"the endpoint does not give {' and '.join(lacking)}, so what it sampled can't be trained on exactly",
-            where=url, hint="--rescore recomputes it here, approximately; or serve with vLLM, SGLang or cuarl serve",
+            where=url, hint="--rescore recomputes it here, approximately; or serve with what is named above, or with cuarl serve",
         )  # fmt: skip
     if lacking:
         note(f"the endpoint does not give {' and '.join(lacking)}: recomputed here (--rescore)")
@@ -151,19 +163,20 @@ class Trained:
         """Have the server sample from the learner's weights. Raises SamplerError if it can't load them."""
         if not self._ready:
             await _begin(self.endpoint, self.config)
+            await self._forget_earlier()
             self._ready = True
         fresh = version == 0 and self.config.load_checkpoint_path is None
         self.endpoint.version = version
         if fresh:  # a new adapter changes nothing: the server's base is the policy
             return
-        from cuarl.policy.adapter import write
+        from cuarl.policy.handover import publish
 
         path = (self.folder / f"step-{version:06d}").resolve()
         accelerator = self.learner.accelerator
         if accelerator.is_main_process:
-            await anyio.to_thread.run_sync(write, self.learner.policy.model, path)
+            await anyio.to_thread.run_sync(publish, self.learner.policy.model, path)
         accelerator.wait_for_everyone()
-        name = f"{self.folder.parent.name}-{path.name}"
+        name = f"{self._prefix}{path.name}"
         if accelerator.is_main_process:
             await self.endpoint.load_adapter(name, str(path))
         accelerator.wait_for_everyone()
@@ -171,6 +184,37 @@ class Trained:
         if self._loaded is not None and accelerator.is_main_process:
             shutil.rmtree(self._loaded, ignore_errors=True)
         self._loaded = path
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[None]:
+        """Inside, the server is used; afterwards, whatever happened, it forgets the run's adapter."""
+        try:
+            yield
+        finally:
+            with anyio.move_on_after(_FORGET_S, shield=True):
+                await self._release()
+
+    async def _release(self) -> None:
+        if not self.learner.accelerator.is_main_process:
+            return
+        try:
+            await self.endpoint.release_adapter()
+        except SamplerError as error:  # a server that is gone has nothing to forget
+            note(f"the server keeps the run's last adapter: {error.what}")
+        finally:
+            await self.endpoint.close()
+
+    async def _forget_earlier(self) -> None:
+        """Have the server forget adapters that this run has loaded before it was killed."""
+        if not self.learner.accelerator.is_main_process:
+            return
+        for one in await self.endpoint.models():
+            if one.parent is not None and one.id.startswith(f"{self._prefix}step-"):
+                await self.endpoint.unload_adapter(one.id)
+
+    @property
+    def _prefix(self) -> str:
+        return f"{self.folder.parent.name}-"
 
 
 # --- parts ---------------------------------------------------------------------------------------------------------
@@ -197,6 +241,19 @@ async def _begin(sampler: OpenAISampler, config: ExperimentConfig) -> EndpointFe
         if len(names) == 1:
             sampler.use(names[0])
     return await probe(sampler)
+
+
+async def _try_adapter(sampler: OpenAISampler, spec: ModelSpec, runs_dir: Path) -> None:
+    """Have the server load an adapter like the one that will be trained, and forget it. Raises PrerequisiteError."""
+    from cuarl.policy.handover import trial_adapter
+
+    name = f"cuarl-trial-{secrets.token_hex(4)}"
+    with trial_adapter(spec, runs_dir) as folder:
+        try:
+            await openai_adapters.load(sampler.endpoint, name, str(folder))
+            await openai_adapters.unload(sampler.endpoint, name)
+        except SamplerError as error:
+            raise PrerequisiteError(error.what, where=error.where, hint=error.hint) from error
 
 
 async def _begin_tested(sampler: OpenAISampler, config: ExperimentConfig) -> EndpointFeatures:

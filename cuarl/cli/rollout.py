@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -249,7 +249,17 @@ Examples:
 def verify(
     run: Annotated[str, typer.Argument(help="Name, path or unique beginning of a run, or latest.")] = "latest",
     step: Annotated[int | None, typer.Option(min=0, help="Only episodes of this training step.")] = None,
-    bar: Annotated[float, typer.Option(help="Largest difference that passes, in nats.")] = 1e-4,
+    bar: Annotated[
+        float | None,
+        typer.Option(
+            help="Largest difference that passes, in nats; unset goes by the number format: 0.0001 in float32, 0.03 in "
+            "float16, 0.25 in bfloat16."
+        ),
+    ] = None,
+    dtype: Annotated[
+        Literal["float32", "float16", "bfloat16"] | None,
+        typer.Option(help="Format in which the turns were sampled, where a server or another machine did that."),
+    ] = None,
     runs_dir: RunsDir = None,
     db: Db = None,
     as_json: Json = False,
@@ -257,7 +267,8 @@ def verify(
     """Recompute the log-probabilities of a run's stored turns, and compare with what was recorded.
 
     Takes the pictures and token ids from the store, and the weights from the run's checkpoints. Exit code 3 if a
-    difference is above the bar.
+    difference is above the bar, which is what rounding explains in the coarser of the two number formats: that in which
+    the turns were sampled, and that in which they are recomputed.
     """
     from cuarl.cli.verify import verify as recompute
     from cuarl.run import Run, find_run
@@ -268,17 +279,19 @@ def verify(
     where: EpisodeFilter = {"run": found.run_id} if step is None else {"run": found.run_id, "step": step}
     with parts.open_store(settings) as store:
         stored = store.trajectories(**where)
-        versions = list(recompute(config, found.path, found.manifest.kind, stored, store.blobs.get))
+        versions = list(recompute(config, found.path, found.manifest.kind, stored, store.blobs.get, dtype))
     if as_json:
         print_json(versions)
     else:
-        rows = [(v.policy_version, v.turns, v.tokens, v.shown, v.worst or None) for v in versions]
-        columns = ("policy version", "turns", "tokens", "largest difference", "at")
-        print_table(columns, rows, numeric=set(columns[:4]))
-    _judge_verified(versions, bar, found)
+        rows = [(v.policy_version, v.turns, v.tokens, v.shown, v.shown_mean, v.worst or None) for v in versions]
+        columns = ("policy version", "turns", "tokens", "largest difference", "mean", "at")
+        print_table(columns, rows, numeric=set(columns[:5]))
+    _judge_verified(versions, bar, found, elsewhere=config.model_base_url is not None)
 
 
-def _judge_verified(versions: Sequence[Verified], bar: float, run: Run) -> None:
+def _judge_verified(versions: Sequence[Verified], bar: float | None, run: Run, *, elsewhere: bool) -> None:
+    from cuarl.cli.verify import BARS
+
     checked = [v for v in versions if v.largest is not None]
     if not checked:
         raise ConfigError(
@@ -289,6 +302,10 @@ def _judge_verified(versions: Sequence[Verified], bar: float, run: Run) -> None:
     turns, left = sum(v.turns for v in checked), sum(v.turns for v in versions if v.largest is None)
     beside = f"; {left} turns of versions without a checkpoint were left out" if left else ""
     result = f"largest difference {worst.shown} over {turns} turns of {len(checked)} policy versions{beside}"
-    if not (worst.largest or 0.0) <= bar:
-        raise BarMissed(f"{result}; the bar is {bar:g}", where=worst.worst)
-    note(result)
+    allowed, coarse = BARS[worst.dtype] if bar is None else bar, BARS["bfloat16"]
+    if (worst.largest or 0.0) <= allowed:
+        note(f"{result}; the bar is {allowed:g} ({worst.dtype})")
+        return
+    rounding = bar is None and elsewhere and allowed < (worst.largest or 0.0) <= coarse
+    hint = f"--dtype bfloat16, if that is what the server computes in (its bar is {coarse:g})" if rounding else None
+    raise BarMissed(f"{result}; the bar is {allowed:g} ({worst.dtype})", where=worst.worst, hint=hint)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from cuarl.cli.players import Player
 from cuarl.cli.results import headline, interval, percent, print_summaries
 from cuarl.cli.state import STATE
 from cuarl.config.algorithms import RATIO
+from cuarl.config.load import Resolved
 from cuarl.config.schema import PANELS, ExperimentConfig
 from cuarl.errors import ConfigError
 from cuarl.evaluate.suite import Evaluation, find_results
@@ -126,7 +127,7 @@ class _Job:
         if config.trainer == "local":
             resolve(model_spec(experiment.resolved, config.device))
             device_named(config.sampler_device or "cpu")
-        _check_remote(config, settings)
+        _check_remote(experiment.resolved, settings)
         given = Inputs.of(config.reward, tasks, measured)
         inputs.check(experiment, given)
         return cls(config, tasks, Measurement(config=config, tasks=measured, episodes=config.eval_episodes), given)
@@ -149,8 +150,9 @@ class _Job:
         }
 
 
-def _check_remote(config: ExperimentConfig, settings: Settings) -> None:
+def _check_remote(resolved: Resolved, settings: Settings) -> None:
     """See that a server gives what training needs, before anything is loaded."""
+    config = resolved.config
     if config.model_base_url is None:
         return
     if config.algorithm == "sft":
@@ -160,8 +162,9 @@ def _check_remote(config: ExperimentConfig, settings: Settings) -> None:
             "a server can be given adapters only, not whole models", where="--no-use-lora", hint="--use-lora"
         )
     from cuarl.cli import remote
+    from cuarl.cli.training import model_spec
 
-    remote.check(config, settings)
+    remote.check(config, settings, model_spec(resolved, config.device))
 
 
 def _show_plan(job: _Job, *, as_json: bool) -> None:
@@ -309,8 +312,8 @@ def _train(experiment: Experiment, job: _Job, learner: Learner, places: _Places)
 
     async def work() -> Outcome:
         if not config.max_steps_off_policy:
-            collect = _kept_in_step(experiment, job, learner, places, start)
-            return await in_loop(loop, learner, collect, measuring, sink, saver, start)
+            async with _kept_in_step(experiment, job, learner, places, start) as collect:
+                return await in_loop(loop, learner, collect, measuring, sink, saver, start)
         from cuarl.cli.asynchronous import AsyncPractice
 
         practice = AsyncPractice(config, job.tasks, run.run_id, learner, places.record, sink)
@@ -326,20 +329,25 @@ def _train(experiment: Experiment, job: _Job, learner: Learner, places: _Places)
     return measuring
 
 
-def _kept_in_step(experiment: Experiment, job: _Job, learner: Learner, places: _Places, start: int) -> Collect:
+@asynccontextmanager
+async def _kept_in_step(
+    experiment: Experiment, job: _Job, learner: Learner, places: _Places, start: int
+) -> AsyncIterator[Collect]:
     """What collects, with the server or the second copy that is sampled from, if there is one, brought up to date."""
     config = job.config
     if config.sampler_device is not None:
         from cuarl.cli.separate import SecondCopy
 
         second = SecondCopy(config, learner)
-        return second.collector(_collector(experiment, job, learner, places, second.player()))
-    if config.model_base_url is None or config.algorithm == "sft":
-        return _collector(experiment, job, learner, places)
-    from cuarl.cli import remote
+        yield second.collector(_collector(experiment, job, learner, places, second.player()))
+    elif config.model_base_url is None or config.algorithm == "sft":
+        yield _collector(experiment, job, learner, places)
+    else:
+        from cuarl.cli import remote
 
-    served = remote.trained(config, experiment.settings(), learner, places.run.path / "adapters", start)
-    return served.collector(_collector(experiment, job, learner, places, served.player()))
+        served = remote.trained(config, experiment.settings(), learner, places.run.path / "adapters", start)
+        async with served.connected():
+            yield served.collector(_collector(experiment, job, learner, places, served.player()))
 
 
 def _collector(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from cuarl.cli.players import load_model
 from cuarl.cli.served import WEIGHTS
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from cuarl.policy.model import PolicyModel
 
 _ROWS = 32
+NumberFormat = Literal["float32", "float16", "bfloat16"]
+BARS: Mapping[NumberFormat, float] = {"float32": 1e-4, "float16": 0.03, "bfloat16": 0.25}
+"""Largest difference that rounding explains, in nats, from the finest format to the coarsest: where both sides compute in float32
+it was below 2e-5; bfloat16 has eight bits for a number, and differed by up to 0.08."""
 
 
 class Verified(Record):
@@ -33,6 +37,10 @@ class Verified(Record):
     largest: float | None
     """Largest absolute difference, in nats, times the temperature where that is below 1 (it divides the logits, and what they
     are off by); None where the version's weights are gone."""
+    mean: float | None = None
+    """Mean of the absolute differences, in nats; of weights that are others it is larger, however coarse the numbers are."""
+    dtype: NumberFormat = "float32"
+    """The coarser of the formats in which the turns were sampled and recomputed."""
     worst: str = ""
     """Episode and turn of the largest difference."""
 
@@ -40,6 +48,11 @@ class Verified(Record):
     def shown(self) -> str:
         """The difference for people."""
         return "no weights" if self.largest is None else f"{self.largest:.1e}"
+
+    @property
+    def shown_mean(self) -> str | None:
+        """The mean for people."""
+        return None if self.mean is None else f"{self.mean:.1e}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +62,12 @@ class _Turn:
 
 
 def verify(
-    config: ExperimentConfig, run: Path, kind: str, trajectories: Iterable[Trajectory], picture: Callable[[str], Screenshot]
+    config: ExperimentConfig, run: Path, kind: str, trajectories: Iterable[Trajectory], picture: Callable[[str], Screenshot],
+    sampled_in: NumberFormat | None = None,
 ) -> Iterator[Verified]:  # fmt: skip
     """Recompute every stored turn with token ids and log-probabilities, one policy version after the other.
+
+    ``sampled_in`` is the format in which the turns were sampled, where it is not that of the run's configuration.
 
     The weights of version n are the run's checkpoint of step n; a version whose checkpoint was not kept is reported
     without a difference. Raises ConfigError where samples were truncated, since their distribution can't be rebuilt.
@@ -71,7 +87,7 @@ def verify(
         if policy is None:
             yield Verified(policy_version=version, turns=len(turns[version]), tokens=0, largest=None)
         else:
-            yield _compare(policy, version, turns[version], picture)
+            yield _compare(policy, version, turns[version], picture, sampled_in)
 
 
 def _weights(config: ExperimentConfig, run: Path, kind: str, version: int) -> PolicyModel | None:
@@ -99,14 +115,15 @@ def _swapped_in(run: Path, version: int) -> str | None:
 
 
 def _compare(
-    policy: PolicyModel, version: int, turns: Sequence[_Turn], picture: Callable[[str], Screenshot]
+    policy: PolicyModel, version: int, turns: Sequence[_Turn], picture: Callable[[str], Screenshot],
+    sampled_in: NumberFormat | None,
 ) -> Verified:  # fmt: skip
     import torch
 
     from cuarl.policy.inputs import Row
     from cuarl.policy.score import Scorer
 
-    scorer, largest, worst, tokens = Scorer(policy), 0.0, "", 0
+    scorer, largest, worst, tokens, total = Scorer(policy), 0.0, "", 0, 0.0
     ordered = sorted(turns, key=lambda t: len(t.sampled.prompt_ids))
     for part in (ordered[i : i + _ROWS] for i in range(0, len(ordered), _ROWS)):
         rows = [
@@ -118,9 +135,25 @@ def _compare(
             scores = scorer(policy.collate(rows, padding="right"), temperatures).logprobs.double().cpu()
         for turn, scored in zip(part, scores, strict=True):
             recorded = torch.tensor(turn.sampled.logprobs, dtype=torch.float64)
-            difference = float((scored[: len(recorded)] - recorded).abs().max())
-            difference *= min(turn.sampled.temperature or 1.0, 1.0)
-            tokens += len(recorded)
+            differences = (scored[: len(recorded)] - recorded).abs() * min(turn.sampled.temperature or 1.0, 1.0)
+            difference = float(differences.max())
+            tokens, total = tokens + len(recorded), total + float(differences.sum())
             if not difference <= largest:
                 largest, worst = difference, turn.name
-    return Verified(policy_version=version, turns=len(turns), tokens=tokens, largest=largest, worst=worst)
+    return Verified(
+        policy_version=version, turns=len(turns), tokens=tokens, largest=largest, worst=worst, mean=total / tokens,
+        dtype=_coarser(_format(policy), sampled_in or "float32"),
+    )  # fmt: skip
+
+
+def _format(policy: PolicyModel) -> NumberFormat:
+    """The number format of the base's weights: an adapter's are float32 in any case."""
+    sizes = {p.dtype: 0 for p in policy.model.parameters()}
+    for parameter in policy.model.parameters():
+        sizes[parameter.dtype] += parameter.numel()
+    name = str(max(sizes, key=sizes.__getitem__)).removeprefix("torch.")
+    return next((known for known in BARS if known == name), "float32")
+
+
+def _coarser(one: NumberFormat, other: NumberFormat) -> NumberFormat:
+    return max(one, other, key=lambda name: BARS[name])

@@ -100,6 +100,11 @@ def check_adapter(spec: ModelSpec) -> None:
 
     Raises as ``load_policy`` does.
     """
+    put_on(on_meta(spec), Path(str(spec.adapter)).expanduser())
+
+
+def on_meta(spec: ModelSpec) -> Any:
+    """The model of ``spec`` on torch's meta device: names and shapes, made from its configuration. Raises as above."""
     from transformers import AutoModelForImageTextToText
 
     source, offline = resolve(spec)
@@ -108,8 +113,7 @@ def check_adapter(spec: ModelSpec) -> None:
     except (OSError, ValueError) as error:
         raise _unreadable(spec.model, source, offline, error) from error
     with torch.device("meta"):
-        model = AutoModelForImageTextToText.from_config(config, trust_remote_code=spec.trust_remote_code)
-    put_on(model, Path(str(spec.adapter)).expanduser())
+        return AutoModelForImageTextToText.from_config(config, trust_remote_code=spec.trust_remote_code)
 
 
 def policy_name(spec: ModelSpec) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import httpx
 
 from cuarl.errors import ConfigError, SamplerError
+from cuarl.policy import openai_adapters
 from cuarl.policy.openai_http import SHOWN, Endpoint, ServedModel, error_in, json_of
 from cuarl.policy.openai_wire import (
     Encoding,
@@ -24,8 +25,6 @@ from cuarl.policy.openai_wire import (
 from cuarl.policy.sampler import Message, PromptTooLong, SamplerCapabilities, SampleRequest
 from cuarl.safe_text import loggable
 from cuarl.trajectory import Sampled
-
-_ALLOW_ADAPTERS = "vLLM: VLLM_ALLOW_RUNTIME_LORA_UPDATING=True and --enable-lora; cuarl serve: --adapters FOLDER"
 
 logger = logging.getLogger(__name__)
 
@@ -110,25 +109,21 @@ class OpenAISampler:
         That is vLLM's ``load_lora_adapter``, which has to be allowed there. The adapter used before is unloaded. Raises
         ``SamplerError`` if the server refuses.
         """
-        await self._adapter("load", {"lora_name": name, "lora_path": path})
+        await openai_adapters.load(self.endpoint, name, path)
         before, self._adapter_name, self.model = self._adapter_name, name, name
         if before is not None and before != name:
             await self.unload_adapter(before)
 
+    async def release_adapter(self) -> None:
+        """Have the server forget the adapter that was loaded last, if any. Raises ``SamplerError``."""
+        if self._adapter_name is not None:
+            await self.unload_adapter(self._adapter_name)
+
     async def unload_adapter(self, name: str) -> None:
         """Have the server forget an adapter; one that it does not have is as good. Raises ``SamplerError``."""
-        await self._adapter("unload", {"lora_name": name}, missing_ok=True)
+        await openai_adapters.unload(self.endpoint, name)
         if self._adapter_name == name:
             self._adapter_name = None
-
-    async def _adapter(self, verb: str, body: dict[str, str], *, missing_ok: bool = False) -> None:
-        reply = await self.endpoint.adapter(verb, body)
-        if reply.is_success or (missing_ok and reply.status_code in (400, 404)):
-            return
-        raise SamplerError(
-            f"the server does not {verb} the adapter ({reply.status_code}): {loggable(reply.text[:SHOWN])}",
-            where=loggable(f"{self.endpoint.url}/{verb}_lora_adapter"), hint=_ALLOW_ADAPTERS,
-        )  # fmt: skip
 
     async def sample(self, request: SampleRequest) -> Sampled | PromptTooLong:
         """Answer one prompt. The server tokenises it, so ``max_prompt_tokens`` can only be checked against its count.

@@ -76,7 +76,9 @@ class Endpoint:
             return await self._asked("POST", "chat/completions", body)
         except httpx.HTTPError as error:
             what = f"{type(error).__name__}: {error}".rstrip(": ")
-            raise SamplerError(loggable(what), where=self.shown, hint="cuarl doctor") from error
+            raise SamplerError(
+                f"{self.shown} gave no answer: {loggable(what)}", where=self.shown, hint="cuarl doctor"
+            ) from error
 
     async def models(self) -> list[ServedModel]:
         """What the server says it serves; empty if it doesn't say. Raises ``PrerequisiteError`` if nothing answers."""

@@ -178,6 +178,21 @@ def test_verify_finds_a_logprob_that_was_not_sampled(place, sampled):
     assert done.code == 3
     assert f"{t.episode_id}#1" in done.err
     assert "1.0e-02" in done.err
+    assert "the bar is 0.0001 (float32)" in done.err
+    coarse = place.cuarl("rollout", "verify", "--dtype", "bfloat16")
+    assert coarse.code == 0 and "the bar is 0.25 (bfloat16)" in coarse.err
+    assert place.cuarl("rollout", "verify", "--dtype", "bfloat16", "--bar", "0.001").code == 3
+
+
+def test_verify_states_the_bar_of_the_format_that_it_recomputes_in(place, qwen3_folder):  # noqa: F811
+    done = place.cuarl(
+        "rollout", "--tasks", "tasks.json", "--group-size", "2", "--model-name", str(qwen3_folder), "--max-tokens", "6",
+        "--device", "cpu", "--dtype", "bfloat16",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    (version,) = json.loads(place.cuarl("rollout", "verify", "--json").out)
+    assert version["dtype"] == "bfloat16"
+    assert 0 <= version["mean"] <= version["largest"] < 0.25
 
 
 def test_verify_of_a_run_without_a_policy_has_nothing_to_say(place):

@@ -103,12 +103,30 @@ def test_cuarl_trains_what_cuarl_serves(place: Place, server: Server, monkeypatc
         "--eval-episodes", "1", "--name", "t1",
     )  # fmt: skip
     assert trained.code == 0, trained.err
+    client = openai.OpenAI(base_url=server.url, api_key=TOKEN, max_retries=0)
+    assert [m.id for m in client.models.list()] == ["tiny"], "the run's adapters are unloaded at its end"
+    assert list((place.folder / "runs").glob(".adapter-*")) == []
     server.stop()
     for run in ("t1", "rec"):
         found = place.cuarl("rollout", "verify", run, "--json")
         assert found.code == 0, found.err
         versions = {v["policy_version"]: v for v in json.loads(found.out)}
-        assert all(v["largest"] < 1e-4 for v in versions.values()) and {0, 1} <= set(versions)
+        assert all(v["largest"] < 1e-4 for v in versions.values()) and 0 in versions and len(versions) > 1
+
+
+def test_server_that_takes_no_adapters_is_refused_before_a_step_is_collected(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", TOKEN)
+    (place.folder / "runs").mkdir()
+    closed = Server(place.folder)
+    refused = place.cuarl(
+        "train", "--tasks", "train_02_enable_wifi", "--model-base-url", closed.url, "--max-steps", "1", "--name", "t2"
+    )
+    closed.stop()
+    assert refused.code == 4 and "does not load the adapter" in refused.err and "--adapters FOLDER" in refused.err
+    assert not (place.folder / "runs" / "t2").exists()
+    assert list((place.folder / "runs").glob(".adapter-*")) == []
 
 
 def test_an_open_address_needs_a_token(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
