@@ -9,10 +9,12 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
+from cuarl import strict_json
 from cuarl.env.sim.base import SimulatedEnv
 from cuarl.errors import CuarlError, EnvError, TaskError
 from cuarl.tasks.task import TaskInstance
 from cuarl.types import ACTION, Action, Answer
+from cuarl.web.refusal import whole
 
 PROGRAM = "cuarl-device"
 DATA_ERROR, UNKNOWN_COMMAND = 65, 127
@@ -83,24 +85,32 @@ async def simulate(
     device: SimulatedEnv[Any], set_up: SetUp, verb: str, assigned: Mapping[str, str], apps: Mapping[str, str]
 ) -> tuple[int, str, str]:
     """What the program does on a simulated device: exit status, output, errors."""
-    reply: Mapping[str, Any] = {}
+    try:
+        reply = await _reply(device, set_up, verb, assigned, apps)
+    except (CuarlError, KeyError, ValueError) as error:
+        return DATA_ERROR if verb == "reset" else 1, "", str(error)
+    if reply is None:
+        return UNKNOWN_COMMAND, "", f"{PROGRAM} has no verb {verb[:60]}"
+    return 0, strict_json.dumps(reply), ""
+
+
+async def _reply(
+    device: SimulatedEnv[Any], set_up: SetUp, verb: str, assigned: Mapping[str, str], apps: Mapping[str, str]
+) -> Mapping[str, Any] | None:
+    """What the program prints; None for a verb that it does not know."""
     match verb:
         case "reset":
-            try:
-                task = TaskInstance.model_validate_json(assigned["CUARL_TASK"])
-                await set_up(task, int(assigned["CUARL_SEED"]))
-            except (CuarlError, KeyError, ValueError) as error:
-                return DATA_ERROR, "", str(error)
+            await set_up(TaskInstance.read(assigned["CUARL_TASK"]), whole("CUARL_SEED", assigned["CUARL_SEED"], 20))
         case "state":
-            reply = await device.state()
+            return await device.state()
         case "volatile":
-            reply = {"volatile": list(device.volatile)}
+            return {"volatile": list(device.volatile)}
         case "oracle":
-            reply = device.oracle_action().model_dump()
+            return device.oracle_action().model_dump()
         case "apps":
-            reply = apps
+            return apps
         case "answer":
             await device.step(Answer(text=assigned["CUARL_ANSWER"]))
         case _:
-            return UNKNOWN_COMMAND, "", f"{PROGRAM} has no verb {verb[:60]}"
-    return 0, json.dumps(reply), ""
+            return None
+    return {}

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from pydantic import Field, PositiveInt
 
+from cuarl import strict_json
 from cuarl.types import Record
 
 Category = Literal["system", "navigation", "settings", "app", "input"]
@@ -62,6 +63,11 @@ class TaskInstance(Record):
     """Sub-goals for the oracle where a plan can't be derived from the checks."""
     params: Mapping[str, Any] = Field(default_factory=dict)
     tags: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, text: str) -> TaskInstance:
+        """The one that ``model_dump_json`` wrote. Raises ValueError for anything else, numbers that are not finite included."""
+        return cls.model_validate_json(strict_json.dumps(strict_json.loads(text)))
 
     @property
     def digest(self) -> str:

@@ -1,4 +1,7 @@
-"""The one middleware: a request is let through, read within bounds, and given up when its client leaves."""
+"""The one middleware: a request is let through, read within bounds, and given up when its client leaves.
+
+Needs the extra web; importing this does not.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import Response
 
 from cuarl import strict_json
 from cuarl.web.refusal import Refusal
 from cuarl.web.rules import Rules
 
 if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
     from starlette.routing import BaseRoute
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -25,6 +26,9 @@ POLICY_VIOLATION = 1008
 
 def application(routes: Sequence[BaseRoute], rules: Rules) -> Starlette:
     """An application of these routes behind ``rules``; its errors are JSON, in the words of its protocol."""
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.middleware import Middleware
 
     async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, Refusal)
@@ -45,6 +49,8 @@ def application(routes: Sequence[BaseRoute], rules: Rules) -> Starlette:
 
 def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """An answer of strict JSON."""
+    from starlette.responses import Response
+
     return Response(
         strict_json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"), status,
         headers=headers, media_type="application/json",

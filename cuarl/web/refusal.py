@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from pydantic import ValidationError
+
+from cuarl.errors import CuarlError
 
 
 class Refusal(Exception):
@@ -44,6 +47,13 @@ def openai_error(refusal: Refusal) -> Mapping[str, Any]:
     return {"error": {"message": refusal.what, "type": kind, "param": refusal.param, "code": refusal.code}}
 
 
+def whole(name: str, digits: str, longest: int = 9) -> int:
+    """A number of a query. Plain digits alone: Python's own ``int`` reads ``1_0`` and those of other scripts. Raises ValueError."""
+    if not re.fullmatch(f"-?[0-9]{{1,{longest}}}", digits):
+        raise ValueError(f"{name} is a whole number, not {digits[:40]!r}")
+    return int(digits)
+
+
 @contextmanager
 def understood(status: int = 400) -> Iterator[None]:
     """Turn what goes wrong while a request is *read* into a Refusal. Nothing else belongs inside."""
@@ -54,5 +64,7 @@ def understood(status: int = 400) -> Iterator[None]:
         raise Refusal("; ".join(said), status=status) from error
     except KeyError as error:
         raise Refusal(f"{error.args[0]} is missing", status=status) from error
-    except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+    except (TypeError, ValueError, AttributeError, IndexError, OverflowError, OSError) as error:
         raise Refusal(str(error)[:300], status=status) from error
+    except CuarlError as error:
+        raise Refusal(error.what, status=status) from error

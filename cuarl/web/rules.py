@@ -21,9 +21,12 @@ OTHER_PAGES = frozenset({"cross-site", "same-site"})
 """What browsers say of a request that another origin's page makes; ``none`` is a person's own."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Token:
-    """What clients must send: as a bearer token where the header is ``authorization``, by itself in any other."""
+    """What clients must send: as a bearer token where the header is ``authorization``, by itself in any other.
+
+    It may be given another value at any time.
+    """
 
     value: str
     header: str = "authorization"
@@ -67,7 +70,11 @@ class Rules:
             raise Refusal("this server answers to the names of this machine only", status=403)
         if _foreign(headers.get("origin"), host) or headers.get("sec-fetch-site", "none") in OTHER_PAGES:
             raise Refusal("this server answers to no page of another origin", status=403)
-        if self.token is None or self.open(scope["path"]) or self.token.borne_by(headers):
+        if (
+            self.token is None
+            or self.open(scope["path"].removeprefix(scope.get("root_path", "")))
+            or self.token.borne_by(headers)
+        ):
             return
         name = self.token.header
         how = "as a bearer token" if name == "authorization" else f"in the header {name.title()}"

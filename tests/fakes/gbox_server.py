@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cuarl.env.gbox.fake import FakeGBox, Faults
+from cuarl.env.faults import Faults
+from cuarl.env.gbox.fake import FakeGBox
 from tests.fakes.threads import served
 
 KEY = "gbox-marker-6d1f"

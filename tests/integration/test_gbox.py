@@ -14,9 +14,9 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 
+from cuarl.env.faults import Faults
 from cuarl.env.gbox.client import GBox
 from cuarl.env.gbox.env import BoxOptions, GBoxEnv
-from cuarl.env.gbox.fake import Faults
 from cuarl.env.leases import Ledger
 from cuarl.errors import EnvError
 from cuarl.tasks.task import Check, TaskInstance

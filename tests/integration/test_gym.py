@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the local servers need the extra web")
 
-from cuarl.env.gbox.fake import Faults
+from cuarl.env.faults import Faults
 from cuarl.env.leases import Ledger
 from cuarl.trajectory import Trajectory
 from tests.fakes.gym_server import AGENT_KEY, BOX_KEY, GYM_KEY, Field, field

@@ -20,7 +20,7 @@ import yaml
 
 pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 
-from cuarl.env.gbox.fake import Faults
+from cuarl.env.faults import Faults
 from cuarl.env.leases import Ledger
 from cuarl.env.linux.programs import require
 from cuarl.env.pods.fake import FakeKubernetes

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -17,6 +18,12 @@ from cuarl.env.adb.fake_phone import FakePhone
 from cuarl.web.listen import stop_accepting
 
 VERSION = 41
+REQUEST_S = 60.0
+"""Longest time that a client may take for its next request."""
+
+
+class Garbled(Exception):
+    """A client speaks another protocol."""
 
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -41,7 +48,7 @@ async def console(phone: FakePhone, token: str) -> AsyncIterator[int]:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         known = False
         writer.write(b"Android Console: Authentication required\nOK\n")
-        while line := (await reader.readline()).decode().strip():
+        while line := (await _within(reader.readline())).decode(errors="replace").strip():
             match line.split():
                 case ["auth", given]:
                     known = given == token
@@ -62,7 +69,7 @@ async def _listening(talk: Handler, port: int) -> AsyncIterator[int]:
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            with suppress(ConnectionError, asyncio.IncompleteReadError):
+            with suppress(ConnectionError, asyncio.IncompleteReadError, TimeoutError, Garbled):
                 await talk(reader, writer)
         finally:
             await _close(writer)
@@ -95,7 +102,7 @@ async def _close(writer: asyncio.StreamWriter) -> None:
 async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, phones: Mapping[str, FakePhone]) -> None:
     phone: FakePhone | None = None
     while True:
-        request = (await reader.readexactly(int(await reader.readexactly(4), 16))).decode()
+        request = await _request(reader)
         if request == "host:version":
             writer.write(b"OKAY" + _block(f"{VERSION:04x}"))
         elif request in ("host:devices", "host:devices-l"):
@@ -121,6 +128,24 @@ async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, phon
         else:
             writer.write(b"FAIL" + _block(f"unknown request {request[:60]}"))
         return await writer.drain()
+
+
+async def _request(reader: asyncio.StreamReader) -> str:
+    """The next request. Raises Garbled, TimeoutError."""
+    size = await _within(reader.readexactly(4))
+    if not re.fullmatch(rb"[0-9a-fA-F]{4}", size):
+        raise Garbled
+    # what is no text is no command either
+    return (await _within(reader.readexactly(int(size, 16)))).decode(errors="replace")
+
+
+async def _within(reading: Awaitable[bytes]) -> bytes:
+    """What a client sends, if it sends it in time and in lines that end. Raises TimeoutError, Garbled."""
+    try:
+        async with asyncio.timeout(REQUEST_S):
+            return await reading
+    except ValueError as error:  # a line without end
+        raise Garbled from error
 
 
 def _lent(phones: Mapping[str, FakePhone], request: str) -> FakePhone | None:

@@ -13,10 +13,12 @@ from PIL import Image
 from cuarl.env.adb.commands import BUTTONS, KEYS, UNICODE_IME
 from cuarl.env.adb.fake_shell import understood
 from cuarl.env.device_program import PROGRAM, UNKNOWN_COMMAND, simulate
+from cuarl.env.limits import excess
 from cuarl.env.sim import rules
 from cuarl.env.sim.env import SimEnv
 from cuarl.env.sim.records import App
 from cuarl.env.sim.world import World
+from cuarl.errors import CuarlError
 from cuarl.tasks.task import TaskInstance
 from cuarl.types import ACTION, Button, OpenApp, Screenshot, Wait
 
@@ -114,7 +116,11 @@ class FakePhone:
         while self.hang:
             await asyncio.sleep(0.05)
         printed, status = b"", 0
-        for words, skip_on_failure in understood(line):
+        try:
+            commands = understood(line)
+        except ValueError as error:
+            return f"/system/bin/sh: syntax error: {error}\n".encode()
+        for words, skip_on_failure in commands:
             if skip_on_failure and status:
                 continue
             if words[:1] == ["echo"]:
@@ -134,9 +140,12 @@ class FakePhone:
         if name in SILENT:
             return 0, b""
         if name == PROGRAM:
-            return await self._program(rest[0], assigned)
+            return await self._program(rest[0] if rest else "", assigned)
         tool = _TOOLS.get(name)
-        found = await tool(self, rest) if tool else None
+        try:
+            found = await tool(self, rest) if tool else None
+        except (ValueError, LookupError, OverflowError, CuarlError) as error:  # of the words, which the tools read
+            return FAILURE, f"Error: {name}: {str(error)[:200]}\n".encode()
         return found or (UNKNOWN_COMMAND, f"{' '.join(words)[:100]}: not found\n".encode())
 
     async def _program(self, verb: str, assigned: Mapping[str, str]) -> Reply:
@@ -303,7 +312,10 @@ class FakePhone:
 
     async def _act(self, action: Any) -> Reply:
         sim = await self.sim()
-        await sim.step(action if not isinstance(action, Mapping) else ACTION.validate_python(action))
+        read = ACTION.validate_python(action) if isinstance(action, Mapping) else action
+        if too_much := excess(read):
+            return FAILURE, f"Error: {too_much}\n".encode()
+        await sim.step(read)
         return 0, b""  # as on a phone: what has no effect is no error
 
 

@@ -11,49 +11,37 @@ it, on the screen of whichever box looks like the picture. ``GET /fake`` counts:
 from __future__ import annotations
 
 import argparse
-import random
 import secrets
 import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+from pydantic import Field
+
+from cuarl.env.faults import Faults
 from cuarl.env.gbox.client import data_uri, screenshot_of
 from cuarl.env.gbox.simulated import DEVICES, ROTATIONS, Invalid, SimulatedBox
+from cuarl.types import Record
+from cuarl.web.guard import application, json_object, json_response
 from cuarl.web.listen import run
+from cuarl.web.refusal import Refusal, message, understood, whole
+from cuarl.web.rules import Rules, Token
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.types import Receive, Scope, Send
 
-Fault = Literal["", "refuse", "break", "drop"]
+MAX_BODY = 32 << 20
+"""Largest request: one picture."""
+PAGES = (("page", "1"), ("pageSize", "10"))
 
 
-@dataclass
-class Faults:
-    """Shares of requests that go wrong, drawn from ``seed``, and how long boxes take to start at most."""
+class Command(Record):
+    """The body of a command, without what this server has no use for."""
 
-    refuse: float = 0.0
-    breaks: float = 0.0
-    drop: float = 0.0
-    start_s: float = 0.0
-    retry_after_s: float = 0.05
-    """What a refusal asks clients to wait."""
-    seed: int = 0
-    random: random.Random = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.random = random.Random(self.seed)
-
-    def draw(self) -> tuple[Fault, bool]:
-        """What happens to the next request, and whether it is carried out before."""
-        at, carried_out = self.random.random(), self.random.random() < 0.5
-        if at < self.refuse:
-            return "refuse", False
-        if at < self.refuse + self.breaks:
-            return "break", carried_out
-        return ("drop", carried_out) if at < self.refuse + self.breaks + self.drop else ("", True)
+    command: str = ""
+    envs: Mapping[str, str] = Field(default_factory=dict)
 
 
 class FakeGBox:
@@ -73,47 +61,36 @@ class FakeGBox:
 
     def app(self) -> Starlette:
         """The application, its interface below ``/api/v1``."""
-        from starlette.applications import Starlette
-        from starlette.responses import JSONResponse
         from starlette.routing import Mount, Route
 
         async def counted(request: Request) -> Response:
-            return JSONResponse(self.counts())
+            return json_response(self.counts())
 
         api = [
-            Route("/model", self._guarded(self._model), methods=["POST"]),
-            Route("/boxes", self._guarded(self._list), methods=["GET"]),
-            Route("/boxes/{type}", self._guarded(self._create), methods=["POST"]),
-            Route("/boxes/{id}", self._guarded(self._get), methods=["GET"]),
-            Route("/boxes/{id}/display", self._guarded(self._display), methods=["GET"]),
-            Route("/boxes/{id}/commands", self._guarded(self._command), methods=["POST"]),
-            Route("/boxes/{id}/terminate", self._guarded(self._terminate), methods=["POST"]),
-            Route("/boxes/{id}/actions/screenshot", self._guarded(self._screenshot), methods=["POST"]),
-            Route("/boxes/{id}/actions/{action}", self._guarded(self._act), methods=["POST"]),
+            Route("/model", self.faults.around(self._model), methods=["POST"]),
+            Route("/boxes", self.faults.around(self._list), methods=["GET"]),
+            Route("/boxes/{type}", self.faults.around(self._create), methods=["POST"]),
+            Route("/boxes/{id}", self.faults.around(self._get), methods=["GET"]),
+            Route("/boxes/{id}/display", self.faults.around(self._display), methods=["GET"]),
+            Route("/boxes/{id}/commands", self.faults.around(self._command), methods=["POST"]),
+            Route("/boxes/{id}/terminate", self.faults.around(self._terminate), methods=["POST"]),
+            Route("/boxes/{id}/actions/screenshot", self.faults.around(self._screenshot), methods=["POST"]),
+            Route("/boxes/{id}/actions/{action}", self.faults.around(self._act), methods=["POST"]),
         ]
-        return Starlette(routes=[Route("/fake", counted), Mount("/api/v1", routes=api)])
+        rules = Rules(say=message, token=Token(self.key), open=frozenset({"/fake"}).__contains__, body_bytes=MAX_BODY)
+        return application([Route("/fake", counted), Mount("/api/v1", routes=api)], rules)
 
-    def _guarded(self, handle: Any) -> Any:
-        from starlette.responses import JSONResponse
+    def _box(self, request: Request) -> SimulatedBox:
+        box = self.boxes.get(request.path_params["id"])
+        if box is None:
+            raise Refusal("no such box", status=404)
+        return box
 
-        async def guarded(request: Request) -> Response:
-            if request.headers.get("authorization") != f"Bearer {self.key}":
-                return JSONResponse({"message": "wrong key"}, 401)
-            fault, carried_out = self.faults.draw()
-            if carried_out:
-                reply: Response = await handle(request)
-            if fault == "refuse":
-                return JSONResponse(
-                    {"message": "too many requests"}, 429, {"Retry-After": f"{self.faults.retry_after_s:g}"}
-                )
-            if fault == "break":
-                return JSONResponse({"message": "internal error"}, 500)
-            return dropped() if fault == "drop" else reply
-
-        return guarded
-
-    def _box(self, request: Request) -> SimulatedBox | None:
-        return self.boxes.get(request.path_params["id"])
+    def _running(self, request: Request) -> SimulatedBox:
+        box = self.boxes.get(request.path_params["id"])
+        if box is None or box.ended or time.monotonic() < box.runs_at:
+            raise Refusal("no such box, or it is not running", status=409)
+        return box
 
     def _shown(self, box: SimulatedBox) -> dict[str, Any]:
         running = "running" if time.monotonic() >= box.runs_at else "pending"
@@ -123,112 +100,73 @@ class FakeGBox:
     async def _create(self, request: Request) -> Response:
         kind = request.path_params["type"]
         if kind not in DEVICES:
-            return _refused(404, f"no boxes of type {kind}")
-        body = await _body(request)
+            raise Refusal(f"no boxes of type {kind[:80]}", status=404)
+        body = await json_object(request, empty=True)
         runs_at = time.monotonic() + self.faults.random.random() * self.faults.start_s
-        box = SimulatedBox(secrets.token_hex(8), kind, self.profile, body.get("config") or {}, runs_at)
+        with understood():
+            box = SimulatedBox(secrets.token_hex(8), kind, self.profile, body.get("config") or {}, runs_at)
         self.boxes[box.id] = box
         pending = sum(not one.ended and time.monotonic() < one.runs_at for one in self.boxes.values())
         self.most_pending = max(self.most_pending, pending)
-        return _json(self._shown(box), 201)
+        return json_response(self._shown(box), 201)
 
     async def _list(self, request: Request) -> Response:
-        page, size = int(request.query_params.get("page", 1)), int(request.query_params.get("pageSize", 10))
+        with understood():
+            page, size = (whole(name, request.query_params.get(name, default)) for name, default in PAGES)
         boxes = [self._shown(box) for box in self.boxes.values()]
         start = (page - 1) * size
-        return _json({"data": boxes[start : start + size], "page": page, "pageSize": size, "total": len(boxes)})
+        return json_response({"data": boxes[start : start + size], "page": page, "pageSize": size, "total": len(boxes)})
 
     async def _get(self, request: Request) -> Response:
-        box = self._box(request)
-        return _json(self._shown(box)) if box else _refused(404, "no such box")
+        return json_response(self._shown(self._box(request)))
 
     async def _display(self, request: Request) -> Response:
         box = self._running(request)
-        if box is None:
-            return _refused(409, "no such box, or it is not running")
         shot = await box.screenshot()
         way = ROTATIONS[box.turned] if box.box_type == "android" else "landscapeLeft"
-        return _json({"orientation": way, "resolution": {"width": shot.width, "height": shot.height}})
+        return json_response({"orientation": way, "resolution": {"width": shot.width, "height": shot.height}})
 
     async def _screenshot(self, request: Request) -> Response:
         box = self._running(request)
-        if box is None:
-            return _refused(409, "no such box, or it is not running")
         uri = data_uri(await box.screenshot())
         if box.halves:
             box.halves -= 1
-            return _json({"uri": uri[: len(uri) // 2]})
-        return _json({"uri": uri})
+            return json_response({"uri": uri[: len(uri) // 2]})
+        return json_response({"uri": uri})
 
     async def _act(self, request: Request) -> Response:
         box = self._running(request)
-        if box is None:
-            return _refused(409, "no such box, or it is not running")
         key = request.headers.get("idempotency-key", "")
+        body = await json_object(request, empty=True)
         try:
-            await box.act(request.path_params["action"], await _body(request), key)
+            await box.act(request.path_params["action"], body, key)
         except Invalid as error:
-            return _refused(422, str(error))
-        return _json({"actionId": secrets.token_hex(8), "message": "done"})
+            raise Refusal(str(error)[:300], status=422) from error
+        return json_response({"actionId": secrets.token_hex(8), "message": "done"})
 
     async def _command(self, request: Request) -> Response:
         box = self._running(request)
-        if box is None:
-            return _refused(409, "no such box, or it is not running")
-        body = await _body(request)
-        return _json(await box.command(str(body.get("command", "")), body.get("envs") or {}))
+        body = await json_object(request, empty=True)
+        with understood():
+            asked = Command.model_validate(
+                {key: body[key] for key in Command.model_fields if body.get(key) is not None}
+            )
+        return json_response(await box.command(asked.command, asked.envs))
 
     async def _model(self, request: Request) -> Response:
-        body = await _body(request)
-        target = str((body.get("action") or {}).get("target", ""))
-        try:
+        body = await json_object(request, empty=True)
+        with understood():
+            target = str((body.get("action") or {}).get("target", ""))
             shown = screenshot_of(str(body.get("screenshot", "")))
-        except ValueError as error:
-            return _refused(400, f"screenshot: {error}")
         alike = [box for box in self.boxes.values() if not box.ended and await box.shows(shown)]
         x, y = (await alike[0].find(target) if alike else None) or (-1, -1)
         response = {"type": "click", "coordinates": {"x": x, "y": y}}
-        return _json({"id": secrets.token_hex(8), "model": body.get("model"), "response": response})
+        return json_response({"id": secrets.token_hex(8), "model": body.get("model"), "response": response})
 
     async def _terminate(self, request: Request) -> Response:
         box = self._box(request)
-        if box is None:
-            return _refused(404, "no such box")
         box.terminated = True
-        return _json(self._shown(box))
-
-    def _running(self, request: Request) -> SimulatedBox | None:
-        box = self._box(request)
-        return box if box and not box.ended and time.monotonic() >= box.runs_at else None
-
-
-def _json(body: Any, status: int = 200) -> Response:
-    from starlette.responses import JSONResponse
-
-    return JSONResponse(body, status)
-
-
-def _refused(status: int, message: str) -> Response:
-    return _json({"message": message}, status)
-
-
-async def _body(request: Request) -> dict[str, Any]:
-    try:
-        body = await request.json()
-    except ValueError:
-        body = None
-    return body if isinstance(body, dict) else {}
-
-
-def dropped() -> Response:
-    """An answer that breaks off, so that the server closes the connection."""
-    from starlette.responses import Response
-
-    class Dropped(Response):
-        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"9")]})
-
-    return Dropped()
+        return json_response(self._shown(box))
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from cuarl.env.device_program import UNKNOWN_COMMAND, simulate
 from cuarl.env.gbox.actions import BUTTONS
 from cuarl.env.gbox.client import BoxType
 from cuarl.env.gbox.keys import NAMES
+from cuarl.env.limits import excess
 from cuarl.env.sim import elements as phone
 from cuarl.env.sim.base import SimulatedEnv
 from cuarl.env.sim.desktop import elements as desktop
@@ -52,7 +53,7 @@ class SimulatedBox:
         """Quarter turns of the display from how the box was made."""
         self.halves = 0
         """So many pictures to come are cut in half."""
-        self.expires_at = runs_at + _ms(str(config.get("expiresIn", "60m"))) / 1000
+        self.expires_at = runs_at + _ms(config.get("expiresIn", "60m")) / 1000
         self.settings: dict[tuple[str, str], str] = {}
         self.acted: list[str] = []
         """Idempotency keys of the actions carried out, in order."""
@@ -102,10 +103,10 @@ class SimulatedBox:
         """Carry out an action. Raises Invalid."""
         if route == "screen-rotation":
             return self._turn(str(body.get("orientation")))
+        shot = await self._upright()
         try:
-            shot = await self._upright()
             action = upright(read_action(route, body), self.turned, (shot.width, shot.height))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
             raise Invalid(f"{route}: {error}") from error
         result = await (await self.device()).step(action)
         if "rejected" in result.info:
@@ -118,6 +119,14 @@ class SimulatedBox:
             raise Invalid(f"orientation: {orientation[:40]!r} is none of {', '.join(ROTATIONS)}")
         self.turned = ROTATIONS.index(orientation)
 
+    async def _sleep(self, device: SimulatedEnv[Any], seconds: str) -> dict[str, Any]:
+        try:
+            wait = Wait(seconds=float(seconds))
+        except ValueError:
+            return _ended(1, "", f"sleep: invalid time interval {seconds[:40]!r}")
+        self._shot = (await device.step(wait)).observation.screenshot
+        return _ended(0)
+
     async def command(self, command: str, envs: Mapping[str, str]) -> dict[str, Any]:
         """Run a command: ``cuarl-device``, ``sleep``, ``echo``, ``true``, and ``settings`` with values of its own."""
         device = await self.device()
@@ -125,8 +134,7 @@ class SimulatedBox:
             case ["cuarl-device", verb]:
                 return _ended(*await simulate(device, self.set_up, verb, envs, {}))
             case ["sleep", seconds]:
-                self._shot = (await device.step(Wait(seconds=float(seconds)))).observation.screenshot
-                return _ended(0)
+                return await self._sleep(device, seconds)
             case ["settings", "put", space, key, value]:
                 self.settings[space, key] = value
                 return _ended(0)
@@ -145,7 +153,10 @@ def read_action(route: str, body: Mapping[str, Any]) -> Action:
     reader = _READERS.get(route)
     if reader is None:
         raise ValueError("this server has no such action")
-    return ACTION.validate_python(reader(body))
+    action = ACTION.validate_python(reader(body))
+    if too_much := excess(action):
+        raise ValueError(too_much)
+    return action
 
 
 def upright(action: Action, turned: int, size: tuple[int, int]) -> Action:
@@ -171,6 +182,8 @@ def _at(point: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _ms(duration: str) -> int:
+    if len(duration) > 20:
+        raise ValueError(f"not a duration: {duration[:20]!r}…")
     for unit, factor in (("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)):
         if duration.endswith(unit):
             return max(1, round(float(duration[: -len(unit)]) * factor))

@@ -11,20 +11,26 @@ misbehave on, as in ``cuarl.env.gbox.fake``.
 from __future__ import annotations
 
 import argparse
-import hmac
 import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cuarl.env.gbox.fake import FakeGBox, Faults, dropped
+from pydantic import Field
+
+from cuarl.env.faults import Faults
+from cuarl.env.gbox.fake import MAX_BODY, FakeGBox
 from cuarl.env.gbox.simulated import SimulatedBox
 from cuarl.errors import CuarlError
 from cuarl.tasks.check import verdict
 from cuarl.tasks.library import Library
 from cuarl.tasks.task import Task, TaskInstance
+from cuarl.types import Record
+from cuarl.web.guard import application, json_object, json_response
 from cuarl.web.listen import run
+from cuarl.web.refusal import Refusal, detail, understood
+from cuarl.web.rules import Rules, Token
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -80,92 +86,92 @@ class FakeGym:
 
     def app(self) -> Starlette:
         """The application."""
-        from starlette.applications import Starlette
-        from starlette.responses import JSONResponse
         from starlette.routing import Mount, Route
 
         async def counted(request: Request) -> Response:
-            return JSONResponse(self.counts())
+            return json_response(self.counts())
 
         async def device(request: Request) -> Response:
             """How the local mini-agent finds its execution's device: real ones ask the gym in words of their own."""
-            found = self.executions.get(request.path_params["id"])
-            if found is None or found.box.terminated:
-                return _refused(404, "no such execution")
-            return JSONResponse({"box": found.box.id, "path": BOXES, "key": self.boxes.key})
+            found = self._execution(request)
+            return json_response({"box": found.box.id, "path": BOXES, "key": self.boxes.key})
 
         gym = "/api/v1/{gym}"
         routes = [
             Route("/fake", counted), Route("/fake/executions/{id}", device),
             Mount("/gbox", app=self.boxes.app()),
-            Route(f"{gym}/tasks", self._guarded(self._list), methods=["GET"]),
-            Route(f"{gym}/tasks/{{task}}", self._guarded(self._show), methods=["GET"]),
-            Route(f"{gym}/tasks/{{task}}", self._guarded(self._create), methods=["POST"]),
-            Route(f"{gym}/executions/{{id}}/evaluate", self._guarded(self._evaluate), methods=["POST"]),
-            Route(f"{gym}/executions/{{id}}/terminate", self._guarded(self._terminate), methods=["POST"]),
+            Route(f"{gym}/tasks", self.faults.around(self._list), methods=["GET"]),
+            Route(f"{gym}/tasks/{{task}}", self.faults.around(self._show), methods=["GET"]),
+            Route(f"{gym}/tasks/{{task}}", self.faults.around(self._create), methods=["POST"]),
+            Route(f"{gym}/executions/{{id}}/evaluate", self.faults.around(self._evaluate), methods=["POST"]),
+            Route(f"{gym}/executions/{{id}}/terminate", self.faults.around(self._terminate), methods=["POST"]),
         ]  # fmt: skip
-        return Starlette(routes=routes)
+        rules = Rules(say=detail, token=Token(self.key) if self.key else None, open=_open, body_bytes=MAX_BODY)
+        return application(routes, rules)
 
-    def _guarded(self, handle: Any) -> Any:
-        async def guarded(request: Request) -> Response:
-            if self.key is not None and not hmac.compare_digest(
-                request.headers.get("authorization", ""), f"Bearer {self.key}"
-            ):
-                return _refused(401, "wrong key")
-            fault, carried_out = self.faults.draw()
-            if carried_out:
-                reply: Response = await handle(request)
-            if fault == "refuse":
-                return _refused(429, "too many requests")
-            if fault == "break":
-                return _refused(500, "internal error")
-            return dropped() if fault == "drop" else reply
-
-        return guarded
+    def _execution(self, request: Request) -> Execution:
+        found = self.executions.get(request.path_params["id"])
+        if found is None or found.box.terminated:
+            raise Refusal("no such execution", status=404)
+        return found
 
     async def _list(self, request: Request) -> Response:
         listed = [worded(task, number) for number, task in enumerate(self.tasks.values(), 1)]
-        return _json({"tasks": [summary for summary, _ in listed]})
+        return json_response({"tasks": [summary for summary, _ in listed]})
 
     async def _show(self, request: Request) -> Response:
         wanted = request.path_params["task"]
         for number, task in enumerate(self.tasks.values(), 1):
             if task.id == wanted:
-                return _json(worded(task, number)[1])
-        return _refused(404, f"no task {wanted}")
+                return json_response(worded(task, number)[1])
+        raise Refusal(f"no task {wanted[:80]}", status=404)
 
     async def _create(self, request: Request) -> Response:
         task = self.tasks.get(request.path_params["task"])
         if task is None:
-            return _refused(404, "no such task")
-        seed = int(((await _body(request)).get("options") or {}).get("seed") or 0)
+            raise Refusal("no such task", status=404)
+        body = await json_object(request, empty=True)
+        with understood():
+            seed = Options.model_validate({"seed": (body.get("options") or {}).get("seed") or 0}).seed
         box = SimulatedBox(secrets.token_hex(8), "android", self.boxes.profile, {}, time.monotonic())
         instance = task.instantiate(seed)
         try:
             await box.set_up(instance, seed)
         except CuarlError as error:
-            return _refused(422, str(error))
+            raise Refusal(str(error), status=422) from error
         made = Execution(secrets.token_hex(8), instance, box, await (await box.device()).state())
         self.boxes.boxes[box.id] = box
         self.executions[made.id] = made
-        return _json({"execution_id": made.id, "device": {"box_id": box.id}}, 201)
+        return json_response({"execution_id": made.id, "device": {"box_id": box.id}}, 201)
 
     async def _evaluate(self, request: Request) -> Response:
-        found = self.executions.get(request.path_params["id"])
-        if found is None or found.box.terminated:
-            return _refused(404, "no such execution")
+        found = self._execution(request)
+        answer = (await json_object(request, empty=True)).get("answer_text")
+        if answer is not None and not isinstance(answer, str):
+            raise Refusal("answer_text is a text", param="answer_text", status=422)
         found.evaluations += 1
         try:
-            return _json(await found.evaluate((await _body(request)).get("answer_text")))
+            return json_response(await found.evaluate(answer))
         except CuarlError as error:
-            return _json({"success": False, "error": str(error)})
+            return json_response({"success": False, "error": str(error)})
 
     async def _terminate(self, request: Request) -> Response:
         found = self.executions.get(request.path_params["id"])
         if found is None:
-            return _refused(404, "no such execution")
+            raise Refusal("no such execution", status=404)
         found.box.terminated = True
-        return _json({"execution_id": found.id, "status": "terminated"})
+        return json_response({"execution_id": found.id, "status": "terminated"})
+
+
+class Options(Record):
+    """What a new execution may be asked for."""
+
+    seed: int = Field(default=0, ge=0, lt=1 << 63)
+
+
+def _open(path: str) -> bool:
+    """What needs no key of the gym's: counts, and the boxes, which have a key of their own."""
+    return path.startswith(("/fake", "/gbox/"))
 
 
 def shipped() -> list[Task]:
@@ -198,26 +204,6 @@ def worded(task: Task, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
             }
             return full, {"task": full}
     return full, full
-
-
-def _json(body: Any, status: int = 200) -> Response:
-    from starlette.responses import JSONResponse
-
-    return JSONResponse(body, status)
-
-
-def _refused(status: int, detail: str) -> Response:
-    from starlette.responses import JSONResponse
-
-    return JSONResponse({"detail": detail}, status, {"Retry-After": "0.05"} if status == 429 else None)
-
-
-async def _body(request: Request) -> dict[str, Any]:
-    try:
-        body = await request.json()
-    except ValueError:
-        body = None
-    return body if isinstance(body, dict) else {}
 
 
 def main() -> None:

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import hmac
+import re
 import secrets
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import httpx
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from cuarl.agent.formats import Size, get
 from cuarl.env.gbox.actions import refusal, request
@@ -25,15 +26,50 @@ from cuarl.env.gbox.client import GBox, data_uri
 from cuarl.env.http import trusted
 from cuarl.errors import CuarlError
 from cuarl.types import Action, Finish, Screenshot, Wait
+from cuarl.web.guard import application, json_object, json_response
 from cuarl.web.listen import run
+from cuarl.web.refusal import Refusal, message, understood
+from cuarl.web.rules import Rules, Token
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
 
+SPAN = (("from", "0"), ("to", "inf"))
 FORMAT = "qwen3-vl"
 """How this server's agents word their prompts and read answers, whatever they are called."""
+
+
+class _Part(BaseModel):
+    """Part of an order in the protocol's spelling; what this server has no use for is left aside."""
+
+    model_config = ConfigDict(alias_generator=to_camel, frozen=True)
+
+
+class Execution(_Part):
+    """Where the device is."""
+
+    gym_base_url: str
+    execution_id: str = Field(pattern=r"^[\w-]{1,100}$")
+
+
+class Model(_Part):
+    """Whom to ask."""
+
+    base_url: str
+    name: str
+
+
+class Order(_Part):
+    """What a run is asked for with."""
+
+    task: str
+    env: Execution
+    model: Model
+    max_steps: int = Field(ge=1, le=1000)
+    max_run_s: float = Field(alias="maxRunTimeSec", gt=0, le=86_400)
+    standard_action_space: str | None = None
 
 
 @dataclass(slots=True)
@@ -41,7 +77,7 @@ class Run:
     """One run: what it was asked for, what happened, how it is."""
 
     id: str
-    order: Mapping[str, Any]
+    order: Order
     status: str = "running"
     reason: str = ""
     events: list[dict[str, Any]] = field(default_factory=list)
@@ -60,11 +96,11 @@ class Device:
         self._boxes, self._box = boxes, box
 
     @classmethod
-    async def of(cls, env: Mapping[str, Any]) -> Device:
+    async def of(cls, env: Execution) -> Device:
         """Ask the gym for the device of an execution."""
-        base = str(env["gymBaseUrl"]).rstrip("/")
+        base = env.gym_base_url.rstrip("/")
         async with httpx.AsyncClient(timeout=30, verify=trusted()) as client:
-            reply = await client.get(f"{base}/fake/executions/{env['executionId']}")
+            reply = await client.get(f"{base}/fake/executions/{env.execution_id}")
             reply.raise_for_status()
             told = reply.json()
         return cls(GBox(base + told["path"], told["key"]), told["box"])
@@ -98,65 +134,70 @@ class FakeMiniAgent:
 
     def app(self) -> Starlette:
         """The application."""
-        from starlette.applications import Starlette
         from starlette.routing import Route
 
         one = "/runs/{id}"
         routes = [
-            Route("/runs", self._guarded(self._start), methods=["POST"]),
-            Route(one, self._guarded(self._status), methods=["GET"]),
-            Route(f"{one}/events", self._guarded(self._events), methods=["GET"]),
-            Route(f"{one}/steps", self._guarded(self._steps), methods=["GET"]),
-            Route(f"{one}/steps/{{index:int}}", self._guarded(self._step), methods=["GET"]),
+            Route("/runs", self._start, methods=["POST"]),
+            Route(one, self._status, methods=["GET"]),
+            Route(f"{one}/events", self._events, methods=["GET"]),
+            Route(f"{one}/steps", self._steps, methods=["GET"]),
+            Route(f"{one}/steps/{{index:int}}", self._step, methods=["GET"]),
         ]
-        return Starlette(routes=routes)
-
-    def _guarded(self, handle: Any) -> Any:
-        async def guarded(request: Request) -> Response:
-            given = request.headers.get("authorization", "")
-            if self.key is not None and not hmac.compare_digest(given, f"Bearer {self.key}"):
-                return _json({"message": "wrong key"}, 401)
-            if "id" in request.path_params and request.path_params["id"] not in self.runs:
-                return _json({"message": "no such run"}, 404)
-            reply: Response = await handle(request)
-            return reply
-
-        return guarded
+        return application(routes, Rules(say=message, token=Token(self.key) if self.key else None))
 
     async def _start(self, request: Request) -> Response:
-        run = Run(secrets.token_hex(8), await request.json())
+        body = await json_object(request)
+        with understood():
+            order = Order.model_validate(body)
+        run = Run(secrets.token_hex(8), order)
         self.runs[run.id] = run
         run.task = asyncio.create_task(self._play(run))
-        return _json({"runId": run.id}, 201)
+        return json_response({"runId": run.id}, 201)
 
     async def _status(self, request: Request) -> Response:
         run = self._run(request)
-        return _json({"runId": run.id, "status": run.status, "reason": run.reason})
+        return json_response({"runId": run.id, "status": run.status, "reason": run.reason})
 
     async def _events(self, request: Request) -> Response:
-        since = float(request.query_params.get("from", 0))
-        until = float(request.query_params.get("to", "inf"))
-        return _json({"events": [e for e in self._run(request).events if since <= e["ts"] < until]})
+        run = self._run(request)
+        with understood():
+            since, until = (_moment(request.query_params.get(name, default)) for name, default in SPAN)
+        return json_response({"events": [e for e in run.events if since <= e["ts"] < until]})
 
     async def _steps(self, request: Request) -> Response:
-        return _json({"steps": self._run(request).steps})
+        return json_response({"steps": self._run(request).steps})
 
     async def _step(self, request: Request) -> Response:
         steps, index = self._run(request).steps, request.path_params["index"]
-        return _json({"step": steps[index]}) if index < len(steps) else _json({"message": "no such step"}, 404)
+        if index >= len(steps):
+            raise Refusal("no such step", status=404)
+        return json_response({"step": steps[index]})
 
     def _run(self, request: Request) -> Run:
-        return self.runs[request.path_params["id"]]
+        found = self.runs.get(request.path_params["id"])
+        if found is None:
+            raise Refusal("no such run", status=404)
+        return found
 
     async def _play(self, run: Run) -> None:
         try:
-            device = await Device.of(run.order["env"])
+            device = await Device.of(run.order.env)
             try:
-                async with asyncio.timeout(float(run.order["maxRunTimeSec"])):
+                async with asyncio.timeout(run.order.max_run_s):
                     await self._steps_of(run, device)
             finally:
                 await device.close()
-        except (httpx.HTTPError, CuarlError, KeyError, TypeError, ValueError, TimeoutError) as error:
+        except (
+            httpx.HTTPError,
+            httpx.InvalidURL,
+            CuarlError,
+            LookupError,
+            AttributeError,
+            TypeError,
+            ValueError,
+            TimeoutError,
+        ) as error:
             run.note("error", message=f"{type(error).__name__}: {error}")
             run.status, run.reason = "failed", "timeout" if isinstance(error, TimeoutError) else "error"
         run.note("run_end", ok=run.status == "completed", reason=run.reason)
@@ -164,7 +205,7 @@ class FakeMiniAgent:
     async def _steps_of(self, run: Run, device: Device) -> None:
         agent = _Agent(run.order, self.model_key)
         shown = await device.shoot()
-        for number in range(1, int(run.order["maxSteps"]) + 1):
+        for number in range(1, run.order.max_steps + 1):
             run.note("step_start", step=number)
             finished, shown = await agent.step(run, device, shown, number)
             run.note("step_end", step=number)
@@ -177,9 +218,9 @@ class FakeMiniAgent:
 class _Agent:
     """One run's agent: shows the screen, reads the answer, acts."""
 
-    def __init__(self, order: Mapping[str, Any], model_key: str) -> None:
-        self._task, self._model = str(order["task"]), order["model"]
-        kind: Any = "phone" if order.get("standardActionSpace") == "mobile" else "desktop"
+    def __init__(self, order: Order, model_key: str) -> None:
+        self._task, self._model = order.task, order.model
+        kind: Any = "phone" if order.standard_action_space == "mobile" else "desktop"
         self._format, self._key = get(FORMAT, kind), model_key
 
     async def step(self, run: Run, device: Device, shown: Screenshot, number: int) -> tuple[bool, Screenshot]:
@@ -209,9 +250,9 @@ class _Agent:
         return isinstance(action, Finish), after
 
     async def _ask(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
-        url = str(self._model["baseUrl"]).rstrip("/")
+        url = self._model.base_url.rstrip("/")
         # a temperature of 0, as agents in the field ask for: whoever serves the model for training must know better
-        body = {"model": self._model["name"], "messages": messages, "temperature": 0.0, "max_tokens": 512}
+        body = {"model": self._model.name, "messages": messages, "temperature": 0.0, "max_tokens": 512}
         async with httpx.AsyncClient(timeout=120, verify=trusted()) as client:
             reply = await client.post(
                 f"{url}/chat/completions", json=body, headers={"Authorization": f"Bearer {self._key}"}
@@ -266,10 +307,11 @@ def _ms() -> float:
     return time.time() * 1000
 
 
-def _json(body: Any, status: int = 200) -> Response:
-    from starlette.responses import JSONResponse
-
-    return JSONResponse(body, status)
+def _moment(text: str) -> float:
+    """Milliseconds since 1970. Raises ValueError."""
+    if not re.fullmatch(r"-?[0-9]{1,20}(\.[0-9]{0,9})?|inf", text):
+        raise ValueError(f"a moment is a number of milliseconds, not {text[:40]!r}")
+    return float(text)
 
 
 def main() -> None:

@@ -11,21 +11,23 @@ actions carried out, actions carried out twice.
 from __future__ import annotations
 
 import argparse
-import hmac
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from cuarl.env.base import Env
-from cuarl.env.gbox.fake import Faults, dropped
+from cuarl.env.faults import Faults, Handler
 from cuarl.env.leases import Ledger
 from cuarl.env.pods.devices import make
-from cuarl.env.pods.fake_pod import FakePod, device_of
+from cuarl.env.pods.fake_pod import FakePod
 from cuarl.env.pods.manifest import SESSION
 from cuarl.env.sim.make import make_sim
+from cuarl.web.guard import application, json_object, json_response
 from cuarl.web.listen import run
+from cuarl.web.refusal import Refusal, understood
+from cuarl.web.rules import Rules, Token
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -45,7 +47,6 @@ STAND_INS = {"linux": "desktop"}
 """What is simulated in place of devices that need more than this process."""
 DESKTOP = (640, 480)
 """Screen of a real desktop."""
-Handler = Callable[["Request"], Awaitable["Response"]]
 
 
 class FakeKubernetes:
@@ -59,7 +60,7 @@ class FakeKubernetes:
         self, token: str, *, profile: str = "small", faults: Faults | None = None, forgetful: bool = False,
         desktops: Ledger | None = None,
     ) -> None:  # fmt: skip
-        self.token, self.profile, self.faults, self.forgetful = token, profile, faults or Faults(), forgetful
+        self._bearer, self.profile, self.faults, self.forgetful = Token(token), profile, faults or Faults(), forgetful
         self._desktops = desktops
         self.pods: dict[tuple[str, str], FakePod] = {}
         self.past: list[FakePod] = []
@@ -67,6 +68,10 @@ class FakeKubernetes:
         self.forbidden: set[tuple[str, str]] = set()
         """Verbs and resources that an access review says no to."""
         self._peak = 0
+
+    def expire(self, token: str) -> None:
+        """Have clients send another token from now on."""
+        self._bearer.value = token
 
     def counts(self) -> dict[str, int]:
         """Pods made, live and most live at once, actions carried out, and those carried out more than once."""
@@ -78,79 +83,53 @@ class FakeKubernetes:
 
     def app(self) -> Starlette:
         """The application."""
-        from starlette.applications import Starlette
         from starlette.routing import Route
 
         pods = "/api/v1/namespaces/{namespace}/pods"
         reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
         async def counted(request: Request) -> Response:
-            return _json(self.counts())
+            return json_response(self.counts())
 
         def fixed(body: Mapping[str, Any]) -> Handler:
             async def answer(request: Request) -> Response:
-                return _json(body)
+                return json_response(body)
 
             return answer
 
+        faulty = self.faults.around
         routes = [
             Route("/fake", counted),
             Route("/version", fixed({"major": "1", "minor": "32", "gitVersion": "v1.32.0-fake"})),
-            Route("/api", self._guarded(fixed({"kind": "APIVersions", "versions": ["v1"]}))),
-            Route("/apis", self._guarded(fixed({"kind": "APIGroupList", "apiVersion": "v1", "groups": []}))),
-            Route("/api/v1", self._guarded(fixed(RESOURCES))),
-            Route(reviews, self._guarded(self._review), methods=["POST"]),
-            Route(pods, self._guarded(self._create), methods=["POST"]),
-            Route(pods, self._guarded(self._list)),
-            Route(pods + "/{name}:{port:int}/proxy/{path:path}", self._guarded(self._proxy), methods=["GET", "POST"]),
-            Route(pods + "/{name}", self._guarded(self._get)),
-            Route(pods + "/{name}", self._guarded(self._delete), methods=["DELETE"]),
+            Route("/api", faulty(fixed({"kind": "APIVersions", "versions": ["v1"]}))),
+            Route("/apis", faulty(fixed({"kind": "APIGroupList", "apiVersion": "v1", "groups": []}))),
+            Route("/api/v1", faulty(fixed(RESOURCES))),
+            Route(reviews, faulty(self._review), methods=["POST"]),
+            Route(pods, faulty(self._create), methods=["POST"]),
+            Route(pods, faulty(self._list)),
+            Route(pods + "/{name}:{port:int}/proxy/{path:path}", faulty(self._proxy), methods=["GET", "POST"]),
+            Route(pods + "/{name}", faulty(self._get)),
+            Route(pods + "/{name}", faulty(self._delete), methods=["DELETE"]),
             Route("/proxy/{session}", self._slash),
-            Route("/proxy/{session}/{path:path}", self._faulty(self._session), methods=["GET", "POST"]),
+            Route("/proxy/{session}/{path:path}", faulty(self._session), methods=["GET", "POST"]),
         ]
-        return Starlette(routes=routes)
-
-    # --- what every request goes through -----------------------------------------------------------------------------
-
-    def _guarded(self, handle: Handler) -> Handler:
-        faulty = self._faulty(handle)
-
-        async def guarded(request: Request) -> Response:
-            given = request.headers.get("authorization", "").encode()
-            if not hmac.compare_digest(given, f"Bearer {self.token}".encode()):
-                return _status(401, "Unauthorized")
-            return await faulty(request)
-
-        return guarded
-
-    def _faulty(self, handle: Handler) -> Handler:
-        async def faulty(request: Request) -> Response:
-            fault, carried_out = self.faults.draw()
-            if carried_out:
-                reply = await handle(request)
-            if fault == "refuse":
-                return _status(429, "too many requests, please try again later", {"Retry-After": "0.05"})
-            if fault == "break":
-                return _status(500, "an error on the server has prevented the request from succeeding")
-            return dropped() if fault == "drop" else reply
-
-        return faulty
+        return application(routes, Rules(say=status, token=self._bearer, open=_open, body_bytes=4 << 20))
 
     # --- pods ----------------------------------------------------------------------------------------------------------
 
     async def _create(self, request: Request) -> Response:
-        manifest = await request.json()
-        namespace, name = request.path_params["namespace"], manifest["metadata"]["name"]
-        if (namespace, name) in self.pods:
-            return _status(409, f'pods "{name}" already exists')
-        try:
-            device_of(manifest)
-        except ValueError as error:
-            return _status(422, str(error))
+        manifest = await json_object(request)
+        namespace = request.path_params["namespace"]
         runs_at = time.monotonic() + self.faults.random.random() * self.faults.start_s
-        self.pods[namespace, name] = made = FakePod(manifest, namespace, runs_at, self._device, self.forgetful)
+        with understood(422):
+            made = FakePod(manifest, namespace, runs_at, self._device, self.forgetful)
+        if self._desktops is not None and not made.secured:
+            raise Refusal("a real desktop needs the variable CUARL_SESSION_TOKEN in its container's env", status=422)
+        if (namespace, made.name) in self.pods:
+            raise Refusal(f'pods "{made.name}" already exists', status=409)
+        self.pods[namespace, made.name] = made
         self._peak = max(self._peak, len(self.pods))
-        return _json(made.shown(), 201)
+        return json_response(made.shown(), 201)
 
     def _device(self, session_type: str) -> Env:
         if session_type == "linux" and self._desktops is not None:
@@ -158,49 +137,50 @@ class FakeKubernetes:
         return make_sim(STAND_INS.get(session_type, session_type), self.profile, clutter=0.0)
 
     async def _list(self, request: Request) -> Response:
-        wanted = dict(pair.split("=", 1) for pair in request.query_params.get("labelSelector", "").split(",") if pair)
+        selector = request.query_params.get("labelSelector", "")
+        with understood():
+            wanted = dict(pair.split("=", 1) for pair in selector.split(",") if pair)
         found = [
             pod.shown()
             for (namespace, _), pod in self.pods.items()
             if namespace == request.path_params["namespace"] and wanted.items() <= pod.labels.items()
         ]
-        return _json({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": found})
+        return json_response({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": found})
 
     async def _get(self, request: Request) -> Response:
-        found = self._pod(request)
-        return _json(found.shown()) if found else _missing(request)
+        return json_response(self._pod(request).shown())
 
     async def _delete(self, request: Request) -> Response:
         found = self._pod(request)
-        if found is None:
-            return _missing(request)
-        body = await request.body()
-        wanted = ((await request.json()).get("preconditions") or {}).get("uid") if body else None
+        body = await json_object(request, empty=True)
+        with understood():
+            wanted = (body.get("preconditions") or {}).get("uid")
         if wanted not in (None, found.uid):
-            return _status(
-                409, f"the UID in the precondition ({wanted}) does not match the UID in record ({found.uid})"
+            raise Refusal(
+                f"the UID in the precondition ({str(wanted)[:80]}) does not match the UID in record ({found.uid})",
+                status=409,
             )
         del self.pods[found.namespace, found.name]
         self.past.append(found)
         await found.close()
         shown = found.shown()
         shown["metadata"]["deletionTimestamp"] = datetime.now(UTC).isoformat(timespec="seconds")
-        return _json(shown)
+        return json_response(shown)
 
     async def _review(self, request: Request) -> Response:
-        body = await request.json()
-        asked = body["spec"]["resourceAttributes"]
-        resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
-        return _json({**body, "status": {"allowed": (asked["verb"], resource) not in self.forbidden}}, 201)
+        body = await json_object(request)
+        with understood():
+            asked = body["spec"]["resourceAttributes"]
+            resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
+            allowed = (str(asked["verb"]), resource) not in self.forbidden
+        return json_response({**body, "status": {"allowed": allowed}}, 201)
 
     # --- their sessions --------------------------------------------------------------------------------------------------
 
     async def _proxy(self, request: Request) -> Response:
         found = self._pod(request)
-        if found is None:
-            return _missing(request)
         if not found.answers or request.path_params["port"] != found.port:
-            return _status(503, "error trying to reach service: dial tcp 10.0.0.1: connect: connection refused")
+            raise Refusal("error trying to reach service: dial tcp 10.0.0.1: connect: connection refused", status=503)
         return await found.ask(request, request.path_params["path"])
 
     async def _session(self, request: Request) -> Response:
@@ -220,26 +200,25 @@ class FakeKubernetes:
 
         return RedirectResponse(f"{request.url.path}/", 307)
 
-    def _pod(self, request: Request) -> FakePod | None:
-        return self.pods.get((request.path_params["namespace"], request.path_params["name"]))
+    def _pod(self, request: Request) -> FakePod:
+        name = request.path_params["name"]
+        found = self.pods.get((request.path_params["namespace"], name))
+        if found is None:
+            raise Refusal(f'pods "{name[:80]}" not found', status=404)
+        return found
 
 
-def _json(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    from starlette.responses import JSONResponse
-
-    return JSONResponse(body, status, headers)
-
-
-def _status(code: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
-    body = {
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
-        "reason": REASONS[code], "code": code,
+def status(refusal: Refusal) -> Mapping[str, Any]:
+    """A refusal in the words of Kubernetes."""
+    return {
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": refusal.what,
+        "reason": REASONS.get(refusal.status, "BadRequest"), "code": refusal.status,
     }  # fmt: skip
-    return _json(body, code, headers)
 
 
-def _missing(request: Request) -> Response:
-    return _status(404, f'pods "{request.path_params["name"]}" not found')
+def _open(path: str) -> bool:
+    """What needs no token of the API server's: what tells nothing, and the sessions' proxy."""
+    return path in ("/fake", "/version") or path.startswith("/proxy/")
 
 
 def main() -> None:

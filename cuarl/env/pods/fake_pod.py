@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from cuarl.env.base import Env
 from cuarl.env.pods.devices import SESSION_TYPES
@@ -17,6 +21,8 @@ from cuarl.env.pods.server import SessionServer
 from cuarl.env.pods.session import TOKEN
 from cuarl.env.pods.words import SCREENSHOT
 from cuarl.tasks.source import load
+from cuarl.tasks.task import Task
+from cuarl.web.refusal import Refusal
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -27,35 +33,74 @@ MISSING = "missing"
 """An image of this name can't be pulled."""
 
 
-def device_of(manifest: Mapping[str, Any]) -> tuple[str, str | None]:
-    """Device and task that the container's arguments ask for. Raises ValueError where they ask for none."""
-    args = [str(arg) for arg in manifest["spec"]["containers"][0].get("args") or ()]
-    if args[:2] != ["sessions", "serve"] or len(args) < 3:
+class _Part(BaseModel):
+    """Part of a manifest in Kubernetes' spelling; what this server has no use for is left aside."""
+
+    model_config = ConfigDict(alias_generator=to_camel, frozen=True)
+
+
+class _Metadata(_Part):
+    name: str = Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")
+    labels: Mapping[str, str] | None = None
+
+
+class _Port(_Part):
+    container_port: int = Field(ge=1, le=65535)
+
+
+class _Variable(_Part):
+    name: str
+    value: str | None = None
+
+
+class _Container(_Part):
+    image: str
+    args: tuple[str, ...] = ()
+    ports: tuple[_Port, ...] = ()
+    env: tuple[_Variable, ...] = ()
+
+
+class _Spec(_Part):
+    containers: Annotated[tuple[_Container, ...], Field(min_length=1)]
+    init_containers: tuple[_Container, ...] = ()
+    active_deadline_seconds: float | None = Field(default=None, ge=0, le=1e9)
+
+
+class _Manifest(_Part):
+    metadata: _Metadata
+    spec: _Spec
+
+
+def device_of(args: Sequence[str]) -> tuple[str, Task | None]:
+    """Device and task that a container's arguments ask for. Raises ValueError, TaskError."""
+    if tuple(args[:2]) != ("sessions", "serve") or len(args) < 3:
         raise ValueError("spec.containers[0].args: this server runs only `sessions serve DEVICE`")
     if args[2] not in SESSION_TYPES:
-        raise ValueError(f"spec.containers[0].args: there is no device {args[2]}")
-    return args[2], args[args.index("--task") + 1] if "--task" in args else None
+        raise ValueError(f"spec.containers[0].args: there is no device {args[2][:40]}")
+    if "--task" not in args[:-1]:
+        return args[2], None
+    (task,) = load([args[args.index("--task") + 1]], role=None).tasks
+    return args[2], task
 
 
 class FakePod:
-    """One pod. Its device starts with the first request."""
+    """One pod. Its device starts with the first request. Raises ValueError, TaskError for a manifest that means none."""
 
     def __init__(
         self, manifest: Mapping[str, Any], namespace: str, runs_at: float, make: Callable[[str], Env], forgetful: bool
     ) -> None:
-        self.manifest, self.namespace, self.name = manifest, namespace, str(manifest["metadata"]["name"])
-        self.labels: Mapping[str, str] = manifest["metadata"].get("labels") or {}
+        read = _Manifest.model_validate(manifest)
+        container, spec = read.spec.containers[0], read.spec
+        self.manifest, self.namespace, self.name = manifest, namespace, read.metadata.name
+        self.labels: Mapping[str, str] = read.metadata.labels or {}
         self.uid, self._runs_at, self._forgetful = str(uuid.uuid4()), runs_at, forgetful
         self._made = datetime.now(UTC).isoformat(timespec="seconds")
-        spec = manifest["spec"]
-        container = spec["containers"][0]
-        self._image = str(container["image"])
-        self._prepares = str((spec.get("initContainers") or [{"image": ""}])[0]["image"])
-        """Image of what runs before the session, if anything does."""
-        self.port = int((container.get("ports") or [{}])[0].get("containerPort", PORT))
-        self._ends_at = runs_at + float(spec.get("activeDeadlineSeconds", float("inf")))
-        device, self._task = device_of(manifest)
-        given = {one["name"]: one.get("value") for one in container.get("env") or ()}
+        self._image, self._prepares = container.image, spec.init_containers[0].image if spec.init_containers else ""
+        """Of the session, and of what runs before it, if anything does."""
+        self.port = container.ports[0].container_port if container.ports else PORT
+        self._ends_at = math.inf if spec.active_deadline_seconds is None else runs_at + spec.active_deadline_seconds
+        device, self._task = device_of(container.args)
+        given = {one.name: one.value for one in container.env}
         self._session = HostedSession(lambda: make(device))
         token = given.get("CUARL_SESSION_TOKEN") or ""
         # the protocol's own pods ask for no token, but are reached through a proxy alone
@@ -66,6 +111,11 @@ class FakePod:
         """So many pictures to come are cut in half."""
         self.asked: set[str] = set()
         """Keys of the requests for an action that came through."""
+
+    @property
+    def secured(self) -> bool:
+        """Whether its session asks for a token of its manifest's."""
+        return not self._own_token
 
     @property
     def acted(self) -> int:
@@ -86,8 +136,8 @@ class FakePod:
         from starlette.responses import Response
 
         if self._task is not None:  # the task that the container was started with
-            task_id, self._task = self._task, None
-            await self._session.reset(load([task_id], role=None).tasks[0].instantiate(0), 0)
+            task, self._task = self._task, None
+            await self._session.reset(task.instantiate(0), 0)
         if path == "act" and request.query_params.get("action_type") != SCREENSHOT:
             self.asked.add(request.headers.get("idempotency-key", ""))
         kept = [
@@ -103,6 +153,8 @@ class FakePod:
             replied.append(message)
 
         await self._app(scope, request.receive, send)
+        if not replied:
+            raise Refusal("the client has left", status=408)
         start, *rest = replied
         headers = {name.decode(): value.decode() for name, value in start["headers"]}
         body = b"".join(part.get("body", b"") for part in rest)

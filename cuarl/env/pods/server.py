@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 import anyio
 from pydantic import Field
 
-from cuarl import strict_json
 from cuarl.env.limits import excess
 from cuarl.env.pods import words
 from cuarl.env.pods.hosted import LONGEST_DELAY_S, HostedSession, InUse, Refused
@@ -164,7 +163,7 @@ class SessionServer:
         body = await json_object(request)
         with understood(422):
             setup = Setup.model_validate(body)
-            task = TaskInstance.model_validate_json(strict_json.dumps(strict_json.loads(setup.task)))
+            task = TaskInstance.read(setup.task)
         await self.session.reset(task, setup.seed)
         return _json({})
 

@@ -6,11 +6,11 @@ it as JSON.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from cuarl.env.points import outside
 from cuarl.types import ACTION, Action, Answer, Click, Finish, Key, Move, Scroll, TypeText, Wait
+from cuarl.web.refusal import whole
 
 KINDS = frozenset({"click", "move", "type", "key", "scroll", "wait", "answer", "finish"})
 """What the protocol has words for, and what needs none."""
@@ -102,14 +102,7 @@ def _at(x: int, y: int) -> Query:
 
 
 def _point(query: Mapping[str, str]) -> dict[str, int]:
-    return {"x": _whole("x", query["x"]), "y": _whole("y", query["y"])}
-
-
-def _whole(name: str, digits: str) -> int:
-    """Plain digits alone: Python's own ``int`` reads ``1_0`` and the digits of other scripts, too."""
-    if not re.fullmatch(r"-?[0-9]{1,9}", digits):
-        raise ValueError(f"{name} is a whole number, not {digits[:40]!r}")
-    return int(digits)
+    return {"x": whole("x", query["x"]), "y": whole("y", query["y"])}
 
 
 def _pieces(text: str) -> list[str]:

@@ -8,10 +8,10 @@ import pytest
 pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 
 from cuarl.env.conformance import CHECKS
+from cuarl.env.faults import Faults
 from cuarl.env.gbox.actions import refusal, request
 from cuarl.env.gbox.client import GBox
 from cuarl.env.gbox.env import BoxOptions, GBoxEnv
-from cuarl.env.gbox.fake import Faults
 from cuarl.env.gbox.simulated import read_action
 from cuarl.env.leases import Ledger, sweep
 from cuarl.errors import EnvError

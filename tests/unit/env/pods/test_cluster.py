@@ -161,10 +161,10 @@ def test_plugin_is_asked_once_and_again_when_its_token_is_refused(tmp_path):
             for _ in range(5):
                 group.start_soon(pods.get, "absent")
         assert (tmp_path / "bin" / "count").read_text() == "1"
-        fake.token = "plugin-token-2"  # the first has expired
+        fake.expire("plugin-token-2")
         assert await pods.get("absent") is None
         assert (tmp_path / "bin" / "count").read_text() == "2"
-        fake.token = "never-again"
+        fake.expire("never-again")
         with pytest.raises(EnvError, match="401"):
             await pods.get("absent")
         await pods.close()

@@ -12,7 +12,7 @@ pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 
 from cuarl import safe_text
 from cuarl.env.conformance import CHECKS
-from cuarl.env.gbox.fake import Faults
+from cuarl.env.faults import Faults
 from cuarl.env.leases import Ledger, sweep
 from cuarl.env.pods.client import Pods
 from cuarl.env.pods.cluster import Where, find
