@@ -1,11 +1,11 @@
 """The contest with TRL, as one command: ``python -m benchmarks.peers --out docs/results/speed/NAME.jsonl``.
 
-Needs ``trl==1.16.0`` and ``datasets`` beside cuarl. For each cell TRL plays, then cuarl, each in a process of its own:
-a step is a rollout of all episodes and one update on them; one step to warm up, then the median of three. Cells are written
-TURNS:WIDTHxHEIGHT, with ``:mixed`` for answers of mixed lengths and ``:200ms`` for clicks that take that long. Status 1 if a
-side failed, or if the two did not do the same.
+Needs ``trl==1.16.0`` and ``datasets`` beside cuarl. For each cell TRL plays, then cuarl, each in a process of its own.
+A step is a rollout of all episodes and one update on them; one step to warm up, then the median of three. Cells are
+written TURNS:WIDTHxHEIGHT, with ``:mixed`` for answers of mixed lengths and ``:200ms`` for clicks that take that long.
+Status 1 if a side failed, or if the two did not do the same.
 
-A GPU: ``python -m benchmarks.peers --device cuda --shape 2b``. Two cores: ``taskset -c 0,1 python -m benchmarks.peers``.
+On a GPU: ``python -m benchmarks.peers --device cuda``. On two cores: ``taskset -c 0,1 python -m benchmarks.peers``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.peers.contest import contest
 from benchmarks.peers.results import SIDES, surroundings
-from benchmarks.peers.work import Work, parse_cell
+from benchmarks.peers.work import SHAPES, Work, parse_cell
 
 GRIDS = {
     "cpu": "1:192x320,3:192x320,6:192x320,1:384x640,3:384x640,6:384x640,3:192x320:mixed,3:192x320:200ms",
@@ -34,7 +34,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--device", choices=["cpu", "cuda"], default="cpu")
     add("--grid", help=f"cells with commas between; on a CPU {GRIDS['cpu']}; on a GPU {GRIDS['cuda']}")
     add("--sides", default=",".join(SIDES), help="trl,cuarl or one of them")
-    add("--shape", choices=["tiny", "2b", "4b", "8b"], help="tiny on a CPU, 2b on a GPU")
+    add("--shape", choices=list(SHAPES), help="tiny on a CPU, 2b on a GPU")
     add("--out", type=Path, help="file to append a JSON line to for each side of each cell")
     add("--commit", default="", help="of cuarl, where there is no repository to ask")
     add("--timeout", type=float, default=900.0, help="seconds that one side of a cell may take")
@@ -47,7 +47,11 @@ def arguments() -> argparse.ArgumentParser:
     add("--delay-ms", type=int, default=0, help="what each click takes, in cells that don't say it")
     add("--threads", type=int, default=2, help="threads of torch on a CPU")
     add("--seed", type=int, default=1)
-    add("--checkpointing", action=argparse.BooleanOptionalAction, help="of gradients, both sides; on a GPU unless refused")
+    add(
+        "--checkpointing",
+        action=argparse.BooleanOptionalAction,
+        help="of gradients, both sides; on a GPU unless refused",
+    )
     add("--activation-gib", type=float, default=0.0, help="activations that cuarl keeps with checkpointing")
     return parser
 

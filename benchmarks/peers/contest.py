@@ -19,7 +19,10 @@ from benchmarks.peers.work import Work
 def measure(side: str, work: Work, timeout_s: float) -> dict[str, Any]:
     """One side of a cell: what its process says, or why it ``failed``."""
     command = [sys.executable, "-m", "benchmarks.peers.side", side, json.dumps(work.task | _own(side, work))]
-    environment = os.environ | {"OMP_NUM_THREADS": str(work.threads)} if work.device == "cpu" else os.environ
+    environment = dict(os.environ)
+    if work.device == "cpu":
+        # threads that spin while they wait stall on cores that others want, too; cuarl train sets this by itself
+        environment = {"OMP_WAIT_POLICY": "PASSIVE"} | environment | {"OMP_NUM_THREADS": str(work.threads)}
     start = time.perf_counter()
     try:
         done = subprocess.run(
@@ -47,7 +50,7 @@ def _last_words(text: str) -> str:
 def contest(
     cells: Sequence[Work], sides: Sequence[str], surroundings: dict[str, Any], timeout_s: float, out: Path | None
 ) -> Iterator[str]:  # fmt: skip
-    """One short line for each side of each cell, and one for sides that did not do the same, which begins with ``!``."""
+    """A short line for each side of each cell, and one that begins with ``!`` for sides that did not do the same."""
     run = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     for work in cells:
         found: dict[str, dict[str, Any]] = {}

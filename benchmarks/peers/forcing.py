@@ -1,7 +1,7 @@
 """Makes cuarl's sampler draw the contest's answers, on the device and without another capture.
 
-Tokens that a position may not have are masked between the model and the draw; nothing else of the sampler is touched, and
-the recorded log-probabilities remain the model's own.
+Tokens that a position may not have are masked between the model and the draw; nothing else of the sampler is touched,
+and the recorded log-probabilities remain the model's own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Forcing:
                 module.draw_next = self._draw_next  # type: ignore[attr-defined]
 
     def _force_steps(self) -> None:
-        """Inside a step the kind of a row lies in ``top_k``, which is moved with the row and read only when truncating."""
+        """In a step the kind of a row lies in ``top_k``, which moves with the row and is read only to truncate."""
         forbidden, real_state, real_advance = self._forbidden, engine.state, Step._advance
 
         def state(answers: Sequence[Any]) -> dict[str, torch.Tensor]:

@@ -11,9 +11,8 @@ from transformers import AutoModelForImageTextToText, PreTrainedTokenizerFast
 from transformers.utils import get_json_schema
 
 from benchmarks.peers.phone import APPS, SYSTEM, Environment, progress, request
-from benchmarks.peers.work import Work
+from benchmarks.peers.work import SHAPES, Work
 
-SHAPES = {"tiny": "the shipped base", "2b": "Qwen3-VL-2B", "4b": "Qwen3-VL-4B", "8b": "Qwen3-VL-8B"}
 IMAGES: dict[str, Any] = dict(
     patch_size=16, merge_size=2, temporal_patch_size=2, image_mean=[0.5] * 3, image_std=[0.5] * 3,
     size={"shortest_edge": 32 * 32, "longest_edge": 4096 * 4096},
@@ -24,7 +23,8 @@ LORA_TARGETS = r".*language_model.*\.(q_proj|k_proj|v_proj|o_proj|gate_proj|up_p
 
 _QWEN_TOKENS, _TOKENS = 151_669, {"tiny": 2992}
 _SPECIAL = (
-    "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>",
+    "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>",
+    "<|video_pad|>",
 )  # fmt: skip
 _TAGS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
 TEMPLATE = """\

@@ -1,4 +1,4 @@
-"""The phone that both sides play on: twelve apps on a home screen, drawn with Pillow. A tap opens an app or goes back."""
+"""The phone that both sides play on: twelve apps on a home screen. A tap opens an app, or goes back."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """TRL's side: ``GRPOTrainer`` with an ``environment_factory``, as shipped, closing episodes the cheapest way it allows.
 
-TRL samples once more after every result of a tool, unless the result has no room: with ``max_completion_length`` just below
-it the last click is carried out, its result is dropped, and the episode ends without another answer.
+TRL samples once more after every result of a tool, unless the result has no room: with ``max_completion_length`` just
+below it the last click is carried out, its result is dropped, and the episode ends without another answer.
 """
 
 from __future__ import annotations
@@ -50,9 +50,11 @@ def make_processor(tokenizer: Any) -> Any:
 
 
 def completion_room(work: Work, answers: Answers, tokenizer: Any) -> int:
-    """Tokens that all of an episode fits into, and the last result does not. Raises ValueError if there is no such number."""
-    text = f"\n<|im_start|>user\n<tool_response>\n<|vision_start|><|vision_end|>{progress(1, work.turns)}\n</tool_response>"
-    around = len(tokenizer.encode(f"{text}<|im_end|>\n<|im_start|>assistant\n", add_special_tokens=False))
+    """Tokens that an episode fits into, and not its last result. Raises ValueError if there is no such number."""
+    picture = "<|vision_start|><|vision_end|>"
+    shown = f"<tool_response>\n{picture}{progress(1, work.turns)}\n</tool_response>"
+    text = f"\n<|im_start|>user\n{shown}<|im_end|>\n<|im_start|>assistant\n"
+    around = len(tokenizer.encode(text, add_special_tokens=False))
     result = around + round(work.width / 32) * round(work.height / 32)
     said = [sum(answers.length(a, t) for t in range(work.turns)) for a in range(work.group)]
     longest, too_long = max(said) + (work.turns - 1) * result, min(said) + work.turns * result
@@ -91,7 +93,9 @@ class Watch(TrainerCallback):
             if rows != self._work.batch:
                 raise RuntimeError(f"{rows} rows in turn {turn}, not {self._work.batch}: an episode ended early")
             self._asked.append((inputs["input_ids"], inputs["attention_mask"]))
-            kinds = torch.tensor([self._answers.kind(i % self._work.group, turn) for i in range(rows)]).to(forbidden.device)
+            kinds = torch.tensor([self._answers.kind(i % self._work.group, turn) for i in range(rows)]).to(
+                forbidden.device
+            )
             force = Force(forbidden, kinds, inputs["input_ids"].shape[1])
             found: torch.Tensor = real_generate(**inputs, logits_processor=[force])
             return found
@@ -148,9 +152,11 @@ def run(work: Work) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         trainer = GRPOTrainer(
             model=make_model(work, tokenizer), processing_class=make_processor(tokenizer),
-            args=settings(work, completion_room(work, answers, tokenizer), folder), train_dataset=Dataset.from_list(rows),
+            args=settings(work, completion_room(work, answers, tokenizer), folder),
+            train_dataset=Dataset.from_list(rows),
             environment_factory=partial(Environment, work.width, work.height, work.turns, work.delay_ms / 1000),
-            peft_config=LoraConfig(r=16, lora_alpha=32, lora_dropout=0.0, target_modules=LORA_TARGETS), callbacks=[watch],
+            peft_config=LoraConfig(r=16, lora_alpha=32, lora_dropout=0.0, target_modules=LORA_TARGETS),
+            callbacks=[watch],
         )  # fmt: skip
         watch.put_on(trainer)
         trainer.train()

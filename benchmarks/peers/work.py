@@ -9,6 +9,7 @@ from typing import Any
 
 from benchmarks.peers.phone import APPS
 
+SHAPES = {"tiny": "the shipped base", "2b": "Qwen3-VL-2B", "4b": "Qwen3-VL-4B", "8b": "Qwen3-VL-8B"}
 LETTERS = 22
 """Most letters before a call where the answers' lengths are mixed."""
 _CELL = re.compile(r"(\d+):(\d+)x(\d+)((?::(?:mixed|\d+ms))*)")
@@ -43,7 +44,9 @@ class Work:
 
     def __post_init__(self) -> None:
         if self.batch % self.group or self.batch % self.micro:
-            raise ValueError(f"a batch of {self.batch} is no multiple of groups of {self.group} and passes of {self.micro}")
+            raise ValueError(
+                f"a batch of {self.batch} is no multiple of groups of {self.group} and passes of {self.micro}"
+            )
 
     @property
     def cell(self) -> str:
