@@ -72,6 +72,10 @@ def main() -> None:
         cells = [Work(**shared | parse_cell(cell)) for cell in (args.grid or GRIDS[args.device]).split(",")]
     except ValueError as error:
         parser.error(str(error))
+    if args.out:
+        # rather than when the first side has been measured
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        args.out.touch()
     wrong = False
     for text in contest(cells, sides, surroundings(args.device, args.commit), args.timeout, args.out):
         print(text, flush=True)

@@ -50,7 +50,7 @@ _COLUMNS = (
 
 def page(results: Sequence[Result]) -> str:
     """The page. Exits if the sides of a pair did not do the same."""
-    return "\n\n".join([_HEAD, *_sections(results)]) + "\n"
+    return "\n\n".join([_HEAD, *(_sections(results) if results else ["Nothing has been measured yet."])]) + "\n"
 
 
 def _sections(results: Sequence[Result]) -> Iterator[str]:
