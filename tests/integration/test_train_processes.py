@@ -32,7 +32,7 @@ def run(command):
         ("start", "fsdp2"),
     ],
 )
-def test_two_processes_equal_one_on_the_same_batches_even_if_one_has_nothing_to_do(tmp_path, kind, preset):
+def test_c38_two_processes_equal_one_on_the_same_batches_even_if_one_has_nothing_to_do(tmp_path, kind, preset):
     run([sys.executable, "-m", DRIVER, str(tmp_path / "one"), kind])
     launcher = launch_command([], processes=2, accelerate=preset)[:-1]  # all but the name of the package
     run([*launcher, DRIVER, str(tmp_path / "two"), kind])

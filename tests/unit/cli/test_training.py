@@ -6,7 +6,7 @@ import pytest
 
 from cuarl.cli.environments import Backend
 from cuarl.cli.players import scripted
-from cuarl.cli.training import Practice, learner_config, model_spec, stretch
+from cuarl.cli.training import Measuring, Practice, learner_config, model_spec, stretch
 from cuarl.config.load import resolve
 from cuarl.env.sim.make import make_sim
 from cuarl.errors import ConfigError
@@ -50,6 +50,11 @@ def test_a_checkpoint_to_start_from_keeps_its_adapter_as_it_is(tmp_path):
     assert model_spec(resolve(files=[whole]), "cpu") == spec, "the file of a run, which has every field, resumes it"
     with pytest.raises(ConfigError, match="use_lora can't be false"):
         model_spec(resolve(flags={**start, "use_lora": False}), "cpu")
+
+
+def test_c38_only_the_main_process_evaluates():
+    others = Measuring(None, scripted("oracle"), None, None, None, json=True)
+    assert anyio.run(others, 3) is None and others.last is None
 
 
 def test_the_learner_is_told_every_field_that_concerns_it():

@@ -86,6 +86,15 @@ def test_instances_do_not_depend_on_what_else_is_evaluated():
     assert seeds(TASKS, 9)[:2] == seeds(TASKS, 6)
 
 
+async def test_c38_ten_tasks_give_ten_results_each_once():
+    """However many processes train: the main one evaluates, so no batch is filled up with repeated tasks."""
+    tasks = [task(str(i)) for i in range(10)]
+    plan = plan_evaluation(tasks, episodes=10, run_seed=3, prefix="e")
+    found = await evaluate(plan, Setup(make_env=make_env, make_agent=lambda s, e: Claims()), label="lamps")
+    assert found.overall.n + found.overall.failed == 10
+    assert len({o.episode_id for o in found.outcomes}) == len({o.task_id for o in found.outcomes}) == 10
+
+
 def test_fewer_episodes_than_tasks_is_a_sample_drawn_by_the_seed():
     tasks = [task(str(i)) for i in range(20)]
     drawn = [[s.task.task_id for s in plan_evaluation(tasks, episodes=6, run_seed=r, prefix="e")] for r in range(4)]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cuarl.errors import ConfigError
+from cuarl.evaluate.stats import pass_at_k
 from cuarl.evaluate.summary import Outcome, breakdown, compare, summarise
 from cuarl.trajectory import Trajectory, Turn, Verdict
 from cuarl.types import Failure, ImageRef, StopReason
@@ -59,6 +60,13 @@ def test_pass_at_k_is_per_task_when_instances_were_not_repeated():
     assert s.pass_at == {1: 0.25, 2: 0.5}
     assert s.pass_hat == {1: 0.25, 2: 0.0}
     assert s.metrics()["pass@2"] == 0.5
+
+
+def test_b39_pass_at_more_than_there_are_attempts_is_not_given():
+    s = summarise([outcome("a", 0, ok, attempt=i) for i, ok in enumerate((True, False, False))])
+    assert sorted(s.pass_at) == sorted(s.pass_hat) and max(s.pass_at) <= 3
+    with pytest.raises(ZeroDivisionError):
+        pass_at_k(3, 1, 7)
 
 
 def test_pass_at_k_is_per_instance_when_they_were():

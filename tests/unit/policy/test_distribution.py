@@ -12,12 +12,12 @@ def _truncated(logits: torch.Tensor, *, top_k: int = 0, top_p: float = 1.0) -> t
     return truncate(log_softmax(logits, 1.0), torch.tensor([top_k]), torch.tensor([top_p]))
 
 
-def test_the_temperature_divides_the_logits_before_the_softmax() -> None:
+def test_c36_the_temperature_divides_the_logits_before_the_softmax() -> None:
     assert log_softmax(LOGITS, 0.5)[0, 0].item() == pytest.approx(-0.1429, abs=1e-4)
     assert log_softmax(LOGITS, 1.0)[0, 0].item() == pytest.approx(-0.4076, abs=1e-4)
 
 
-def test_a_nucleus_is_renormalised() -> None:
+def test_c36_a_nucleus_is_renormalised() -> None:
     assert _truncated(LOGITS, top_p=0.9)[0, 0].item() == pytest.approx(-0.3133, abs=1e-4)
     assert _truncated(LOGITS, top_p=0.9)[0, 2].exp().item() == 0.0
 

@@ -41,7 +41,7 @@ def _rescored(policy: PolicyModel, job: Job, sampled: Sampled) -> list[float]:
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7, 0.0])
-def test_recorded_logprobs_are_those_that_scoring_gives(policy: PolicyModel, temperature: float) -> None:
+def test_c36_recorded_logprobs_are_those_that_scoring_gives(policy: PolicyModel, temperature: float) -> None:
     jobs = _jobs(policy, SamplingParams(temperature=temperature, max_tokens=7))
     for job, sampled in zip(jobs, generate(policy, jobs), strict=True):
         assert sampled.logprobs == pytest.approx(_rescored(policy, job, sampled), abs=1e-4)
@@ -86,7 +86,7 @@ def test_seeds_differ_and_the_same_batch_is_the_same_bit_for_bit(qwen3: PolicyMo
     assert first[0].token_ids != first[3].token_ids, "same prompt, other seed"
 
 
-def test_answers_end_at_any_end_token_with_it_and_nothing_behind(
+def test_c27_answers_end_at_any_end_token_with_it_and_nothing_behind(
     qwen3: PolicyModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ends = (qwen3.special.end_of_turn, qwen3.special.pad)
@@ -106,7 +106,7 @@ def _with_eos(policy: PolicyModel, ends: tuple[int, ...]) -> object:
     return replace(policy.special, eos=frozenset(ends))
 
 
-def test_an_answer_that_is_cut_off_has_no_end_token(qwen3: PolicyModel) -> None:
+def test_c27_an_answer_that_is_cut_off_has_no_end_token(qwen3: PolicyModel) -> None:
     sampled = generate(qwen3, _jobs(qwen3, SamplingParams(temperature=0, max_tokens=3), count=1))[0]
     assert (sampled.stop, len(sampled.token_ids)) == ("length", 3)
     assert sampled.token_ids[-1] not in qwen3.special.eos

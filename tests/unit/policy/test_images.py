@@ -4,6 +4,9 @@ import torch
 from transformers import Qwen2VLImageProcessorPil
 
 from cuarl.policy.images import ImageProcessor
+from cuarl.policy.model import PolicyModel
+from cuarl.policy.render import Prompt, Renderer
+from cuarl.policy.sampler import Message, Picture, PromptTooLong, Text
 from tests.unit.policy.pictures import screen
 
 
@@ -45,12 +48,29 @@ def test_patches_equal_the_processors_bit_for_bit(width: int, height: int, chang
 @pytest.mark.parametrize(
     ("max_pixels", "resized", "tokens"), [(12_845_056, (1932, 1092), 2691), (1_003_520, (1316, 728), 1222)]
 )
-def test_a_full_hd_screen_has_the_known_number_of_tokens(
+def test_c19_a_full_hd_screen_has_the_known_number_of_tokens(
     max_pixels: int, resized: tuple[int, int], tokens: int
 ) -> None:
     images = ImageProcessor(_processor(), min_pixels=3136, max_pixels=max_pixels)
     assert images.resized(1920, 1080) == resized
     assert images.grid(1920, 1080).tokens == tokens
+
+
+def test_c19_a_prompt_that_would_be_cut_through_a_picture_is_refused_with_both_numbers(qwen25: PolicyModel) -> None:
+    """No token of a picture is ever cut off: a prompt fits as a whole, or is refused before any forward pass."""
+    special = qwen25.special
+    renderers = [
+        Renderer(qwen25.tokenizer, ImageProcessor(_processor(), min_pixels=3136, max_pixels=most), special)
+        for most in (12_845_056, 1_003_520)
+    ]
+    screens = Picture(screen(1, 1920, 1080))
+    bare = renderers[0].render((Message("user", (screens, Text(""))),))
+    assert isinstance(bare, Prompt)
+    around = len(bare.ids) - 2691
+    text = Text("x" * (300 - around))
+    large, small = (r.render((Message("user", (screens, text)),), max_tokens=2048) for r in renderers)
+    assert large == PromptTooLong(needed=2991, limit=2048)
+    assert isinstance(small, Prompt) and small.ids.count(special.image) == 1222
 
 
 def test_a_ribbon_is_refused() -> None:

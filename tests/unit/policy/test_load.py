@@ -43,7 +43,7 @@ def _targets(policy: PolicyModel, **spec: Any) -> set[str]:
         (("v_proj",), {"v_proj"}),
     ],
 )
-def test_lora_sits_on_the_chosen_layers_of_the_language_model_alone(
+def test_b41_lora_sits_on_the_chosen_layers_of_the_language_model_alone(
     policy: PolicyModel, targets: Any, leaves: set[str]
 ) -> None:
     found = _targets(policy, targets=targets)

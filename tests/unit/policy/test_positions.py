@@ -7,7 +7,7 @@ from cuarl.policy.model import PolicyModel
 from cuarl.policy.positions import multi_axis_positions
 
 
-def test_positions_of_two_pictures_between_texts() -> None:
+def test_c23_positions_of_two_pictures_between_texts() -> None:
     # a, VS, four image tokens of a 4x4 grid merged by 2, VE, b, VS, the same again, VE, c
     image = torch.tensor([[0, 0, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 1, 0, 0]], dtype=torch.bool)
     axes, after = multi_axis_positions(image, torch.ones_like(image), [Grid(4, 4, 2)] * 2)
@@ -18,7 +18,7 @@ def test_positions_of_two_pictures_between_texts() -> None:
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_positions_equal_transformers_in_a_ragged_batch(policy: PolicyModel, side: str) -> None:
+def test_c23_positions_equal_transformers_in_a_ragged_batch(policy: PolicyModel, side: str) -> None:
     s = policy.special
     grids = [Grid(4, 8, 2), Grid(6, 2, 2), Grid(2, 2, 2)]
 

@@ -51,7 +51,7 @@ def test_rendering_equals_the_processors_when_nothing_was_sampled(
     assert _ids(policy, conversation) == _reference(policy, conversation)
 
 
-def test_a_past_answer_keeps_its_ids_even_where_encoding_its_text_gives_others(qwen3: PolicyModel) -> None:
+def test_c21_a_past_answer_keeps_its_ids_even_where_encoding_its_text_gives_others(qwen3: PolicyModel) -> None:
     sampled = tuple(i for digit in "12" for i in qwen3.tokenizer.encode(digit, add_special_tokens=False))
     assert tuple(qwen3.tokenizer.encode("12", add_special_tokens=False)) != sampled
     end = qwen3.special.end_of_turn
@@ -70,7 +70,7 @@ def test_a_past_answer_keeps_its_ids_even_where_encoding_its_text_gives_others(q
     assert _ids(qwen3, conversation(None)) == _reference(qwen3, conversation(None))
 
 
-def test_image_tokens_grow_with_the_turns_and_never_twice(qwen3: PolicyModel) -> None:
+def test_c21_image_tokens_grow_with_the_turns_and_never_twice(qwen3: PolicyModel) -> None:
     # three turns with one picture of 64 tokens each, answers carried by their ids
     turns: list[Message] = [Message("system", (Text(SYSTEM),))]
     counts = []

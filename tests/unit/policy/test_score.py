@@ -59,7 +59,7 @@ def test_scores_equal_the_models_own_forward(policy: PolicyModel, temperature: f
 
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
-def test_scores_depend_on_neither_batch_nor_order_nor_side(
+def test_c23_scores_depend_on_neither_batch_nor_order_nor_side(
     policy: PolicyModel, side: str, order: tuple[int, ...]
 ) -> None:
     rows = _rows(policy)
@@ -101,7 +101,7 @@ def test_gradients_of_shared_prompts_equal_those_of_rows_alone(adapted: PolicyMo
 
 
 @pytest.mark.parametrize("reentrant", [False, True])
-def test_gradients_are_the_same_with_gradient_checkpointing(adapted: PolicyModel, reentrant: bool) -> None:
+def test_c33_gradients_are_the_same_with_gradient_checkpointing(adapted: PolicyModel, reentrant: bool) -> None:
     rows = _group(adapted)
     expected = _gradients(adapted, rows)
     adapted.model.enable_input_require_grads()

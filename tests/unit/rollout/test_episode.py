@@ -362,7 +362,7 @@ async def test_checks_of_the_answer_need_no_state():
         ("invalid_action_limit", True),
     ],
 )
-async def test_exit_is_scored_exactly_if_the_policy_can_bring_it_about(exit, scored):
+async def test_c30_exit_is_scored_exactly_if_the_policy_can_bring_it_about(exit, scored):
     async def no_box(spec):
         raise OSError("quota")
 

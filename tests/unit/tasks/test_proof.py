@@ -44,3 +44,10 @@ def test_a_proof_tells_what_goes_wrong(
 
 def test_a_task_is_proven_at_every_seed_in_a_fresh_environment() -> None:
     assert prove_task(TASK, 3, lambda: LampEnv(LAMP, DONE)) == [Proof("lamp", seed, "", 2) for seed in range(3)]
+
+
+def test_b42_a_task_that_is_solved_at_the_start_is_found_before_anything_is_done() -> None:
+    solved = TASK.model_copy(update={"preset": {"lamp": True}})
+    assert prove_task(solved, 2, lambda: LampEnv(DONE)) == [
+        Proof("lamp", seed, "solved by doing nothing", 0) for seed in range(2)
+    ]

@@ -20,7 +20,7 @@ REWARDS = st.lists(st.floats(-3, 3, allow_subnormal=False), min_size=2, max_size
         pytest.param([3, 1, 1, 1], [1.5, -0.5, -0.5, -0.5], id="by hand"),
     ],
 )
-def test_rewards_are_centred_over_the_scored_attempts_only(rewards, expected):
+def test_c30_rewards_are_centred_over_the_scored_attempts_only(rewards, expected):
     assert list(group_advantages(rewards, normalise="none").advantages) == expected
 
 
@@ -28,7 +28,7 @@ def test_rewards_are_centred_over_the_scored_attempts_only(rewards, expected):
 @pytest.mark.parametrize(
     "rewards", [[1, 1, 1, 1], [0.1, 0.1, 0.1], [0, 0, 0, 0], [0.1 + 0.2, 0.3], [-2.0, None, -2.0], [1e6, 1e6]]
 )
-def test_advantages_are_exactly_zero_when_rewards_are_equal(rewards, normalise):
+def test_c28_advantages_are_exactly_zero_when_rewards_are_equal(rewards, normalise):
     group = group_advantages(rewards, normalise=normalise, eps=1e-4)
     assert all(a in (0.0, None) for a in group.advantages)
     assert not group.mixed

@@ -148,6 +148,17 @@ def test_gigpo_adds_the_advantage_among_turns_of_the_same_state(normalise):
             assert got[t] == pytest.approx(wanted, abs=1e-9)
 
 
+def test_b40_the_limit_on_turns_is_part_of_the_task_for_the_critic():
+    """Nothing is expected behind the last turn, whichever way the episode ended: its reward says what there was to get."""
+    advantages, returns = gae([0.0, 0.0, 0.0], [0.4, 0.5, 0.6], [1.0, 1.0, 1.0], 1.0)
+    assert advantages == pytest.approx([-0.4, -0.5, -0.6]) and returns == pytest.approx([0.0, 0.0, 0.0])
+    one = [group(trajectory(0.0, (7,), (8,), stop=stop)) for stop in ("max_turns", "done")]
+    config = BatchConfig(baseline="critic", advantage="none", critic=CriticConfig(trace_lambda=1.0))
+    seen = {(0, i): Seen(values=(0.5,)) for i in range(2)}
+    cut, ended = ([r.advantages for r in assign([g], policy_rows([g]), config, seen)] for g in one)
+    assert cut == ended == [(-0.5,), (-0.5,)]
+
+
 def test_gigpo_by_text_needs_text():
     with pytest.raises(TrainError, match="no text"):
         gigpo_credit(group(1.0, 0.0), AnchorCredit(anchor="text"), "std")

@@ -27,7 +27,7 @@ def rows_of(lengths, episodes=None):
     ]  # fmt: skip
 
 
-def test_each_turn_is_a_row_with_the_ids_as_sampled_and_the_advantage_of_its_episode():
+def test_c21_each_turn_is_a_row_with_the_ids_as_sampled_and_the_advantage_of_its_episode():
     good = trajectory(1.0, (7, 8), (9,), episode="good")
     (update,) = policy_updates([group(good, trajectory(0.0, (5, 5, 5), episode="bad"))], CENTRED)
     assert [(r.name, r.token_ids, r.advantages) for r in update.rows] == [
@@ -47,14 +47,14 @@ def test_each_turn_is_a_row_with_the_ids_as_sampled_and_the_advantage_of_its_epi
         pytest.param((5, 6, OTHER_EOS), "eos", id="also where it is the padding token"),
     ],
 )
-def test_trained_ids_are_the_recorded_ones_whatever_the_end_token(answer, stop):
+def test_c27_trained_ids_are_the_recorded_ones_whatever_the_end_token(answer, stop):
     assert OTHER_EOS == PAD
     episode = trajectory(1.0, sampled(answer, stop=stop), episode="a")
     (update,) = policy_updates([group(episode, 0.0)], CENTRED)
     assert update.rows[0].token_ids == answer
 
 
-def test_a_missing_reward_leaves_rows_and_denominators():
+def test_c30_a_missing_reward_leaves_rows_and_denominators():
     lost = trajectory(None, (1, 2, 3, 4), episode="lost")
     (update,) = policy_updates([group(1.0, 0.0, lost)], CENTRED)
     assert [r.name for r in update.rows] == ["g/0#0", "g/1#0"]
@@ -70,13 +70,13 @@ def test_groups_without_signal_are_dropped_but_stay_in_the_denominator():
     assert {r.weight for r in dropped.rows} == {r.weight for r in kept.rows} == {1 / 8}
 
 
-def test_a_batch_without_any_signal_has_no_rows():
+def test_c28_a_batch_without_any_signal_has_no_rows():
     (update,) = policy_updates([group(0.1, 0.1, 0.1), group(None, None)], CENTRED)
     assert update.rows == ()
 
 
 @pytest.mark.parametrize(("mask", "tokens"), [(False, 10), (True, 4)])
-def test_cut_off_answers_leave_the_denominator_when_masked(mask, tokens):
+def test_c31_cut_off_answers_leave_the_denominator_when_masked(mask, tokens):
     cut = trajectory(0.0, sampled((1,) * 6, stop="length"), episode="cut")
     whole = trajectory(1.0, (1,) * 4, episode="whole")
     (update,) = policy_updates([group(whole, cut)], BatchConfig(advantage="none", mask_truncated=mask))
@@ -86,10 +86,16 @@ def test_cut_off_answers_leave_the_denominator_when_masked(mask, tokens):
     assert sum(len(r.token_ids) * r.weight for r in update.rows) == pytest.approx(1.0)
 
 
-def test_nothing_is_trained_when_all_answers_were_cut_off_and_masked():
+def test_c31_nothing_is_trained_when_all_answers_were_cut_off_and_masked():
     cut = [trajectory(r, sampled((1, 2), stop="length"), episode=str(r)) for r in (0.0, 1.0)]
     (update,) = policy_updates([group(*cut)], BatchConfig(mask_truncated=True))
     assert (update.rows, update.tokens) == ((), 0)
+
+
+def test_b38_an_attempt_of_which_nothing_is_trained_still_counts_in_the_baseline():
+    cut = trajectory(0.0, sampled((1, 2), stop="length"), episode="cut")
+    (update,) = policy_updates([group(1.0, 0.0, cut)], BatchConfig(advantage="none", mask_truncated=True))
+    assert [(r.name, pytest.approx(r.advantages[0])) for r in update.rows] == [("g/0#0", 2 / 3), ("g/1#0", -1 / 3)]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +109,7 @@ def test_nothing_is_trained_when_all_answers_were_cut_off_and_masked():
         pytest.param(sampled(temperature=0.0), "greedily", id="greedy"),
     ],
 )
-def test_a_turn_that_is_not_exact_is_refused_by_name(turn, why):
+def test_c21_a_turn_that_is_not_exact_is_refused_by_name(turn, why):
     with pytest.raises(TrainError, match=why) as error:
         policy_updates([group(trajectory(1.0, (7,), turn, episode="e17"), 0.0)], CENTRED)
     assert "turn 1" in error.value.what
@@ -151,7 +157,7 @@ def test_weights_give_the_reduction_over_episodes_of_several_turns(reduction):
 
 
 @pytest.mark.parametrize("world", [1, 2, 3, 8])
-def test_ranks_share_all_rows_without_overlap_and_keep_episodes_whole(world):
+def test_c38_ranks_share_all_rows_without_overlap_and_keep_episodes_whole(world):
     rows = rows_of([10, 3, 4, 9, 2, 2], episodes=[0, 0, 1, 2, 3, 3])
     shares = [share_of_rank(rows, rank, world, pack=False) for rank in range(world)]
     assert sorted(id(r) for share in shares for r in share) == sorted(id(r) for r in rows)

@@ -236,3 +236,16 @@ def test_a_state_with_code_in_it_is_refused_by_name(tmp_path):
     torch.save({"optimizer": eval}, tmp_path / "trainer" / "step-000001" / "state.pt")
     with pytest.raises(CheckpointError, match="can't be restored"):
         checkpoints.restore()
+
+
+def test_b19_the_rate_goes_on_where_it_was_after_a_resume(tmp_path):
+    """Cosine over four steps behind one of warm-up, broken off behind the second."""
+    optim = OptimConfig(learning_rate=7e-4, lr_schedule="cosine", warmup_steps=1)
+    rates = []
+    for first, last in ((1, 2), (3, 4)):
+        learner = Learner(tiny_policy(), LearnerConfig(optim=optim, max_steps=4))
+        checkpoints = Checkpoints(tmp_path, learner, ABOUT)
+        assert checkpoints.restore() == first - 1
+        rates += [metrics["optim/lr"] for metrics in train(learner, first, last)]
+        saved(checkpoints, last)
+    assert rates == pytest.approx([7e-4, 7e-4, 5.25e-4, 1.75e-4], rel=1e-6)

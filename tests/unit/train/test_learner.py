@@ -93,7 +93,7 @@ def test_successes_become_likelier_and_failures_less_likely():
     assert policy.version == 3
 
 
-def test_the_first_update_starts_at_ratio_one_and_later_ones_do_not():
+def test_c36_the_first_update_starts_at_ratio_one_and_later_ones_do_not():
     policy = tiny_policy()
     batch = played(policy, REWARDS)
     learner = learner_of(policy)
@@ -103,7 +103,7 @@ def test_the_first_update_starts_at_ratio_one_and_later_ones_do_not():
     assert second["policy/kl_sampler"] > 1e-6
 
 
-def test_a_flat_batch_changes_nothing_and_is_counted():
+def test_c28_a_flat_batch_changes_nothing_and_is_counted():
     policy = tiny_policy()
     before = weights(policy)
     metrics = step(learner_of(policy), played(policy, [(1, 1), (0.1, 0.1, 0.1), (None, None)]))
@@ -114,7 +114,7 @@ def test_a_flat_batch_changes_nothing_and_is_counted():
 
 
 @pytest.mark.parametrize(("loss", "kept"), [(LossConfig(), 4), (LossConfig(kl_penalty_coef=0.1), 6)])
-def test_flat_groups_are_scored_only_where_a_penalty_gives_them_a_gradient(loss, kept):
+def test_c28_flat_groups_are_scored_only_where_a_penalty_gives_them_a_gradient(loss, kept):
     policy = tiny_policy()
     metrics = step(learner_of(policy, loss=loss), played(policy, [(1, 0, 0, 1), (1, 1)], turns=1))
     assert metrics["train/rows"] == kept
@@ -158,7 +158,7 @@ def test_full_fine_tuning_trains_the_language_model_and_not_the_tower():
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])
-def test_every_adapter_learns_in_the_first_step(checkpointing):
+def test_c33_every_adapter_learns_in_the_first_step(checkpointing):
     policy = tiny_policy(vision=True)
     step(learner_of(policy, checkpointing=checkpointing), played(policy, REWARDS))
     b = {n: p.norm().item() for n, p in weights(policy).items() if "lora_B" in n}
@@ -187,7 +187,7 @@ def test_an_adapter_beside_which_the_base_would_be_trained_is_refused():
         learner_of(policy)
 
 
-def test_adapters_without_gradient_are_named_before_the_first_step():
+def test_c33_adapters_without_gradient_are_named_before_the_first_step():
     policy = tiny_policy(vision=True)
     policy.vision.trained = False  # features without gradient, as a cache would give them
     before = weights(policy)
@@ -196,7 +196,7 @@ def test_adapters_without_gradient_are_named_before_the_first_step():
     assert all(torch.equal(before[n], p) for n, p in weights(policy).items())
 
 
-def test_adapters_of_the_tower_are_not_dead_while_there_are_no_pictures():
+def test_c33_adapters_of_the_tower_are_not_dead_while_there_are_no_pictures():
     policy = tiny_policy(vision=True)
     learner = learner_of(policy)
     step(learner, played(policy, REWARDS, with_pictures=False), 1)

@@ -62,7 +62,7 @@ def test_clipping_takes_the_gradient_away_only_beyond_the_bound(ratio, advantage
     assert (s.clipped_low.item(), s.clipped_high.item()) == (low, high)
 
 
-def test_an_absurd_log_ratio_is_clamped_and_counted():
+def test_c36_an_absurd_log_ratio_is_clamped_and_counted():
     logprobs = tensor(-0.1, -1.0).requires_grad_()
     tokens = Tokens(tensor(-200.1, -1.0), tensor(-1.0, 1.0), tensor(0.5, 0.5))
     loss = policy_loss(logprobs, tokens, LossConfig(), entropy=tensor(0.0, 0.0))
@@ -73,7 +73,7 @@ def test_an_absurd_log_ratio_is_clamped_and_counted():
     assert loss.sums["clamped"] == 1
 
 
-def test_the_ratio_needs_one_distribution_on_both_sides():
+def test_c36_the_ratio_needs_one_distribution_on_both_sides():
     logits = tensor(2, 1, 0)
     at_half = torch.log_softmax(logits / 0.5, 0)[0]
     full = torch.log_softmax(logits, 0)[0]
@@ -86,7 +86,7 @@ def test_the_ratio_needs_one_distribution_on_both_sides():
     assert same.ratio.item() == 1.0
 
 
-def test_token_ratios_stay_near_one_where_their_product_does_not():
+def test_c36_token_ratios_stay_near_one_where_their_product_does_not():
     log_ratio = torch.full((100,), 0.012)
     s = surrogate(log_ratio, torch.zeros(100), torch.ones(100), LossConfig())
     assert s.ratio.prod().item() == pytest.approx(3.32, abs=1e-2)
@@ -104,7 +104,7 @@ def test_a_split_into_parts_changes_neither_loss_nor_sums():
         assert sum(p.sums[name].item() for p in parts) == pytest.approx(value.item(), abs=1e-5), name
 
 
-def test_nothing_trained_gives_zero_and_not_nan():
+def test_c31_nothing_trained_gives_zero_and_not_nan():
     empty = torch.zeros(0)
     loss = policy_loss(empty, Tokens(empty, empty, empty), LossConfig(), entropy=empty)
     assert loss.total.item() == 0.0
@@ -112,7 +112,7 @@ def test_nothing_trained_gives_zero_and_not_nan():
 
 
 @pytest.mark.parametrize(("beta", "gradient"), [(0.0, 0.0), (0.04, 0.04 * (1 - math.exp(-0.5)))])
-def test_a_flat_group_is_moved_by_the_kl_penalty_alone(beta, gradient):
+def test_c28_a_flat_group_is_moved_by_the_kl_penalty_alone(beta, gradient):
     logprob = tensor(-1.0).requires_grad_()
     tokens = Tokens(tensor(-1.0), tensor(0.0), tensor(1.0))
     config = LossConfig(kl_penalty_coef=beta)
@@ -133,6 +133,20 @@ def test_k3_estimates_the_divergence_without_bias():
     exact = (q * (q / p).log()).sum()
     # the expectation over tokens drawn from q, in full
     assert (q * kl_k3((p / q).log())).sum().item() == pytest.approx(exact.item(), abs=1e-6)
+
+
+@pytest.mark.parametrize(("log_ratio", "moves"), [(95.0, False), (300.0, False), (3.0, True), (-300.0, False)])
+def test_b35_a_penalty_far_from_the_reference_stays_finite(log_ratio, moves):
+    """exp(95) overflows a float32: beyond the clamp the penalty is as large as at it, and has no gradient."""
+    logprob = tensor(-301.0).requires_grad_()
+    tokens = Tokens(tensor(-301.0), tensor(0.0), tensor(1.0))
+    config = LossConfig(kl_penalty_coef=0.04)
+    loss = policy_loss(logprob, tokens, config, entropy=tensor(0.0), reference=tensor(-301.0 + log_ratio))
+    loss.total.backward()
+    expected = max(-20.0, min(20.0, log_ratio))
+    assert loss.total.item() == pytest.approx(0.04 * (math.expm1(expected) - expected), rel=1e-4)
+    gradient = 0.04 * -math.expm1(log_ratio) if moves else 0.0
+    assert logprob.grad.item() == pytest.approx(gradient, rel=1e-4)
 
 
 def test_cross_entropy_is_the_weighted_negative_log_likelihood():

@@ -234,7 +234,7 @@ TRAILING = [
 
 
 @pytest.mark.parametrize(("text", "action"), TRAILING)
-def test_prose_around_a_call_is_a_warning_in_evaluation_and_an_error_in_training(text: str, action: Action) -> None:
+def test_c07_prose_around_a_call_is_a_warning_in_evaluation_and_an_error_in_training(text: str, action: Action) -> None:
     lenient = DESKTOP.parse(text, Size(1280, 720), strict=False)
     assert lenient.action == action and lenient.warnings
     assert code(DESKTOP.parse(text, Size(1280, 720))) in ("bad_json", "no_call")
