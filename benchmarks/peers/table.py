@@ -22,7 +22,7 @@ Result = dict[str, Any]
 _HEAD = """\
 # Speed beside TRL
 
-Written by `python -m benchmarks.peers.table` from the JSON lines in [speed/](speed/); `python -m benchmarks.peers`
+Written by `python -m benchmarks.peers.table` from the JSON lines in `docs/results/speed/`; `python -m benchmarks.peers`
 measures them.
 
 A step is a rollout of all episodes and one AdamW step on them. On both sides the same: a random model of the shape
