@@ -20,6 +20,7 @@ from cuarl.errors import EnvError
 from cuarl.tasks.suites import load_suite, shipped_folder
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.types import Key, TypeText, Wait
+from tests.integration.faults import Acting, roll_out, went_well
 
 ABSENT = missing(APPS) + [name for name in ("Xlib", "mss") if __import__("importlib.util").util.find_spec(name) is None]
 pytestmark = [
@@ -61,7 +62,7 @@ def test_it_keeps_the_contract(check, ledger):
     assert ledger.leases() == []
 
 
-def test_any_text_arrives_as_it_is(ledger):
+def test_c44_any_text_arrives_as_it_is(ledger):
     async def work():
         env = LinuxEnv(ledger)
         try:
@@ -76,6 +77,40 @@ def test_any_text_arrives_as_it_is(ledger):
                 assert file["text"] == text
             assert "unsupported_text" in (await env.step(TypeText(text="a\x07"))).info["rejected"]
             assert "no key" in (await env.step(Key(keys=("Hyper_X",)))).info["rejected"]
+        finally:
+            await env.close()
+
+    anyio.run(work)
+
+
+def test_b25_a_long_text_is_typed_to_its_end(ledger):
+    """Also in letters that no keyboard has, which take turns on a few keys; a turn's time grows with the text."""
+    text = "The quick brown fox. " * 60 + "".join(chr(0x4E00 + n) for n in range(300))
+    task = FOLDER.model_copy(
+        update={
+            "preset": {"files": [{"path": "t.txt"}], "ui.app": "mousepad t.txt"}, "allow": ("files",),
+            "checks": (Check(path="files", op="has", value={"path": "t.txt", "text": text}),),
+        }
+    )  # fmt: skip
+
+    async def work():
+        actions = [TypeText(text=text), Key(keys=("ctrl", "s"))]
+        return await roll_out([task], lambda task: LinuxEnv(ledger), lambda _, env: Acting(env, actions), turn_s=8.0)
+
+    (done,) = anyio.run(work)
+    assert went_well(done), done.failure
+    assert done.reward == 1, done.verdict.checks[0].actual
+
+
+def test_an_application_that_can_not_be_asked_holds_nothing_up(ledger):
+    """A terminal does not answer whether it has read what was typed."""
+
+    async def work():
+        env = LinuxEnv(ledger)
+        try:
+            await env.reset(FOLDER, 0)
+            await env.step(TypeText(text="mkdir " + "a" * 250, submit=True))
+            assert any(file["path"] == "a" * 250 for file in (await env.state())["files"])
         finally:
             await env.close()
 

@@ -11,6 +11,7 @@ import anyio
 from cuarl.env.browser.clipboard import paste, taken
 from cuarl.env.browser.keys import UnknownKey, chord, shortcut
 from cuarl.env.browser.tabs import Tabs
+from cuarl.env.durations import expected_s
 from cuarl.env.points import outside
 from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Move, Scroll, Swipe, TypeText, Wait
 
@@ -45,8 +46,7 @@ async def carry_out(action: Action, tabs: Tabs, scale: float, size: tuple[int, i
     """Do it in the shown tab; points are pixels of the screenshot. Raises EnvError if the page does not take it."""
     from playwright.async_api import Error
 
-    more_s = getattr(action, "duration_ms", 0) / 1000 + (action.seconds if isinstance(action, Wait) else 0)
-    async with tabs.bounded(f"the action {action.kind}", more_s):
+    async with tabs.bounded(f"the action {action.kind}", expected_s(action)):
         page = await tabs.shown()
         try:
             await _act(action, tabs, page, scale, size)

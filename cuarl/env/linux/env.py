@@ -126,6 +126,7 @@ class LinuxEnv:
     async def state(self) -> Mapping[str, Any]:
         """Files, trash, settings and windows; settings that a check names and that are nowhere set are None."""
         screen, _ = self._ready()
+        await self._do(screen.catch_up)
         await anyio.sleep_until(self._acted_at + AFTERMATH_S)
         await self._health()
         return await self._do(self._report, screen)

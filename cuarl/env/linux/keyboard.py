@@ -27,8 +27,10 @@ NAMES = {
 }  # fmt: skip
 """Names of keys in any case, as the X server has them."""
 LOCK_MASK = 2
+AT_A_TIME = 100
+"""Characters that are typed before the application is asked whether it has read them."""
 CATCH_UP_S = 0.15
-"""Before a borrowed key gets another character, applications have this long to read what was typed with it."""
+"""Before a borrowed key gets another character, applications that can't be asked have this long to read what was typed with it."""
 
 
 CHORD_S = 0.03
@@ -45,6 +47,8 @@ class Keyboard:
     """The keyboard of a display (``Xlib.display.Display``)."""
 
     def __init__(self, display: Any) -> None:
+        from cuarl.env.linux.attention import Attention  # needs python-xlib, which is an extra
+
         self._display = display
         first = display.display.info.min_keycode
         rows = display.get_keyboard_mapping(first, display.display.info.max_keycode - first + 1)
@@ -56,14 +60,21 @@ class Keyboard:
         self._free = [code for code, symbols in enumerate(rows, start=first) if not any(symbols)]
         self._borrowed: list[int] = []
         """Symbols on free keys, the oldest first."""
+        self._attention = Attention(display)
 
     def type(self, text: str) -> None:
         """Type ``text``; a line break is the Return key. Raises Untypable before anything is typed."""
         symbols = [symbol_of(character) for character in text]
         self._release_caps_lock()
-        for symbol in symbols:
+        for number, symbol in enumerate(symbols, start=1):
             self._tap(*self._key(symbol, keep=symbols))
-        self._display.sync()
+            if number % AT_A_TIME == 0:
+                self._attention.caught_up()
+        self._attention.caught_up()
+
+    def catch_up(self) -> None:
+        """Wait until the active window has read what it was sent, as far as it can be asked."""
+        self._attention.caught_up()
 
     def press(self, keys: Iterable[str]) -> None:
         """Press keys together, named as in xdotool (``ctrl+s`` in one word is understood too). Raises Untypable."""
@@ -93,8 +104,8 @@ class Keyboard:
             code = self._free.pop(0)
         elif self._borrowed:
             # whoever was sent the old character looks it up when it reads the event
-            self._display.sync()
-            time.sleep(CATCH_UP_S)
+            if not self._attention.caught_up():
+                time.sleep(CATCH_UP_S)
             code = self._keys.pop(self._borrowed.pop(0))[0]
         else:
             raise Untypable("the keyboard has no free key")

@@ -126,6 +126,11 @@ class Screen:
         with self._lock, self._connected():
             self.keyboard.press(keys)
 
+    def catch_up(self) -> None:
+        """Wait until the active window has read what it was sent, as far as it can be asked."""
+        with self._lock, self._connected():
+            self.keyboard.catch_up()
+
     def close(self) -> None:
         """Disconnect; safe after the display has gone."""
         with self._lock:
