@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import anyio
@@ -133,6 +133,8 @@ class OwnSide:
             batch=batch, gradient_checkpointing=work.checkpointing, activation_gib=work.activation_gib,
         ))  # fmt: skip
         self.clock, self.witness = Clock(work.device), Witness(self.answers)
+        self.logprob_diff = 0.0
+        """Mean difference between recorded log-probabilities and those of the update, nats."""
 
     async def run(self) -> None:
         """All steps."""
@@ -141,9 +143,9 @@ class OwnSide:
             self.learner.begin_step(step + 1)
             batch = await self._play(step, tasks)
             self.clock.rolled()
-            self.learner.update(batch, step + 1)
+            metrics = self.learner.update(batch, step + 1)
             self.clock.updated()
-            self._note(batch)
+            self._note(batch, metrics)
 
     async def _play(self, step: int, tasks: Sequence[tuple[int, str]]) -> Batch:
         work, pictures = self.work, {}
@@ -170,12 +172,15 @@ class OwnSide:
                 raise RuntimeError(f"an episode ended after {len(trajectory.turns)} turns: {trajectory.failure}")
         return Batch(tuple(groups), pictures)
 
-    def _note(self, batch: Batch) -> None:
+    def _note(self, batch: Batch, metrics: Mapping[str, float]) -> None:
+        if metrics["optim/updates"] != 1:
+            raise RuntimeError(f"{metrics['optim/updates']:g} updates in a step, not one")
+        self.logprob_diff = metrics["policy/logprob_diff_mean"]
         episodes = [[t.sampled for t in e.turns if t.sampled] for g in batch.groups for e in g.trajectories]
         answers = sum(len(said.token_ids) for turns in episodes for said in turns)
         self.witness.step(
             [[turns[i].prompt_ids for turns in episodes] for i in range(self.work.turns)], answers,
-            sum(len(turns[-1].prompt_ids) + len(turns[-1].token_ids) for turns in episodes), answers,
+            sum(len(turns[-1].prompt_ids) + len(turns[-1].token_ids) for turns in episodes), int(metrics["train/tokens"]),
         )  # fmt: skip
 
     def _longest(self) -> int:
@@ -200,4 +205,4 @@ def run(work: Work) -> dict[str, Any]:
         torch.set_num_threads(work.threads)
     side = OwnSide(work)
     anyio.run(side.run)
-    return {**side.clock.summary(work.warmup), **side.witness.found}
+    return {**side.clock.summary(work.warmup), **side.witness.found, "logprob_diff": round(side.logprob_diff, 6)}

@@ -51,6 +51,8 @@ def test_cuarl_plays_a_cell(own):
     # the second prompt holds the first and its answer
     assert own["prompt_tokens"][1] > own["prompt_tokens"][0] + own["answer_tokens"] / 2
     assert own["sequence_tokens"] > own["prompt_tokens"][1]
+    # what is recorded is the model's own log-probability, not that of the few tokens allowed
+    assert abs(own["logprob_diff"]) < 1e-5
     assert 0 < own["rollout_s"] < own["step_s"] == own["first_step_s"]
     assert {"torch", "python"} <= own["versions"].keys()
     assert own["commit"]
