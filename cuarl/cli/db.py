@@ -10,7 +10,7 @@ import typer
 
 from cuarl.cli.output import closing, confirm, note, print_json, print_table, print_text
 from cuarl.cli.state import load_settings
-from cuarl.errors import StoreError
+from cuarl.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
     from cuarl.settings import Settings
@@ -211,6 +211,57 @@ def salvage(
     lost = done.left_out.get("episodes")
     result = f"salvaged {done.copied['episodes']} episodes" + (f"; {lost} are not whole any more" if lost else "")
     closing(result, where=file, then=f"cuarl db check --deep --db sqlite:///{file} --blobs {blobs_of(settings)}")
+
+
+@app.command(
+    short_help="Delete runs, and the screenshots that they alone have.",
+    epilog="\b\nExamples:\n  cuarl db delete settings-a\n  cuarl db delete 3f2a9c41d0e7b856 --yes",
+)
+def delete(
+    runs: Annotated[list[str], typer.Argument(help="Names or ids of runs, as the store has them.")],
+    yes: Yes = False,
+    db: Db = None,
+    blobs: BlobsUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Delete all that runs have recorded, and the screenshots that they alone refer to. Their folders stay."""
+    from cuarl.store.deletion import delete_run
+
+    with _open(_settings(db, blobs)) as store:
+        known = store.runs()
+        found = {run.id: run for name in runs for run in known if name in (run.id, run.name)}
+        for name in runs:
+            if not any(name in (run.id, run.name) for run in found.values()):
+                raise ConfigError(f'there is no run "{name}" in the store', hint="cuarl db status")
+        running = [run.name for run in found.values() if run.status == "running"]
+        also = f" ({', '.join(running)} may be under way)" if running else ""
+        confirm(f"this deletes {len(found)} runs and their episodes{also}", yes=yes)
+        done = {run_id: delete_run(store, run_id) for run_id in found}
+    if as_json:
+        print_json(done)
+        return
+    for run_id, deleted in done.items():
+        print_text(f"{found[run_id].name}: {deleted.episodes} episodes and {deleted.screenshots} screenshots deleted")
+        if deleted.kept:
+            note(f"{deleted.kept} screenshots are kept, since {deleted.because}; later: cuarl db prune")
+
+
+@app.command(
+    short_help="Remove screenshots that belong to no episode.",
+    epilog="\b\nExample:\n  cuarl db prune",
+)
+def prune(db: Db = None, blobs: BlobsUrl = None, as_json: Json = False) -> None:
+    """Remove screenshots that no row refers to, unless somebody may be about to refer to them."""
+    from cuarl.store.deletion import prune as remove_unused
+
+    with _open(_settings(db, blobs)) as store:
+        done = remove_unused(store)
+    if as_json:
+        print_json(done)
+        return
+    print_text(f"{done.screenshots} screenshots removed")
+    if done.kept:
+        note(f"{done.kept} are kept, since {done.because}")
 
 
 @app.command(

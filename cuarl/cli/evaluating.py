@@ -124,7 +124,7 @@ def home(
     if run is None or experiment.name is not None:
         resolved = replace(experiment.resolved, config=what.config)
         with (
-            replace(experiment, resolved=resolved).open_run("eval") as made,
+            replace(experiment, resolved=resolved).open_run("eval", store) as made,
             parts.recording(store, made, what.config, what.tasks) as record,
         ):
             yield made, record

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from cuarl.cli.output import note
 from cuarl.cli.state import load_settings
 from cuarl.config.load import Resolved
 from cuarl.config.schema import ExperimentConfig
@@ -15,6 +17,7 @@ from cuarl.errors import ConfigError
 if TYPE_CHECKING:
     from cuarl.run import Run
     from cuarl.settings import Settings
+    from cuarl.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +47,10 @@ class Experiment:
         """Machine facts and secrets, with ``--db`` and ``--runs-dir`` on top."""
         return load_settings(database_url=self.db, runs_dir=self.runs_dir)
 
-    def open_run(self, kind: Literal["train", "rollout", "eval", "serve"]) -> Run:
+    def open_run(self, kind: Literal["train", "rollout", "eval", "serve"], store: Store) -> Run:
         """Make the run directory, or reopen the one to go on with; enter it (``with``) to lock and log.
 
-        Raises RunExists for a name that is taken and ResumeMismatch for options that differ from the run's.
+        A run that is overwritten is deleted from ``store``, too. Raises RunExists for a name that is taken and ResumeMismatch for options that differ from the run's.
         """
         from cuarl.run import Run
 
@@ -56,8 +59,16 @@ class Experiment:
             return Run.reopen(self.resume, self.resolved, command=command)
         return Run.create(
             self.settings().runs_dir, self.resolved, kind=kind, name=self.name, overwrite=self.overwrite,
-            command=command,
+            forget=partial(_forget, store), command=command,
         )  # fmt: skip
+
+
+def _forget(store: Store, run_id: str) -> None:
+    from cuarl.store.deletion import delete_run
+
+    done = delete_run(store, run_id)
+    kept = f"; {done.kept} are kept, since {done.because} (later: cuarl db prune)" if done.because and done.kept else ""
+    note(f"deleted the run of that name, {done.episodes} episodes and {done.screenshots} screenshots{kept}")
 
 
 def run_to_resume(reference: str, *, name: str | None, overwrite: bool, runs_dir: Path | None) -> Path:

@@ -140,7 +140,7 @@ def _collect(
     config = experiment.config
     served = environments.backend(config, tasks)
     how = parts.setup(config, served, player)
-    with parts.open_store(experiment.settings()) as store, experiment.open_run("rollout") as run:
+    with parts.open_store(experiment.settings()) as store, experiment.open_run("rollout", store) as run:
         specs = plan(
             tasks, group_size=group_size, run_seed=config.seed, prefix=run.run_id, run_id=run.run_id
         )  # fmt: skip

@@ -146,7 +146,7 @@ def _serve(experiment: Experiment, target: Target, options: _Options) -> None:
     token = settings.serve_token.get_secret_value() if settings.serve_token else None
     sock = bind(options.host, options.port, token)
     with (
-        parts.open_store(settings) as store, experiment.open_run("serve") as run,
+        parts.open_store(settings) as store, experiment.open_run("serve", store) as run,
         upstream(target, config, settings, run, options.served_name) as policy, _recorded(store, run, config) as counts,
     ):  # fmt: skip
         service = _service(policy, config, options, token, run, counts.save(store))

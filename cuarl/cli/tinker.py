@@ -58,7 +58,7 @@ def train_there(
     key = settings.require("tinker_api_key")
     with (
         parts.open_store(settings) as store,
-        experiment.open_run("train") as run,
+        experiment.open_run("train", store) as run,
         parts.recording(store, run, config, [*tasks, *measurement.tasks]) as record,
         service(key, settings.tinker_base_url) as connected,
     ):

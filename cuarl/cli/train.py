@@ -181,7 +181,8 @@ def _show_plan(job: _Job, *, as_json: bool) -> None:
 def _launch(experiment: Experiment, job: _Job, processes: int, accelerate: str) -> int:
     """Make the run directory here, so that processes don't race for it, and go on with it in all of them."""
     launch_command([], processes=processes, accelerate=accelerate)  # a wrong preset is refused before that
-    run = experiment.open_run("train")
+    with parts.open_store(experiment.settings()) as store:
+        run = experiment.open_run("train", store)
     inputs.keep(run, job.inputs)
     options = [("--runs-dir", experiment.runs_dir), ("--db", experiment.db), ("--env-file", STATE.env_file)]
     arguments = ["train", "--resume", str(run.path), "--display", STATE.display]
@@ -262,7 +263,7 @@ def _places(experiment: Experiment, job: _Job, accelerator: Accelerator) -> Iter
         return
     with ExitStack() as stack:
         store = stack.enter_context(parts.open_store(experiment.settings()))
-        run = stack.enter_context(experiment.open_run("train"))
+        run = stack.enter_context(experiment.open_run("train", store))
         from_main(run.path)
         inputs.keep(run, job.inputs)
         stack.enter_context(_how_to_go_on(run))

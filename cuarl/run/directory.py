@@ -56,17 +56,22 @@ class Run:
         kind: Kind = "train",
         name: str | None = None,
         overwrite: bool = False,
+        forget: Callable[[str], None] = lambda _run_id: None,
         command: Sequence[str] = (),
         clock: Callable[[], datetime] = utc_now,
     ) -> Self:
-        """Make a run directory. Raises RunExists if the name is taken, ConfigError if it is no name."""
+        """Make a run directory. Raises RunExists if the name is taken, ConfigError if it is no name.
+
+        With ``overwrite`` a run of that name is deleted first, after ``forget`` has been called with its id: if that
+        raises, the folder stays.
+        """
         config, now = resolved.config, clock()
         name = name or new_name(config.tasks[0] if config.tasks else "all", config.model_name, now)
         if not _is_name(name):
             raise ConfigError(f'"{name}" is no name for a run', where="--name", hint=f"--name {slug(name) or 'mine'}")
         path = runs_dir / name
         if overwrite and path.exists():
-            _delete(path, runs_dir)
+            _delete(path, runs_dir, forget)
         try:
             path.mkdir(parents=True)
         except FileExistsError as error:
@@ -287,12 +292,13 @@ def _taken(path: Path) -> RunExists:
     )
 
 
-def _delete(path: Path, runs_dir: Path) -> None:
+def _delete(path: Path, runs_dir: Path, forget: Callable[[str], None]) -> None:
     if path.resolve().parent != runs_dir.resolve() or not (path / MANIFEST).is_file():
         raise RunExists("only a run in the runs folder can be overwritten", where=str(path), hint="--name NAME")
     run = Run(path)
     run._hold()
     try:
+        forget(run.run_id)
         shutil.rmtree(path)
     finally:
         run._lock.release()

@@ -130,6 +130,23 @@ def _(write: w.RewindRun, connection: Connection) -> None:
         connection.execute(delete(table).where(table.run_id == write.run_id, table.step > write.step))
 
 
+@apply.register
+def _(write: w.DeleteRun, connection: Connection) -> None:
+    history, run_id = t.StatusRow, write.run_id
+    mine = {
+        "episode": select(t.EpisodeRow.id).where(t.EpisodeRow.run_id == run_id),
+        "evaluation": select(t.EvaluationRow.id).where(t.EvaluationRow.run_id == run_id),
+        "run": select(t.RunRow.id).where(t.RunRow.id == run_id),
+    }
+    for entity, ids in mine.items():
+        connection.execute(delete(history).where(history.entity == entity, history.entity_id.in_(ids)))
+    connection.execute(update(t.SessionRow).where(t.SessionRow.run_id == run_id).values(run_id=None))
+    connection.execute(update(t.RunRow).where(t.RunRow.parent_id == run_id).values(parent_id=None))
+    for owned in (t.MetricRow, t.EvaluationRow, t.PolicyRow, t.EventRow, t.EpisodeRow, t.GroupRow):
+        connection.execute(delete(owned).where(owned.run_id == run_id))
+    connection.execute(delete(t.RunRow).where(t.RunRow.id == run_id))
+
+
 def _require_run(connection: Connection, run_id: str) -> None:
     if connection.scalar(select(t.RunRow.id).where(t.RunRow.id == run_id)) is None:
         raise StoreError(f'there is no run "{run_id}" in the store', hint="cuarl db status")

@@ -45,6 +45,11 @@ class Blobs:
         """Where the files are, without the protocol."""
         return self._root
 
+    @property
+    def is_local(self) -> bool:
+        """Whether they are in a folder of this machine."""
+        return self._local
+
     def put(self, pictures: Pictures) -> None:
         """Store screenshots that are not stored yet. Raises StoreError if one can't be written."""
         for picture in pictures.values() if isinstance(pictures, Mapping) else pictures:
@@ -102,6 +107,18 @@ class Blobs:
                 digest = head + name.rsplit("/", 1)[-1].removesuffix(".png")
                 if _DIGEST.fullmatch(digest):
                     yield digest
+
+    def remove(self, digests: Iterable[str]) -> int:
+        """Delete screenshots; gives how many were there."""
+        count = 0
+        for digest in sorted(digests):
+            self._known.discard(bytes.fromhex(digest))
+            try:
+                self._fs.rm_file(self._path(digest))
+            except FileNotFoundError:
+                continue
+            count += 1
+        return count
 
     def copy_all(self, other: Blobs, digests: Iterable[str]) -> int:
         """Copy encoded files as they are to where they are missing; gives how many of ``digests`` are there now.

@@ -57,6 +57,11 @@ class Link:
         """Whether writes go to the spool at present."""
         return self._away_until is not None
 
+    @property
+    def spooled(self) -> bool:
+        """Whether writes wait in the spool, those of other processes included."""
+        return self._spool is not None and bool(self._spool.files())
+
     def write(self, writes: Sequence[Write]) -> None:
         """Commit writes together, or spool them. Raises StoreError, and then stores nothing of them."""
         with self._gate:

@@ -153,6 +153,11 @@ class Store(Reader):
         """Whether the database server is away and writes are spooled."""
         return self._link.away
 
+    @property
+    def spooled(self) -> bool:
+        """Whether writes, of this process or another one, wait in the spool."""
+        return self._link.spooled
+
     # --- runs ------------------------------------------------------------------------------------------------------
 
     def start_run(self, run: RunRecord) -> None:

@@ -62,6 +62,13 @@ class RewindRun(Record):
     step: NonNegativeInt
 
 
+class DeleteRun(Record):
+    """Forget a run and all that it recorded."""
+
+    kind: Literal["delete_run"] = "delete_run"
+    run_id: str
+
+
 class SavePolicy(Record):
     """Insert or replace a policy version."""
 
@@ -151,7 +158,7 @@ class RestoreHistory(Record):
 
 
 Write = (
-    SaveRun | FinishRun | Heartbeat | RewindRun | SavePolicy | SaveTasks | StartEpisode | SaveTrajectory | SaveGroup
+    SaveRun | FinishRun | Heartbeat | RewindRun | DeleteRun | SavePolicy | SaveTasks | StartEpisode | SaveTrajectory | SaveGroup
     | SaveEvaluation | LogMetrics | LogEvent | SaveSession | RestoreHistory
 )  # fmt: skip
 WRITE: TypeAdapter[Write] = TypeAdapter(Annotated[Write, Field(discriminator="kind")])

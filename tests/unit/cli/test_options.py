@@ -6,6 +6,7 @@ import pytest
 import typer
 
 from cuarl.cli.app import run
+from cuarl.cli.episodes import open_store
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.options import experiment_options
 from cuarl.config.load import FIELDS, flag_of, resolve
@@ -126,7 +127,7 @@ def runs(add_command, tmp_path, monkeypatch):
     @experiment_options(*PANELS, resumable=True)
     def train(experiment: Experiment) -> None:
         """Train."""
-        with experiment.open_run("train") as run:
+        with open_store(experiment.settings()) as store, experiment.open_run("train", store) as run:
             opened.append((run, experiment))
 
     add_command("train", train)
@@ -167,7 +168,7 @@ def test_a_failed_run_is_three_lines_and_the_path_of_its_log(add_command, runs, 
     @experiment_options(TaskFields, resumable=True)
     def fail(experiment: Experiment) -> None:
         """Fail."""
-        with experiment.open_run("train"):
+        with open_store(experiment.settings()) as store, experiment.open_run("train", store):
             raise TrainError("no gradient reached the adapter", hint="cuarl doctor")
 
     add_command("fail", fail)

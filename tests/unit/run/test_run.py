@@ -89,7 +89,9 @@ def test_names_that_are_paths_or_words_are_refused(create, name):
 def test_overwrite_replaces_a_run_and_nothing_else(create, tmp_path):
     old = create("a")
     (old.path / "metrics.jsonl").write_text("{}")
-    assert not create("a", overwrite=True).metrics_path.exists()
+    forgotten = []
+    assert not create("a", overwrite=True, forget=forgotten.append).metrics_path.exists()
+    assert forgotten == [old.run_id]
     (tmp_path / "runs" / "precious").mkdir()
     with pytest.raises(RunExists, match="only a run"):
         create("precious", overwrite=True)
