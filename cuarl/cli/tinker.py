@@ -15,7 +15,7 @@ from cuarl.cli.evaluating import Measurement
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.inputs import Inputs
 from cuarl.cli.players import Player
-from cuarl.cli.training import Imitation, Measuring, Practice, learner_config
+from cuarl.cli.training import Imitation, Measuring, Practice, learner_config, loop_config
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import PrerequisiteError
 from cuarl.policy.load import load_renderer
@@ -24,7 +24,7 @@ from cuarl.policy.tinker import TinkerSampler, connect, mapped
 from cuarl.store import PolicyRecord, Store
 from cuarl.tasks.task import Task
 from cuarl.train.batch import Batch
-from cuarl.train.loop import LoopConfig, last_reported
+from cuarl.train.loop import last_reported
 from cuarl.train.loop import train as train_loop
 from cuarl.train.shutdown import Shutdown
 from cuarl.train.tinker import TinkerCheckpoints, TinkerConfig, TinkerLearner, saved_state
@@ -71,10 +71,7 @@ def train_there(
         practised = _player(config, learner.sampler, config.temperature)
         measured = _player(config, learner.sampler, config.eval_temperature)
         measuring = Measuring(measurement, measured, run, store, record, json=experiment.json)
-        loop = LoopConfig(
-            max_steps=config.max_steps, eval_every=config.eval_every, save_every=config.save_every,
-            skip_baseline=config.skip_baseline,
-        )  # fmt: skip
+        loop = loop_config(config)
         checkpoints = TinkerCheckpoints(
             run.checkpoints_dir, learner, run=run.name, on_commit=partial(_noted, store, run, config), start=start
         )
@@ -118,18 +115,23 @@ def _learner(service: Any, config: ExperimentConfig, renderer: Renderer, state: 
         if state is not None:
             client = service.create_training_client_from_state_with_optimizer(state).result()
         else:
-            client = service.create_lora_training_client(
-                config.model_name, rank=config.lora_rank, seed=config.seed,
-                train_attn=config.lora_target_option != "mlp", train_mlp=config.lora_target_option != "attention",
-                train_unembed=config.lora_target_option == "all-linear",
-            ).result()  # fmt: skip
+            client = service.create_lora_training_client(config.model_name, **lora_options(config)).result()
     sampler = TinkerSampler(None, renderer, name=Path(config.model_name).name)
-    learner = TinkerLearner(client, sampler, renderer, _config(config))
+    learner = TinkerLearner(client, sampler, renderer, tinker_config(config))
     learner.refresh(step)
     return learner
 
 
-def _config(config: ExperimentConfig) -> TinkerConfig:
+def lora_options(config: ExperimentConfig) -> dict[str, Any]:
+    """What the service is told about a new adapter."""
+    return {
+        "rank": config.lora_rank, "seed": config.seed, "train_attn": config.lora_target_option != "mlp",
+        "train_mlp": config.lora_target_option != "attention", "train_unembed": config.lora_target_option == "all-linear",
+    }  # fmt: skip
+
+
+def tinker_config(config: ExperimentConfig) -> TinkerConfig:
+    """How the service has to learn."""
     return TinkerConfig.model_validate({
         "algorithm": config.algorithm, "loss": config.tinker_loss, "batch": learner_config(config).batch, "clip_low": config.clip_low,
         "clip_high": config.clip_high, "learning_rate": config.effective_learning_rate, "adam_beta1": config.adam_beta1,

@@ -281,10 +281,10 @@ def _how_to_go_on(run: Run) -> Iterator[None]:
 
 
 def _train(experiment: Experiment, job: _Job, learner: Learner, places: _Places) -> Measuring:
-    from cuarl.cli.training import Measuring, RecordedCheckpoints
+    from cuarl.cli.training import Measuring, RecordedCheckpoints, loop_config
     from cuarl.train.card import About
     from cuarl.train.checkpoint import Checkpoints
-    from cuarl.train.loop import LoopConfig, Outcome, last_reported
+    from cuarl.train.loop import Outcome, last_reported
     from cuarl.train.loop import train as train_loop
     from cuarl.train.processes import any_of
     from cuarl.train.shutdown import Shutdown
@@ -300,10 +300,7 @@ def _train(experiment: Experiment, job: _Job, learner: Learner, places: _Places)
         store.rewind_run(run.run_id, start)
     player = players.in_process(config, learner.policy, temperature=config.eval_temperature, strict=True)
     measuring = Measuring(job.measurement, player, run, store, places.record, json=experiment.json)
-    loop = LoopConfig(
-        max_steps=config.max_steps, eval_every=config.eval_every, save_every=config.save_every,
-        skip_baseline=config.skip_baseline,
-    )  # fmt: skip
+    loop = loop_config(config)
     sink = _sink(experiment, places, last_reported(start, checkpoints.pending))
     saver = RecordedCheckpoints(checkpoints, about, learner, run, store)
 

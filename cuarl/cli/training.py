@@ -37,6 +37,7 @@ from cuarl.train.credit import ScreenCredit
 from cuarl.train.curriculum import CurriculumConfig
 from cuarl.train.gigpo import AnchorCredit
 from cuarl.train.learner import Learner, LearnerConfig
+from cuarl.train.loop import LoopConfig
 from cuarl.train.loss import LossConfig
 from cuarl.train.processes import gather_batch, sharded, waited_for
 from cuarl.train.rejection import Rejection
@@ -139,6 +140,14 @@ def learner_config(config: ExperimentConfig) -> LearnerConfig:
                 adam_beta1=config.adam_beta1, adam_beta2=config.adam_beta2, adam_eps=config.adam_eps,
             ),
         }
+    )  # fmt: skip
+
+
+def loop_config(config: ExperimentConfig) -> LoopConfig:
+    """How long training takes, and what is done between its steps."""
+    return LoopConfig(
+        max_steps=config.max_steps, eval_every=config.eval_every, save_every=config.save_every,
+        skip_baseline=config.skip_baseline,
     )  # fmt: skip
 
 
