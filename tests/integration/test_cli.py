@@ -101,29 +101,29 @@ def test_a_background_job_of_a_script_can_be_terminated(environment, running):
         assert process.wait(20) == 130
 
 
-def test_a_closed_pipe_is_quiet(environment):
+def test_c60_a_closed_pipe_is_quiet(environment):
     shell = f"{sys.executable} -m cuarl config schema | head -c 1 >/dev/null"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, env=environment, timeout=60)
     assert done.stderr == ""
 
 
-def test_closed_standard_streams_are_no_fault(environment):
+def test_c60_closed_standard_streams_are_no_fault(environment):
     shell = f"{sys.executable} -m cuarl config presets >&- 2>&- <&-"
     assert subprocess.run(["bash", "-c", shell], env=environment, timeout=60).returncode == 0
 
 
-def test_json_is_alone_on_stdout_even_with_warnings(cuarl):
+def test_c60_json_is_alone_on_stdout_even_with_warnings(cuarl):
     done = cuarl("config", "presets", "--json", PYTHONWARNINGS="always", PYTHONDEVMODE="1")
     assert json.loads(done.stdout)
 
 
 @pytest.mark.parametrize("variables", [{"FORCE_COLOR": "1"}, {}], ids=["forced", "pipe"])
-def test_colour_in_a_pipe_only_when_forced(cuarl, variables):
+def test_c60_colour_in_a_pipe_only_when_forced(cuarl, variables):
     done = cuarl("monitor", "tail", **variables)
     assert ("\x1b[" in done.stderr) == bool(variables)
 
 
-def test_an_environment_secret_is_nowhere_in_what_is_printed(cuarl):
+def test_c57_an_environment_secret_is_nowhere_in_what_is_printed(cuarl):
     canary = "canary-4c5b6a7d"
     done = cuarl(
         "--debug", "monitor", "tail", canary, "--runs-dir", f"postgresql://u:{canary}@h/x",

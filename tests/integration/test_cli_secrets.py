@@ -41,7 +41,7 @@ def assert_no_canary(folder, output):
     assert leaks == []
 
 
-def test_a_rollout_keeps_secrets_of_the_environment_and_dotenv_to_itself(rollout, tmp_path):
+def test_c57_a_rollout_keeps_secrets_of_the_environment_and_dotenv_to_itself(rollout, tmp_path):
     (tmp_path / "key").write_text(f"{CANARY}-in-a-file")
     names = {"GBOX_API_KEY": CANARY, "HF_TOKEN": CANARY, "SOME_OTHER_TOKEN": CANARY, "USE_CLS_TOKEN": "cls_token"}
     url = f"sqlite:///store.db?password={CANARY}"
@@ -53,7 +53,7 @@ def test_a_rollout_keeps_secrets_of_the_environment_and_dotenv_to_itself(rollout
     assert_no_canary(tmp_path, output)
 
 
-def test_an_endpoint_that_refuses_shows_no_key(rollout, tmp_path):
+def test_c57_an_endpoint_that_refuses_shows_no_key(rollout, tmp_path):
     code, output = rollout(
         "--agent", "policy", "--episodes", "1", "--db", f"postgresql://me:{CANARY}@127.0.0.1:9/x",
         OPENAI_API_KEY=CANARY, OPENAI_BASE_URL=f"http://me:{CANARY}@127.0.0.1:9/v1",

@@ -17,7 +17,7 @@ def fresh(monkeypatch):
     monkeypatch.setattr(safe_text, "_secrets", set())
 
 
-def test_known_secrets_keep_at_most_their_last_two_characters():
+def test_c57_known_secrets_keep_at_most_their_last_two_characters():
     safe_text.remember([CANARY, "shorty"])
     assert masked(f"Bearer {CANARY}, {CANARY}") == "Bearer ***c4, ***c4"
     assert masked("pin shorty") == "pin ***"
@@ -48,20 +48,20 @@ def test_a_secret_inside_a_longer_one_leaves_no_rest():
         ("API_KEY", "true", False),
     ],
 )
-def test_environment_is_read_by_the_names_of_credentials(name, value, hidden):
+def test_c57_environment_is_read_by_the_names_of_credentials(name, value, hidden):
     safe_text.remember_environment({name: value})
     secret = CANARY if CANARY in value else value
     assert (secret not in masked(f"say {secret} twice {secret}")) == hidden
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "https", "redis+tls"])
-def test_passwords_in_urls_are_masked_without_being_known(scheme):
+def test_c57_passwords_in_urls_are_masked_without_being_known(scheme):
     assert masked(f"at {scheme}://me:{CANARY}@host:5/x, ok") == f"at {scheme}://me:***c4@host:5/x, ok"
     assert masked(f"{scheme}://host/x?user=me&password={CANARY}#y") == f"{scheme}://host/x?user=me&password=***c4#y"
     assert masked("https://host:8000/a@b") == "https://host:8000/a@b"
 
 
-def test_pictures_appear_as_size_and_digest():
+def test_c57_pictures_appear_as_size_and_digest():
     data = base64.b64encode(bytes(range(256)) * 9).decode()
     for text in (f'{{"url": "data:image/png;base64,{data}"}}', f"raw {data} end"):
         short = loggable(text)
@@ -70,7 +70,7 @@ def test_pictures_appear_as_size_and_digest():
     assert "2304 bytes" in loggable(f"data:image/png;base64,{data}")
 
 
-def test_lines_are_bounded_in_bytes_and_say_what_is_missing():
+def test_c57_lines_are_bounded_in_bytes_and_say_what_is_missing():
     text = loggable("short\n" + "é€ " * 4000)
     first, second = text.split("\n")
     assert first == "short"
@@ -80,7 +80,7 @@ def test_lines_are_bounded_in_bytes_and_say_what_is_missing():
     assert loggable("- " * (MAX_LINE_BYTES // 2)) == "- " * (MAX_LINE_BYTES // 2)
 
 
-def test_control_characters_cannot_steer_a_terminal():
+def test_c59_control_characters_cannot_steer_a_terminal():
     assert printable("a\x1b[31mred\x07\nnext\ttab\u202eevil") == "a\\x1b[31mred\\x07 next tab\\u202eevil"
     assert printable("Wi‑Fi – é 中 🙂") == "Wi‑Fi – é 中 🙂"
 

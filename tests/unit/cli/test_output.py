@@ -20,7 +20,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_ids_in_a_pipe_are_whole_however_wide_the_table(capsys):
+def test_c60_ids_in_a_pipe_are_whole_however_wide_the_table(capsys):
     output.print_table(("id", "goal", "n"), [(ID, "x" * 300, 1), ("b", None, 22)], numeric={"n"})
     header, first, second = capsys.readouterr().out.splitlines()
     assert first == f"{ID}  {'x' * 300}   1"
@@ -28,7 +28,7 @@ def test_ids_in_a_pipe_are_whole_however_wide_the_table(capsys):
     assert second.split() == ["b", "-", "22"]
 
 
-def test_cells_cannot_steer_the_terminal_or_break_the_line(capsys):
+def test_c59_cells_cannot_steer_the_terminal_or_break_the_line(capsys):
     output.print_table(("goal",), [("a\x1b[31m\nb",)])
     assert capsys.readouterr().out == "goal\na\\x1b[31m b\n"
 
@@ -38,7 +38,7 @@ def test_wide_characters_keep_columns_aligned(capsys):
     assert capsys.readouterr().out.splitlines()[1:] == ["中文  x", "abcd  y"]
 
 
-def test_a_narrow_terminal_folds_but_never_cuts(monkeypatch):
+def test_c60_a_narrow_terminal_folds_but_never_cuts(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("COLUMNS", "40")
@@ -49,7 +49,7 @@ def test_a_narrow_terminal_folds_but_never_cuts(monkeypatch):
     assert "".join(line.split()[0] for line in lines[2:]) == ID
 
 
-def test_columns_wins_in_a_pipe(capsys, monkeypatch):
+def test_c60_columns_wins_in_a_pipe(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "30")
     output.print_table(("id", "goal"), [("a", "open the settings and turn on the light")])
     out = capsys.readouterr().out
@@ -69,7 +69,7 @@ def test_columns_wins_in_a_pipe(capsys, monkeypatch):
     ],
     ids=str,
 )
-def test_colour_follows_the_environment(monkeypatch, variables, tty, colour):
+def test_c60_colour_follows_the_environment(monkeypatch, variables, tty, colour):
     stream = Terminal() if tty else io.StringIO()
     monkeypatch.setattr(sys, "stdout", stream)
     for name, value in variables.items():
@@ -88,7 +88,7 @@ class Point:
     path: Path
 
 
-def test_json_is_strict_whatever_it_is_made_of(capsys):
+def test_c60_json_is_strict_whatever_it_is_made_of(capsys):
     output.print_json({"a": Point(float("nan"), Path("p")), "b": Usage(images=2), "c": float("inf"), "d": {3}})
     text = capsys.readouterr().out
     data = json.loads(text, parse_constant=lambda name: pytest.fail(name))
@@ -102,7 +102,7 @@ def test_json_lines_are_single(capsys):
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [{"a": "x\ny"}, [1]]
 
 
-def test_secrets_are_masked_wherever_they_are_printed(capsys, monkeypatch):
+def test_c57_secrets_are_masked_wherever_they_are_printed(capsys, monkeypatch):
     monkeypatch.setattr(safe_text, "_secrets", set())
     safe_text.remember(["canary-1b2c3d"])
     output.print_json({"canary-1b2c3d": ["canary-1b2c3d"]})
@@ -127,7 +127,7 @@ def test_the_closing_lines_say_result_place_and_next_step(capsys):
     assert capsys.readouterr().err == "success 12 % → 93 %\n  in: runs/a\n  next: cuarl eval a\n"
 
 
-def test_nothing_is_asked_without_a_terminal(monkeypatch):
+def test_c60_nothing_is_asked_without_a_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
     with pytest.raises(ConfigError, match="no terminal to ask on") as caught:
         output.confirm("this deletes 3 runs", yes=False)

@@ -44,21 +44,21 @@ TWO_LINES = '{"id":"a","prompt":"x"}\r\n\r\n{"id":"b","prompt":"y"}\r\n'
         pytest.param(TWO_LINES.replace("\r\n", "\r").encode(), id="old mac line ends"),
     ],
 )
-def test_the_same_tasks_are_read_in_every_encoding(tmp_path: Path, data: bytes) -> None:
+def test_c48_the_same_tasks_are_read_in_every_encoding(tmp_path: Path, data: bytes) -> None:
     plain = tasks_of(write(tmp_path, "plain.jsonl", '{"id":"a","prompt":"x"}\n{"id":"b","prompt":"y"}'))
     tasks = tasks_of(write(tmp_path, "a.jsonl", data))
     assert [(t.id, t.description) for t in tasks] == [("a", "x"), ("b", "y")]
     assert [t.digest for t in tasks] == [t.digest for t in plain]
 
 
-def test_goals_are_read_from_a_windows_text_file_without_comments(tmp_path: Path) -> None:
+def test_c48_goals_are_read_from_a_windows_text_file_without_comments(tmp_path: Path) -> None:
     path = write(tmp_path, "a.txt", "\ufeffOpen Settings\r\n\r\n# a note\r\n  Take a screenshot  \r\n\\# stays")
     located = load_file(path)
     assert [one.task.description for one in located] == ["Open Settings", "Take a screenshot", "# stays"]
     assert [one.line for one in located] == [1, 4, 5]
 
 
-def test_a_broken_line_is_named_by_its_number_when_blank_lines_come_before_it(tmp_path: Path) -> None:
+def test_c48_a_broken_line_is_named_by_its_number_when_blank_lines_come_before_it(tmp_path: Path) -> None:
     error = failure_of(write(tmp_path, "a.jsonl", '{"id":"a","prompt":"x"}\n\n{bad}\n'))
     assert error.where is not None
     assert error.where.endswith("a.jsonl, line 3")
@@ -73,7 +73,7 @@ def test_a_broken_line_is_named_by_its_number_when_blank_lines_come_before_it(tm
         (codecs.BOM_UTF16_LE + b"a", "not UTF-16-LE text"),
     ],
 )
-def test_an_unreadable_encoding_is_named(tmp_path: Path, data: bytes, words: str) -> None:
+def test_c48_an_unreadable_encoding_is_named(tmp_path: Path, data: bytes, words: str) -> None:
     error = failure_of(write(tmp_path, "a.txt", data))
     assert words in error.what
     assert error.hint == "save the file as UTF-8"
@@ -84,21 +84,21 @@ def test_an_unreadable_encoding_is_named(tmp_path: Path, data: bytes, words: str
     [("a.txt", ""), ("a.txt", "\n# only a note\n"), ("a.yaml", ""), ("a.yaml", "# x\n"), ("a.yaml", "tasks: []\n"), ("a.json", " \n"),
      ("a.json", "[]"), ("a.json", "null"), ("a.jsonl", ""), ("a.json", "\ufeff")],
 )  # fmt: skip
-def test_a_file_without_tasks_is_an_error(tmp_path: Path, name: str, text: str) -> None:
+def test_c48_a_file_without_tasks_is_an_error(tmp_path: Path, name: str, text: str) -> None:
     assert failure_of(write(tmp_path, name, text)).what == "the file holds no task"
 
 
 # --- ids, names, fields (C50) --------------------------------------------------------------------------------------
 
 
-def test_an_id_used_for_two_tasks_is_an_error_with_both_lines(tmp_path: Path) -> None:
+def test_c50_an_id_used_for_two_tasks_is_an_error_with_both_lines(tmp_path: Path) -> None:
     lines = '{"id": "t1", "prompt": "open settings"}\n{"id": "t1", "prompt": "enable wifi"}\n'
     error = failure_of(write(tmp_path, "a.jsonl", lines))
     assert error.what == 'the id "t1" is used for two different tasks, first on line 1'
     assert error.where == f"{tmp_path / 'a.jsonl'}, line 2"
 
 
-def test_a_repeated_task_counts_once_and_another_of_its_id_is_an_error(tmp_path: Path) -> None:
+def test_c50_a_repeated_task_counts_once_and_another_of_its_id_is_an_error(tmp_path: Path) -> None:
     one = load_file(write(tmp_path, "b.jsonl", '{"id": "t1", "prompt": "open settings"}'))
     again = load_file(write(tmp_path, "c.yaml", "id: t1\ngoal: open settings\n"))
     other = load_file(write(tmp_path, "d.json", '{"id": "t1", "goal": "close settings"}'))
@@ -109,20 +109,20 @@ def test_a_repeated_task_counts_once_and_another_of_its_id_is_an_error(tmp_path:
     assert caught.value.where == f"{one[0].where} and {other[0].where}"
 
 
-def test_an_unknown_field_is_an_error_with_a_suggestion(tmp_path: Path) -> None:
+def test_c50_an_unknown_field_is_an_error_with_a_suggestion(tmp_path: Path) -> None:
     lines = '{"id": "t2", "prompt": "x", "max_step": 5, "category": "Settings "}\n{"id": "t3", "prompt": "y"}\n'
     error = failure_of(write(tmp_path, "c.jsonl", lines))
     assert error.what == 'unknown field "max_step" (did you mean "max_steps"?)'
     assert error.where == f"{tmp_path / 'c.jsonl'}, line 1"
 
 
-def test_categories_are_the_same_when_they_differ_by_case_and_space(tmp_path: Path) -> None:
+def test_c50_categories_are_the_same_when_they_differ_by_case_and_space(tmp_path: Path) -> None:
     lines = '{"prompt": "x", "category": "Settings ", "difficulty": "EASY"}\n{"prompt": "y", "category": "settings"}\n'
     tasks = tasks_of(write(tmp_path, "c.jsonl", lines))
     assert [(t.category, t.difficulty) for t in tasks] == [("settings", "easy"), ("settings", "medium")]
 
 
-def test_all_problems_of_a_file_are_listed_at_once(tmp_path: Path) -> None:
+def test_c50_all_problems_of_a_file_are_listed_at_once(tmp_path: Path) -> None:
     text = """\
 tasks:
 - id: a
@@ -150,7 +150,7 @@ extra: 1
     ]
 
 
-def test_at_most_twenty_problems_are_listed_and_the_rest_counted(tmp_path: Path) -> None:
+def test_c50_at_most_twenty_problems_are_listed_and_the_rest_counted(tmp_path: Path) -> None:
     lines = "\n".join(json.dumps({"id": f"t{i}", "goal": "x", "colour": 1}) for i in range(27))
     error = failure_of(write(tmp_path, "a.jsonl", lines))
     assert error.what.startswith("27 problems in ")
@@ -158,14 +158,14 @@ def test_at_most_twenty_problems_are_listed_and_the_rest_counted(tmp_path: Path)
     assert error.what.endswith("… and 7 more")
 
 
-def test_no_task_is_loaded_when_one_is_broken(tmp_path: Path) -> None:
+def test_c50_no_task_is_loaded_when_one_is_broken(tmp_path: Path) -> None:
     failure_of(write(tmp_path, "a.jsonl", '{"goal": "fine"}\n{"goal": "broken", "max_steps": "many"}'))
 
 
 # --- texts, numbers, truth values (C51) ----------------------------------------------------------------------------
 
 
-def test_yaml_texts_keep_every_character(tmp_path: Path) -> None:
+def test_c51_yaml_texts_keep_every_character(tmp_path: Path) -> None:
     text = """\
 tasks:
 - {id: 010, description: on, name: no, tags: [12:30, 1.10, yes, 2026-01-05], expected_result: 12:30}
@@ -181,7 +181,7 @@ tasks:
     assert (third.id, third.description) == ("12:30", "1.10")
 
 
-def test_truth_values_are_true_and_false_only(tmp_path: Path) -> None:
+def test_c51_truth_values_are_true_and_false_only(tmp_path: Path) -> None:
     good = "id: a\ngoal: x\nchecks: [{path: p, value: true}, {path: q, value: on}, {path: r, value: 010}]\n"
     (task,) = tasks_of(write(tmp_path, "a.yaml", good))
     assert [check.value for check in task.checks] == [True, "on", "010"]
@@ -191,7 +191,7 @@ def test_truth_values_are_true_and_false_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("written", ['"8"', "true", "8.0", "010", "1_0", "12:30"])
-def test_a_number_field_takes_nothing_but_numbers(tmp_path: Path, written: str) -> None:
+def test_c51_a_number_field_takes_nothing_but_numbers(tmp_path: Path, written: str) -> None:
     error = failure_of(write(tmp_path, "a.yaml", f"goal: x\nmax_steps: {written}\n"))
     assert error.what.startswith("max_steps: ")
     assert error.where == f"{tmp_path / 'a.yaml'}, line 2"
@@ -234,7 +234,7 @@ plan:
 """
 
 
-def test_the_same_task_has_the_same_id_and_digest_in_json_and_yaml(tmp_path: Path) -> None:
+def test_c51_the_same_task_has_the_same_id_and_digest_in_json_and_yaml(tmp_path: Path) -> None:
     (from_json,) = tasks_of(write(tmp_path, "a.json", json.dumps(RICH)))
     (from_lines,) = tasks_of(write(tmp_path, "a.jsonl", json.dumps(RICH)))
     (from_yaml,) = tasks_of(write(tmp_path, "a.yaml", RICH_YAML))

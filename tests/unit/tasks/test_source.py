@@ -152,13 +152,13 @@ def test_all_unknown_names_are_listed_with_suggestions(suites: Path) -> None:
         pick(suites, "-", stdin="toy_99\n")
 
 
-def test_a_task_that_is_selected_twice_counts_once_with_a_note(suites: Path) -> None:
+def test_c50_a_task_that_is_selected_twice_counts_once_with_a_note(suites: Path) -> None:
     selection = load(["toy-basics", "settings", "toy_02_enable_wifi"], folders=[suites])
     assert ids(selection) == TRAIN
     assert selection.notes == ("selected more than once, counted once: 3",)
 
 
-def test_another_task_of_a_known_id_is_an_error(suites: Path, tmp_path: Path) -> None:
+def test_c50_another_task_of_a_known_id_is_an_error(suites: Path, tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("id: toy_04_home\ngoal: Go somewhere else\n")
     error = refusal(suites, ["toy-basics", str(path)])
