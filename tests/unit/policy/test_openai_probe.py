@@ -11,9 +11,9 @@ import httpx
 import pytest
 import stamina
 
-from cuarl.errors import PrerequisiteError
+from cuarl.errors import PrerequisiteError, SamplerError
 from cuarl.policy.openai import OpenAISampler
-from cuarl.policy.openai_probe import probe
+from cuarl.policy.openai_probe import check_draws, probe
 from cuarl.policy.openai_wire import BIAS, NEUTRAL, EndpointFeatures
 from tests.unit.policy.test_openai import FULL, OurPrompt, Server, completion
 
@@ -176,3 +176,51 @@ def test_a_server_that_takes_no_bias_is_sent_none() -> None:
 
 def test_known_features_are_not_lost() -> None:
     assert probed(Server(completion()), features=FULL).scaled_logprobs
+
+
+# --- draws ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_breaks_off_while_its_draws_are_tested_is_one_error() -> None:
+    asked = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        if len(asked) > 5:
+            raise httpx.ReadError("gone")
+        return httpx.Response(200, json=completion()[2])
+
+    sampler = OpenAISampler("http://server/v1", "m", transport=httpx.MockTransport(handle), features=FULL)
+    with pytest.raises(SamplerError, match="gave no answer: ReadError"):
+        anyio.run(check_draws, sampler)
+
+
+def test_a_server_that_lists_no_likeliest_tokens_is_not_tested_and_that_is_said() -> None:
+    server = Strict(in_words, "top_logprobs")
+    sampler = server.sampler(features=FULL)
+    assert "was not tested" in anyio.run(check_draws, sampler).words
+    assert anyio.run(check_draws, Server(completion()).sampler(features=FULL)).problem == ""
+
+
+@pytest.mark.parametrize("honest", [True, False])
+def test_draws_of_a_server_decide_whether_its_logprobs_are_kept(honest: bool) -> None:
+    import random
+
+    from tests.unit.policy.test_openai_draws import as_told, cut, reply
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        seed = json.loads(request.content)["seed"]
+        way = as_told if honest else cut(1)
+        return httpx.Response(200, json=reply(random.Random(seed), way, 12))
+
+    sampler = OpenAISampler("http://server/v1", "m", transport=httpx.MockTransport(handle), features=FULL)
+    found = anyio.run(check_draws, sampler)
+    assert (found.problem == "", sampler.capabilities.logprobs) == (honest, honest)
+    assert found.positions > (0 if honest else 24 * 12 * 5), "what looks doubtful is looked at more closely"
+
+
+def test_an_idle_connection_is_closed_before_the_server_does_it() -> None:
+    from cuarl.policy.openai_http import KEPT_OPEN_S
+
+    pool = Server(completion()).sampler(transport=None).endpoint._client._transport._pool  # type: ignore[union-attr]
+    assert pool._keepalive_expiry == KEPT_OPEN_S < 5.0
