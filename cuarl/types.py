@@ -277,9 +277,13 @@ def to_rgb(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
+NOTE = "note"
+"""Text field of an observation by which a backend tells what no picture shows of what just happened, in sentences."""
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What an environment shows: the picture, and text fields that a backend may add (url, focused app, last error)."""
+    """What an environment shows: the picture, and text fields that a backend may add (url, focused app, ``NOTE``)."""
 
     screenshot: Screenshot
     text: Mapping[str, str] = field(default_factory=dict)

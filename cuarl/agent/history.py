@@ -18,16 +18,20 @@ class History:
     def __init__(self, window: Window) -> None:
         self.window = window
         self._screens: list[Screenshot] = []
+        self._notes: list[str] = []
 
-    def see(self, screenshot: Screenshot) -> None:
-        """The present screen; it becomes a past one with the next."""
+    def see(self, screenshot: Screenshot, note: str = "") -> None:
+        """The present screen, and what there is to tell beside it; it becomes a past one with the next."""
         self._screens.append(screenshot)
+        self._notes.append(note)
 
     def prompts(self, task: TaskInstance, turns: Sequence[Turn], *, system: str) -> Iterator[tuple[Message, ...]]:
         """Prompts for the next action behind ``turns``, each with less of the past than the one before (see ``Window``)."""
         answers = past_answers(turns)
         for shown in self.window.narrowing(len(answers)):
-            yield build_messages(task.goal, self._screens, answers, system=system, shown=shown)
+            yield build_messages(
+                task.goal, self._screens, answers, system=system, shown=shown, notes=self._notes
+            )  # fmt: skip
 
     def checked(self, refused: PromptTooLong, task: TaskInstance) -> PromptTooLong:
         """Why the last of ``prompts`` was refused. Raises ConfigError if for the budget: no turn would ever fit then."""

@@ -10,6 +10,7 @@ from PIL import Image
 from cuarl.agent.base import Decision
 from cuarl.agent.formats import Format, Size, saw
 from cuarl.agent.history import History
+from cuarl.agent.notes import note
 from cuarl.agent.pointing import Pointer, pointed
 from cuarl.agent.prompt import Window
 from cuarl.policy.sampler import PromptTooLong, Sampler, SampleRequest, SamplingParams, Sees
@@ -42,7 +43,7 @@ class ModelAgent:
         screen = observation.screenshot
         size = Size(screen.width, screen.height)
         shown = shrunk(screen, self._format.sent(size))
-        self._history.see(shown)
+        self._history.see(shown, note(observation, history) if self._format.notes else "")
         resized = self._seen(size)
         sampled = await self._sample(task, history, seed, self._format.told(resized))
         if isinstance(sampled, PromptTooLong):

@@ -62,26 +62,36 @@ class Window(Record):
 
 
 def build_messages(
-    goal: str, screens: Sequence[Screenshot], answers: Sequence[SampledText], *, system: str, shown: Shown
+    goal: str,
+    screens: Sequence[Screenshot],
+    answers: Sequence[SampledText],
+    *,
+    system: str,
+    shown: Shown,
+    notes: Sequence[str] = (),
 ) -> tuple[Message, ...]:
     """The conversation that asks for the next action. The system message and the goal are always there.
 
     ``screens`` are all screenshots of the episode, the present one last, and ``answers`` all past answers, one for each
     earlier screen. The first user message shown has its pictures and then the goal; with the usual window it is the
     only one. Screenshots whose answer is not shown are among them, and a later user turn whose screenshot is not shown
-    says so.
+    says so. ``notes``, if there are any, belong to the screens; one stands in the message in which its screen is the last.
     """
     if len(screens) != len(answers) + 1:
         raise ValueError(f"{len(answers)} answers need {len(answers) + 1} screens, not {len(screens)}")
+    notes = notes or [""] * len(screens)
+    first = "\n\n".join(filter(None, (goal, notes[shown.answer])))
     messages = [
         Message("system", (Text(system),)),
-        Message("user", (*map(Picture, screens[shown.picture : shown.answer + 1]), Text(goal))),
+        Message("user", (*map(Picture, screens[shown.picture : shown.answer + 1]), Text(first))),
     ]
     for i in range(shown.answer, len(answers)):
         messages.append(Message("assistant", (answers[i],)))
-        messages.append(Message("user", _screen(screens, i + 1, shown.picture)))
+        messages.append(Message("user", _screen(screens[i + 1] if i + 1 >= shown.picture else None, notes[i + 1])))
     return tuple(messages)
 
 
-def _screen(screens: Sequence[Screenshot], index: int, oldest: int) -> tuple[Part, ...]:
-    return (Picture(screens[index]),) if index >= oldest else (Text("(earlier screen)"),)
+def _screen(screen: Screenshot | None, note: str) -> tuple[Part, ...]:
+    if screen is None:
+        return (Text("\n".join(filter(None, ("(earlier screen)", note)))),)
+    return (Picture(screen), Text(note)) if note else (Picture(screen),)

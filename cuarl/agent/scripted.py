@@ -12,6 +12,7 @@ from cuarl.agent.formats.gestures import scrolled
 from cuarl.agent.formats.points import RELATIVE
 from cuarl.agent.history import History
 from cuarl.agent.model import shrunk
+from cuarl.agent.notes import note
 from cuarl.agent.prompt import Window
 from cuarl.env.base import AskedOracleEnv, Env, OracleEnv
 from cuarl.errors import AgentError
@@ -180,7 +181,7 @@ class DemonstratingAgent:
         size = Size(screen.width, screen.height)
         sent = self._format.sent(size)
         shown = shrunk(screen, sent)
-        self._history.see(shown)
+        self._history.see(shown, note(observation, history) if self._format.notes else "")
         decision = await self._teacher.act(task, observation, history, seed)
         if decision.action is None:
             return decision

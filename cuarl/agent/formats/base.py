@@ -61,6 +61,11 @@ class Format(Protocol):
         """How much of the past the family is usually shown; experiments may say otherwise."""
         ...
 
+    @property
+    def notes(self) -> bool:
+        """Whether a message has a place for words beside its screenshot: what else came of the last action is told there."""
+        ...
+
     def sent(self, screen: Size) -> Size:
         """The size at which a screenshot is handed to the model: smaller than the screen for families that ask for it."""
         ...

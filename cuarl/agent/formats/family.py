@@ -24,6 +24,8 @@ class Family(ABC):
     """How far from the grid's far end the largest coordinate lies that is ever said."""
     window: Window = Window()
     """How much of the past is usually shown."""
+    notes: bool = False
+    """Whether a message may have words beside its screenshot, as results of tools have; a model that never saw any is shown none."""
 
     def __init__(self, kind: DeviceKind = "phone") -> None:
         self.kind: DeviceKind = kind

@@ -12,12 +12,13 @@ import anyio
 from cuarl.env.base import Capabilities
 from cuarl.env.browser.browser import Browser
 from cuarl.env.browser.hands import ACTIONS, TOUCH_ACTIONS, carry_out, refusal
+from cuarl.env.browser.news import News, in_words
 from cuarl.env.browser.options import BrowserOptions
 from cuarl.env.browser.tabs import Tabs
 from cuarl.env.settle import Patience, settle
 from cuarl.errors import EnvError
 from cuarl.tasks.task import TaskInstance
-from cuarl.types import Action, Observation, Screenshot, StepResult
+from cuarl.types import NOTE, Action, Observation, Screenshot, StepResult
 
 CLOSE_S = 5.0
 MOST_RETURNS = 3
@@ -39,6 +40,7 @@ class BrowserEnv(ABC):
         self._context: Any = None
         self._tabs: Tabs | None = None
         self._shown: Screenshot | None = None
+        self._news = News()
         self._closed = False
 
     @property
@@ -63,7 +65,7 @@ class BrowserEnv(ABC):
         self._shown = await self._tabs.shoot()
         if self.options.settle != "frame":
             await self._settle(self._tabs)
-        return Observation(self._shown, {**self._text(self._tabs), **text})
+        return Observation(self._shown, {**self._text(self._tabs), **self._note(self._news.since(self._tabs)), **text})
 
     async def step(self, action: Action) -> StepResult:
         """Carry out one action and show what came of it."""
@@ -73,13 +75,11 @@ class BrowserEnv(ABC):
             return StepResult(self._observation(tabs), info={"rejected": reason, "changed": False})
         if action.kind in ("answer", "finish"):
             return StepResult(self._observation(tabs), info={"changed": False})
-        shown, notes = self._shown, (len(tabs.dialogs), len(tabs.downloads), len(tabs.blocked))
+        shown = self._shown
         await carry_out(action, tabs, self.options.scale, size)
         info = await self._settled(tabs, shown)
-        for name, before in zip(("dialogs", "downloads", "blocked"), notes, strict=True):
-            if len(getattr(tabs, name)) > before:
-                info[name] = list(getattr(tabs, name)[before:])
-        return await self._judged(tabs, StepResult(self._observation(tabs), info=info))
+        news = self._news.since(tabs)
+        return await self._judged(tabs, StepResult(self._observation(tabs, news), info=info | news))
 
     async def state(self) -> Mapping[str, Any]:
         """What validators read; see the subclass."""
@@ -137,9 +137,13 @@ class BrowserEnv(ABC):
             raise EnvError("this environment was closed" if self._closed else "this environment was not reset yet")
         return self._tabs
 
-    def _observation(self, tabs: Tabs) -> Observation:
+    def _observation(self, tabs: Tabs, news: Mapping[str, Any] | None = None) -> Observation:
         assert self._shown is not None
-        return Observation(self._shown, self._text(tabs))
+        return Observation(self._shown, {**self._text(tabs), **self._note(news or {})})
+
+    def _note(self, news: Mapping[str, Any]) -> dict[str, str]:
+        words = in_words(news, accepted=self.options.accept_dialogs)
+        return {NOTE: words} if words else {}
 
     def _text(self, tabs: Tabs) -> dict[str, str]:
         return {"url": str(tabs.page.url)}

@@ -196,6 +196,11 @@ class Tabs:
         page.on("crash", self._crash)
         page.on("dialog", self._dialog)
         page.on("download", self._download)
+        if self._fenced:
+            page.on(
+                "filechooser",
+                lambda _: self._note(self.dialogs, "the page asked for a file, which can't be chosen here"),
+            )
         page.on("framenavigated", self._navigated)
         if len(self._pages) > MOST_TABS:
             self._note(self.blocked, f"a tab beyond {MOST_TABS}")

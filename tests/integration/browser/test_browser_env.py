@@ -215,18 +215,22 @@ def test_dialogs_tabs_and_downloads_are_told_and_do_not_block(with_browser, page
             await env.reset(task(url), 0)
             asked = await env.step(Click(x=20, y=20))
             assert asked.info["dialogs"] == ["confirm: sure?"]
+            assert asked.observation.text["note"] == 'The page asked in a dialog, which was answered by OK: "sure?"'
             assert (await env.state())["title"] == "true"
             await env.step(Click(x=120, y=20))
             await env.step(Wait(seconds=0.3))
             assert (await env.state())["downloads"] == ["list.txt"]
             before = (await env.step(Wait(seconds=0))).observation.screenshot.digest
-            await env.step(Click(x=70, y=20))
+            told = [(await env.step(Click(x=70, y=20))).observation.text.get("note")]
             opened = await env.step(Wait(seconds=0.3))
             assert (await env.state())["tabs"] == 2
+            told.append(opened.observation.text.get("note"))
+            assert "A new tab was opened, and is shown; 2 are open." in told
             assert opened.observation.screenshot.digest != before
-            await env.step(Key(keys=("ctrl", "w")))
+            told = [(await env.step(Key(keys=("ctrl", "w")))).observation.text.get("note")]
             back = await env.step(Wait(seconds=0.2))
             assert (await env.state())["tabs"] == 1
+            assert "A tab was closed; 1 is open." in [*told, back.observation.text.get("note")]
             assert back.observation.text["url"] == url
         finally:
             await env.close()

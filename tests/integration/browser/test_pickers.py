@@ -101,6 +101,25 @@ def test_b30_a_file_field_does_not_hold_anything_up(act):
     assert act(body, [Click(x=40, y=15), Click(x=30, y=60)], "document.title")[0] == "on"
 
 
+def test_b30_that_a_file_can_not_be_chosen_is_told(with_browser, tmp_path):
+    (tmp_path / "page.html").write_text("<body style='margin:0'><input type=file style='display:block;height:30px'>")
+
+    async def work(browser):
+        env = WebEnv(browser, BrowserOptions(fence=Fence((tmp_path.resolve(),)), settle="frame"))
+        try:
+            url = (tmp_path / "page.html").as_uri()
+            await env.reset(TaskInstance(task_id="t", goal="g", env="browser", preset={"url": url}), 0)
+            told = await env.step(Click(x=40, y=15))
+            with anyio.fail_after(20):
+                while "note" not in told.observation.text:
+                    told = await env.step(Wait(seconds=0.05))
+            assert told.observation.text["note"] == "The page asked for a file, which can't be chosen here."
+        finally:
+            await env.close()
+
+    with_browser(work)
+
+
 @pytest.mark.parametrize(("default", "given"), [("nobody", "nobody"), ("", "")])
 def test_b31_prompt_is_answered_by_its_default_and_told(with_browser, tmp_path, default, given):
     body = f"<body style='margin:0'><button style='width:60px;height:60px' onclick='document.title=prompt(`Name?`,`{default}`)'>x"

@@ -71,6 +71,7 @@ class AnthropicComputer(Family):
     family: ClassVar[str] = "anthropic"
     absolute: ClassVar[bool] = True
     window = Window(history_images=3, history_turns=10)
+    notes = True
 
     @property
     def examples(self) -> tuple[str, ...]:

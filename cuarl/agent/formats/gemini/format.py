@@ -66,6 +66,7 @@ class GeminiComputer(Family):
     family: ClassVar[str] = "gemini"
     last_said: ClassVar[int] = LAST_SAID
     window = Window(history_images=3, history_turns=10)
+    notes = True
 
     @property
     def examples(self) -> tuple[str, ...]:

@@ -53,6 +53,7 @@ class OpenAIComputer(Family):
     family: ClassVar[str] = "openai"
     absolute: ClassVar[bool] = True
     window = Window(history_images=3, history_turns=10)
+    notes = True
 
     @property
     def examples(self) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ class PlainJSON(Family):
     """The format for one kind of device."""
 
     family: ClassVar[str] = "json"
+    notes = True
 
     @property
     def system_prompt(self) -> str:
