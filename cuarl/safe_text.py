@@ -30,8 +30,10 @@ NO_SECRETS = frozenset({"postgres", "password"})
 
 _SECRET_NAME = re.compile(r"(^|_)(API_KEY|ACCESS_KEY|SECRET|SECRET_KEY|TOKEN|PASSWORD|PASSWD|CREDENTIALS)$")
 _SETTING_NAME = re.compile(r"^(USE|NUM|MAX|MIN|N)_")
-_URL_PASSWORD = re.compile(r"(?<=://)([^\s/@:]*):([^\s/@]+)(?=@)")
-_URL_QUERY = re.compile(r"(?<=[?&])(password|token|api_key|secret)=([^\s&#\"']+)")
+_URL_PASSWORD = re.compile(r"(?<=://)([^\s/@:]*):([^\s/]+)(?=@)")
+_URL_USER = re.compile(r"\w://[^\s/]+@")
+_CREDENTIAL = r"(?:[\w-]*[_-])?(?:(?:api|access)?[_-]?key|token|secret|passw(?:or)?d|pwd|sig|signature|auth)"
+_URL_QUERY = re.compile(rf"(?<=[?&#])({_CREDENTIAL})=([^\s&#\"']+)", re.IGNORECASE)
 _DATA_URI = re.compile(r"data:(?P<type>[\w.+/-]+);base64,(?P<data>[A-Za-z0-9+/=_-]+)")
 _LONG_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{512,}={0,2}")
 _INVISIBLE = r"\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff"
@@ -67,6 +69,15 @@ def url_passwords(text: str) -> list[str]:
     """Passwords in the user part and the query of URLs, as written and decoded."""
     found = [match[2] for pattern in (_URL_PASSWORD, _URL_QUERY) for match in pattern.finditer(text)]
     return [*found, *(unquote(password) for password in found)]
+
+
+def has_credentials(value: Any) -> bool:
+    """Whether plain data holds a URL with a user, a password or a key in it."""
+    if isinstance(value, str):
+        return bool(_URL_USER.search(value) or ("://" in value and _URL_QUERY.search(value)))
+    if isinstance(value, Mapping):
+        return any(has_credentials(part) for item in value.items() for part in item)
+    return isinstance(value, list | tuple | set | frozenset) and any(map(has_credentials, value))
 
 
 def masked(text: str) -> str:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from cuarl.config.load import in_url
 from cuarl.errors import ConfigError
+from cuarl.safe_text import has_credentials, masked
 from cuarl.tasks.asked import made_task, read_check
 from cuarl.tasks.task import Check, Task
 
@@ -17,6 +19,8 @@ MAX_STEPS = 30
 
 def page_task(url: str, goal: str | None, checks: Sequence[str]) -> Task:
     """The task of ``--url``, ``--task`` and ``--check``. Raises ConfigError."""
+    if has_credentials(url):
+        raise in_url("--url", where=masked(url))
     if not goal:
         raise ConfigError("--url needs a goal for the agent", hint="--task 'Put a lamp into the cart'")
     if not checks:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Literal
 
 from cuarl.cli.output import note
 from cuarl.cli.players import SCRIPTED
-from cuarl.config.load import Resolved
+from cuarl.config.load import Resolved, in_url
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import CheckpointError, ConfigError
 from cuarl.run.checkpoints import LATEST, POINTER, newest, saved_steps, step_name
+from cuarl.safe_text import has_credentials, masked
 
 if TYPE_CHECKING:
     from cuarl.settings import Settings
@@ -52,6 +53,8 @@ def resolve_target(text: str, settings: Settings) -> Target:
     if text == "base":
         return Target("policy", "base")
     if text.startswith(("http://", "https://")):
+        if has_credentials(text):
+            raise in_url("the target", where=masked(text))
         return Target("endpoint", text)
     if text == TINKER_BASE or text.startswith("tinker://"):
         return Target("tinker", text)

@@ -21,6 +21,7 @@ from cuarl.config.files import ConfigFile, parse_value, read
 from cuarl.config.kinds import kind_of
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
+from cuarl.safe_text import has_credentials
 from cuarl.suggest import did_you_mean as did_you_mean
 
 FIELDS = ExperimentConfig.model_fields
@@ -74,11 +75,22 @@ def resolve(
         add(*_assignment(text))
     if unknown:
         raise _unknown_keys(unknown)
+    for key, value in values.items():
+        if has_credentials(value):
+            raise in_url(key, where=sources[key])
     config = _validated(values, sources)
     for key in ALGORITHMS[config.algorithm].defaults:
         if sources[key] == "default":
             sources[key] = f"algorithm {config.algorithm}"
     return Resolved(config, sources, tuple(files), preset)
+
+
+def in_url(what: str, *, where: str) -> ConfigError:
+    """The refusal of a password or key in a URL that would be kept with the run, in its store and in exports."""
+    return ConfigError(
+        f"{what} has a password or key in its URL, which would be written into the run", where=where,
+        hint="take it out of the URL; keys come from the environment: export OPENAI_API_KEY=…",
+    )  # fmt: skip
 
 
 def flag_of(key: str) -> str:

@@ -6,6 +6,10 @@ import sys
 
 import pytest
 
+from cuarl.cli.app import run
+from tests.unit.cli.conftest import bare_terminal
+
+__all__ = ["bare_terminal"]
 pytestmark = pytest.mark.integration
 CANARY = "canary9f8e7d6c5b4a"
 TASK = """\
@@ -61,3 +65,38 @@ def test_c57_an_endpoint_that_refuses_shows_no_key(rollout, tmp_path):
     assert code != 0
     assert "error:" in output
     assert_no_canary(tmp_path, output)
+
+
+URLS = ("http://me:{}@127.0.0.1:9/v1", "http://127.0.0.1:9/v1?api_key={}")
+
+
+@pytest.mark.parametrize("url", URLS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--model-base-url", "URL"], ["--model-base-url=URL"], ["-s", "model_base_url=URL"], ["-c", "config.yaml"],
+        ["--env", "openenv", "--openenv-url", "URL"], ["--env", "gym", "--gym-actor", "mini-agent", "--gym-model-url", "URL"],
+        ["--env", "browser", "--url", "URL", "--task", "Buy it", "--check", "text has it"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_c57_a_url_with_a_credential_is_refused_before_anything_is_written(tmp_path, monkeypatch, capsys, options, url):
+    secret = url.format(CANARY)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tasks.yaml").write_text(TASK)
+    (tmp_path / "config.yaml").write_text(f"model_base_url: {secret}\n")
+    tasks = [] if "--url" in options else ["--tasks", "tasks.yaml"]
+    assert run(["--debug", "rollout", *tasks, *(option.replace("URL", secret) for option in options)]) == 2
+    out, err = capsys.readouterr()
+    assert "password or key in its URL" in err and "fix: take it out" in err
+    (tmp_path / "config.yaml").unlink()
+    assert_no_canary(tmp_path, out + err)
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_c57_a_target_with_a_credential_is_refused(tmp_path, monkeypatch, capsys, url):
+    monkeypatch.chdir(tmp_path)
+    assert run(["--debug", "eval", url.format(CANARY), "--episodes", "1"]) == 2
+    out, err = capsys.readouterr()
+    assert "password or key in its URL" in err
+    assert_no_canary(tmp_path, out + err)

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cuarl import safe_text
-from cuarl.safe_text import MAX_LINE_BYTES, SafeFormatter, escaped, loggable, masked, printable, safe_json
+from cuarl.safe_text import (
+    MAX_LINE_BYTES,
+    SafeFormatter,
+    escaped,
+    has_credentials,
+    loggable,
+    masked,
+    printable,
+    safe_json,
+)
 
 CANARY = "sk-canary-7f3a91b2c4"
 
@@ -59,6 +68,30 @@ def test_c57_passwords_in_urls_are_masked_without_being_known(scheme):
     assert masked(f"at {scheme}://me:{CANARY}@host:5/x, ok") == f"at {scheme}://me:***c4@host:5/x, ok"
     assert masked(f"{scheme}://host/x?user=me&password={CANARY}#y") == f"{scheme}://host/x?user=me&password=***c4#y"
     assert masked("https://host:8000/a@b") == "https://host:8000/a@b"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://me:{}@host/v1", "http://{}@host/v1", "https://host/v1?api_key={}", "https://host/v1?x=1&API-Key={}",
+        "https://host/?key={}", "wss://host/?access_token={}", "https://host/#token={}", "https://host?X-Amz-Signature={}",
+        "http://me:p@ss{}@host", "https://h/?client_secret={}", "https://h/?sig={}", "see http://me:{}@host, ok",
+    ],
+)  # fmt: skip
+def test_a_url_with_a_credential_is_known_as_one_and_its_secret_masked(url):
+    text = url.format(CANARY)
+    assert has_credentials(text) and has_credentials({"a": [1, {"b": (text,)}]}) and has_credentials({text: 1})
+    if "{}@" not in url or ":{}" in url or "p@ss" in url:  # a name without a password may be anybody's
+        assert CANARY not in masked(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["http://host:8000/v1", "https://h/a@b?page=2&monkey=3", "me@example.org", "?token=x", "a://b/c@d", 5, None, [{"a": "b"}],
+     "https://h/?use_cls_tokens=1"],
+)  # fmt: skip
+def test_other_texts_have_no_credentials(text):
+    assert not has_credentials(text)
 
 
 def test_c57_pictures_appear_as_size_and_digest():
