@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from cuarl.errors import ConfigError
+from cuarl.regular_file import read_regular
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def read(path: Path, label: str | None = None) -> ConfigFile:
     if reader is None:
         raise ConfigError(f'can\'t tell the format of "{path.name}"', where=label, hint=f"name it {path.stem}.yaml")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_regular(path).decode("utf-8-sig").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"can't read the configuration file: {_reason(error)}", where=label) from error
     try:

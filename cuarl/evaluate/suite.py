@@ -17,6 +17,7 @@ from pydantic import Field, NonNegativeInt, ValidationError
 
 from cuarl.errors import ConfigError
 from cuarl.evaluate.summary import Outcome, Summary, breakdown, summarise
+from cuarl.regular_file import read_regular
 from cuarl.rollout.failures import FailureWindow
 from cuarl.rollout.pool import Progress, Save, collect
 from cuarl.rollout.seeds import digest, environment_seed, sampling_seed
@@ -169,6 +170,6 @@ def read_results(path: Path) -> Evaluation:
     """Read a ``results.json``, or the one in a folder. Raises ConfigError if it is none."""
     path = path / RESULTS if path.is_dir() else path
     try:
-        return Evaluation.model_validate_json(path.read_text(encoding="utf-8"))
+        return Evaluation.model_validate_json(read_regular(path))
     except (OSError, ValidationError) as error:
         raise ConfigError(f"no evaluation can be read here: {str(error).splitlines()[0]}", where=str(path)) from error

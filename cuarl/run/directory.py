@@ -26,9 +26,12 @@ from cuarl.run.manifest import MANIFEST, Attempt, Kind, Manifest, Status, read_m
 from cuarl.run.owner import Owner
 from cuarl.run.reserve import give_back, set_aside
 from cuarl.run.resume import check_resume
-from cuarl.safe_text import escaped, loggable, masked
+from cuarl.safe_text import escaped, loggable, masked, printable
 
 logger = logging.getLogger(__name__)
+
+_LONGEST_NAME = 200
+"""Bytes. File systems take 255, and other names are made of this one."""
 
 
 def utc_now() -> datetime:
@@ -276,7 +279,10 @@ class Run:
 
 
 def _is_name(name: str) -> bool:
-    return name not in ("", ".", "..", "latest") and not set(name) & set("/\\\0") and not name.startswith("-")
+    """Whether a folder can have this name, and people can read and type it."""
+    plain = printable(name) == name and name.isprintable() and name == name.strip()
+    usual = name not in ("", ".", "..", "latest") and not set(name) & set("/\\") and not name.startswith("-")
+    return plain and usual and len(name.encode(errors="replace")) <= _LONGEST_NAME
 
 
 def _taken(path: Path) -> RunExists:

@@ -6,6 +6,7 @@ import difflib
 import re
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -31,8 +32,9 @@ def find_run(runs_dir: Path, reference: str = "latest") -> Path:
             raise ConfigError("there are no runs yet", where=str(runs_dir), hint="cuarl train")
         return runs[-1][0]
     for path in (Path(reference), runs_dir / reference):
-        if (path / MANIFEST).is_file():
-            return path
+        with suppress(OSError):  # a name that is too long for one
+            if (path / MANIFEST).is_file():
+                return path
     names = sorted(path.name for path, _ in list_runs(runs_dir))
     matching = [name for name in names if name.startswith(reference)]
     if len(matching) == 1:

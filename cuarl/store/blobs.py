@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from fsspec.core import url_to_fs
 from PIL import UnidentifiedImageError
 
 from cuarl.errors import ConfigError, StoreError
+from cuarl.regular_file import read_regular
 from cuarl.types import Screenshot
 
 Pictures = Mapping[str, Screenshot] | Iterable[Screenshot]
@@ -58,7 +61,7 @@ class Blobs:
                 continue
             path = self._path(picture.digest)
             try:
-                if not self._fs.exists(path):
+                if not self._is_there(path):
                     self._write(path, picture.png())
             except OSError as error:
                 raise StoreError(
@@ -79,14 +82,16 @@ class Blobs:
     def png(self, digest: str) -> bytes:
         """The encoded file. Raises StoreError if it is missing."""
         path = self._path(digest)
+        if not self._is_there(path):
+            raise StoreError(f"screenshot {digest[:12]} is missing", where=path, hint="cuarl db check")
         try:
-            return bytes(self._fs.cat_file(path))
-        except FileNotFoundError:
-            raise StoreError(f"screenshot {digest[:12]} is missing", where=path, hint="cuarl db check") from None
+            return read_regular(Path(path), follow=False) if self._local else bytes(self._fs.cat_file(path))
+        except OSError as error:
+            raise StoreError(f"a screenshot can't be read: {error.strerror or error}", where=path) from error
 
     def exists(self, digest: str) -> bool:
         """Whether a screenshot is stored."""
-        return bytes.fromhex(digest) in self._known or bool(self._fs.exists(self._path(digest)))
+        return bytes.fromhex(digest) in self._known or self._is_there(self._path(digest))
 
     def check(self, digest: str) -> None:
         """Decode a stored screenshot and compare. Raises StoreError if it is missing, broken or shows something else."""
@@ -105,7 +110,7 @@ class Blobs:
             names = self._fs.ls(folder, detail=False) if len(head) == 2 else []
             for name in sorted(names):
                 digest = head + name.rsplit("/", 1)[-1].removesuffix(".png")
-                if _DIGEST.fullmatch(digest):
+                if _DIGEST.fullmatch(digest) and (not self._local or self._is_there(name)):
                     yield digest
 
     def remove(self, digests: Iterable[str]) -> int:
@@ -128,12 +133,22 @@ class Blobs:
         count = 0
         for digest in sorted(digests):
             path = other._path(digest)
-            if not other._fs.exists(path):
-                if not self._fs.exists(self._path(digest)):
+            if not other._is_there(path):
+                if not self._is_there(self._path(digest)):
                     continue
                 other._write(path, self.png(digest))
             count += 1
         return count
+
+    def _is_there(self, path: str) -> bool:
+        """Whether there is a file; a link is none, since it may lead anywhere, and neither is what lies behind one."""
+        if not self._local:
+            return bool(self._fs.exists(path))
+        try:
+            behind_link = Path(path).parent.is_symlink()
+            return not behind_link and stat.S_ISREG(os.lstat(path).st_mode)
+        except OSError:
+            return False
 
     def _path(self, digest: str) -> str:
         if not _DIGEST.fullmatch(digest):
@@ -153,6 +168,8 @@ class Blobs:
             self._fs.pipe_file(path, data)
             return
         target = Path(path)
+        if target.parent.is_symlink():
+            raise StoreError("a screenshot can't be stored behind a link", where=str(target.parent), hint="rm the link")
         temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
         try:
             try:

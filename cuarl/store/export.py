@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,6 +26,7 @@ from pydantic import ValidationError
 
 from cuarl import __version__
 from cuarl.errors import ConfigError, StoreError
+from cuarl.regular_file import open_regular
 from cuarl.store.aside import whole_or_not_at_all
 from cuarl.store.blobs import Blobs
 from cuarl.store.codec import dump_line
@@ -173,10 +176,17 @@ def write_lines(path: Path, records: Iterable[Record]) -> int:
 
 
 def read_lines(path: Path, kind: type[R]) -> Iterator[R]:
-    """Read what ``write_lines`` wrote. Raises StoreError that names the line which can't be read."""
-    if not path.exists():
+    """Read what ``write_lines`` wrote. Raises StoreError that names the line which can't be read, or the file.
+
+    Links are not followed: an export may come from anybody.
+    """
+    if not os.path.lexists(path):
         return
-    with path.open(encoding="utf-8") as file:
+    try:
+        opened = open_regular(path, follow=False)
+    except OSError as error:
+        raise StoreError(f"this file of the export can't be read: {error.strerror}", where=str(path)) from error
+    with TextIOWrapper(opened, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             try:
                 yield kind.model_validate(json.loads(line))

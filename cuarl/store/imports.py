@@ -12,6 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from cuarl.errors import ConfigError
+from cuarl.regular_file import read_regular
 from cuarl.store import tables as t
 from cuarl.store import transaction
 from cuarl.store import writes as w
@@ -49,7 +50,7 @@ def import_store(store: Store, folder: Path, *, at: float) -> Exported:
 def check_export(folder: Path) -> None:
     """Raise unless the folder is an export that this version can read, every line of it: see ``import_store``."""
     try:
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        manifest = json.loads(read_regular(folder / "manifest.json", follow=False))
         version = (int(manifest["format"]), int(manifest["trajectory_schema"]))
     except (OSError, ValueError, KeyError, TypeError):
         raise ConfigError(

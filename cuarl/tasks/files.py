@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from cuarl.errors import TaskError
+from cuarl.regular_file import read_regular
 from cuarl.suggest import did_you_mean
 from cuarl.tasks.build import Broken, build
 from cuarl.tasks.json_format import JsonDocument, json_lines
@@ -46,7 +47,7 @@ def load_file(path: pathlib.Path, defaults: Mapping[str, str] | None = None) -> 
             f'task files end in {", ".join(sorted(READERS))}, not "{path.suffix}"{near}', where=where, hint=_HINT
         )
     try:
-        text = decode(path.read_bytes(), where)
+        text = decode(read_regular(path), where)
     except OSError as error:
         raise TaskError(f"the task file can't be read: {error.strerror}", where=where) from error
     return list(_located(where, path.suffix.lower(), text, tuple((defaults or {}).items())))

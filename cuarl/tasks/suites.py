@@ -13,6 +13,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from cuarl.errors import TaskError
+from cuarl.regular_file import read_regular
 from cuarl.suggest import did_you_mean
 from cuarl.tasks.files import READERS, Located, combined, load_files, merge
 from cuarl.tasks.raw import Problem, decode, failure
@@ -119,7 +120,7 @@ def task_files(folder: Path) -> list[Path]:
 
 def _read_suite(path: Path) -> Suite:
     try:
-        text = decode(path.read_bytes(), str(path))
+        text = decode(read_regular(path), str(path))
     except OSError as error:
         raise TaskError(f"the suite can't be read: {error.strerror}", where=str(path)) from error
     document = YamlDocument(text)
