@@ -9,6 +9,7 @@ accelerator depend on the batch; what is recorded are the log-probabilities of w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from cuarl.policy.engine.pages import PAGE, Node, OutOfPages, Pages
 from cuarl.policy.engine.prompts import PromptState, distinct, find_known, prefill, take_pages
 from cuarl.policy.engine.step import CHANCES, Flight, Step
 from cuarl.policy.engine.weights import Weights
-from cuarl.policy.jobs import Job, draw_next, room, why_stop
+from cuarl.policy.jobs import Job, SamplingHalted, draw_next, room, why_stop
 
 if TYPE_CHECKING:
     from cuarl.policy.model import PolicyModel
@@ -81,11 +82,15 @@ class Engine:
     def generate(self, jobs: Sequence[Job]) -> None:
         """Answer every job: its tokens, log-probabilities and stop reason are filled in.
 
-        Raises RuntimeError for a prompt whose keys and values alone are beyond the budget.
+        Raises RuntimeError for a prompt whose keys and values alone are beyond the budget, SamplingHalted once the policy is.
         """
-        self._refresh()
-        for part in self._parts(jobs):
-            self._answer(part)
+        with ExitStack() as undo:
+            # pages in use when sampling breaks off would stay so
+            undo.callback(self.release)
+            self._refresh()
+            for part in self._parts(jobs):
+                self._answer(part)
+            undo.pop_all()
 
     # --- memory -----------------------------------------------------------------------------------------------------
 
@@ -266,6 +271,8 @@ class Engine:
                 step, flight = self._launch(smaller, answers)
 
     def _launch(self, step: Step, answers: Sequence[Answer]) -> tuple[Step, Flight]:
+        if self.policy.halted():
+            raise SamplingHalted
         step = self._reserve(answers, step) or step
         launched = answers[0].launched + 1
         if launched % CHANCES == 0:

@@ -13,6 +13,7 @@ from cuarl.policy.engine.engine import Engine
 from cuarl.policy.engine.fits import fits
 from cuarl.policy.engine.pages import PAGE
 from cuarl.policy.generate import Job, generate
+from cuarl.policy.jobs import SamplingHalted
 from cuarl.policy.model import PolicyModel
 from cuarl.policy.render import Prompt
 from cuarl.policy.sampler import Message, Picture, SampledText, SamplingParams, Text
@@ -165,3 +166,13 @@ def test_more_chances_than_are_held_at_once(qwen3: PolicyModel, monkeypatch: pyt
     for module in ("step", "answer", "engine"):
         monkeypatch.setattr(f"cuarl.policy.engine.{module}.CHANCES", 8)
     _check(qwen3, _jobs(qwen3, SamplingParams(max_tokens=30), 3), Engine(qwen3))
+
+
+def test_what_is_halted_leaves_nothing_behind(qwen3: PolicyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, asked = Engine(qwen3), iter(range(100))
+    with monkeypatch.context() as patch:
+        patch.setattr(qwen3, "halted", lambda: next(asked) > 4)
+        with pytest.raises(SamplingHalted):
+            engine.generate(_jobs(qwen3, SamplingParams(max_tokens=30)))
+    qwen3.updated()
+    _check(qwen3, _jobs(qwen3, SamplingParams(max_tokens=6)), engine)
