@@ -58,7 +58,7 @@ class Engine:
         self._budget = budget_bytes
         self._weights: Weights | None = None
         self._version: tuple[Any, ...] = ()
-        self._buffer: torch.Tensor | None = None
+        self._buffer: list[torch.Tensor] = []
         self._pages = Pages(1)
         self._steps: dict[tuple[int, bool], Step] = {}
         self._memory: Any = None
@@ -69,13 +69,13 @@ class Engine:
     @property
     def nbytes(self) -> int:
         """Memory held: weights, keys and values."""
-        buffer = 0 if self._buffer is None else self._buffer.nbytes
-        return buffer + (0 if self._weights is None else self._weights.nbytes)
+        return sum(b.nbytes for b in self._buffer) + (0 if self._weights is None else self._weights.nbytes)
 
     def release(self) -> None:
         """Give all memory back; the next answers take it again."""
         self._steps.clear()
-        self._weights, self._buffer, self._memory, self._version = None, None, None, ()
+        self._weights, self._memory, self._version = None, None, ()
+        self._buffer.clear()
         self._pages = Pages(1)
 
     @torch.inference_mode()
@@ -149,34 +149,38 @@ class Engine:
         pages = self._pages
         if pages.free < count:
             pages.retire(_OLD)
-        if pages.free >= count and self._buffer is not None:
+        if pages.free >= count and self._buffer:
             return
         needed = pages.count + count - pages.free
         self._wanted = max(self._wanted, needed)
-        size = min(self._most(), max(self._wanted, pages.count * 3 // 2))
-        if self._buffer is None or size > pages.count:
+        size = min(self._most(), max(self._wanted, pages.count * 5 // 4))
+        if not self._buffer or size > pages.count:
             self._grow(max(2, size))
 
     def _grow(self, count: int) -> None:
-        w, old = self._weights, self._buffer
+        """Have room for ``count`` pages. Layer by layer, so that only one layer is there twice."""
+        w = self._weights
         assert w is not None
         # a pool of memory for graphs ends with the last graph in it
         self._steps.clear()
         self._memory = None
-        shape = (len(w.layers), 2, count * PAGE, w.kv_heads, w.head_size)
-        buffer = torch.empty(shape, dtype=self.policy.dtype, device=self.policy.device)
-        if old is None:
-            buffer[:, :, :PAGE].zero_()
-        else:
-            buffer[:, :, : old.shape[2]] = old
-        self._buffer = buffer
+        shape = (2, count * PAGE, w.kv_heads, w.head_size)
+        for i in range(len(w.layers)):
+            larger = torch.empty(shape, dtype=self.policy.dtype, device=self.policy.device)
+            if i < len(self._buffer):
+                larger[:, : self._buffer[i].shape[1]] = self._buffer[i]
+                self._buffer[i] = larger
+            else:
+                larger[:, :PAGE].zero_()
+                self._buffer.append(larger)
+            del larger
         self._pages.grow(count)
 
     def _step(self, rows: int, cut: bool) -> Step:
         """A step of at least ``rows`` rows."""
         size = next(s for s in _SIZES if s >= rows)
         if (size, cut) not in self._steps:
-            assert self._weights is not None and self._buffer is not None
+            assert self._weights is not None
             if self._memory is None and self.policy.device.type == "cuda":
                 self._memory = torch.cuda.graph_pool_handle()
             self._steps[size, cut] = Step(
@@ -194,7 +198,7 @@ class Engine:
         missing = find_known(prompts, self._pages)
         self._ensure(missing + sum(pages_for(min(limit, _ROOM_AT_FIRST)) + 1 for limit in limits))
         take_pages(prompts, self._pages)
-        assert self._weights is not None and self._buffer is not None
+        assert self._weights is not None
         last = prefill(policy, self._weights, self._buffer, prompts)
         answers = self._rows(jobs, prompts, of, limits)
         draw_next(policy, jobs, policy.decoder.logits(last[torch.tensor(of, device=last.device)]))
@@ -236,10 +240,10 @@ class Engine:
     def _copy(self, pages: Sequence[tuple[int, int]]) -> None:
         if not pages:
             return
-        assert self._buffer is not None
-        source, target = torch.tensor(pages, device=self._buffer.device).unbind(1)
-        paged = self._buffer.unflatten(2, (-1, PAGE))
-        paged.index_copy_(2, target, paged.index_select(2, source))
+        source, target = torch.tensor(pages, device=self.policy.device).unbind(1)
+        for layer in self._buffer:
+            paged = layer.unflatten(1, (-1, PAGE))
+            paged.index_copy_(1, target, paged.index_select(1, source))
 
     def _decode(self, answers: list[Answer]) -> None:
         """Draw the tokens behind the first. A token is read while the next is on its way."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -23,17 +23,17 @@ class Deep(NamedTuple):
 
 def run_layers(
     weights: Weights, hidden: torch.Tensor, rotary: tuple[torch.Tensor, torch.Tensor], slots: torch.Tensor,
-    buffer: torch.Tensor, attend: Attend, deep: Deep | None = None,
+    buffer: Sequence[torch.Tensor], attend: Attend, deep: Deep | None = None,
 ) -> torch.Tensor:  # fmt: skip
     """Hidden states (N, D) behind all layers, before the final norm.
 
-    ``rotary`` are cosine and sine (N, size); token n's keys and values go to ``slots[n]`` (int64) of ``buffer`` (layers, 2,
-    slots, KV heads, size).
+    ``rotary`` are cosine and sine (N, size); token n's keys and values go to ``slots[n]`` (int64) of ``buffer``, which has
+    (2, slots, KV heads, size) for each layer.
     """
     tokens, eps = len(hidden), weights.eps
     heads = weights.heads + 2 * weights.kv_heads
     for i, layer in enumerate(weights.layers):
-        keys, values = buffer[i, 0], buffer[i, 1]
+        keys, values = buffer[i].unbind(0)
         qkv = layer.qkv(rms_norm(hidden, layer.before, eps)).view(tokens, heads, weights.head_size)
         q = place(qkv, layer.query_norm, layer.key_norm, rotary, eps, slots, keys, values)
         hidden = layer.out(attend(q, keys, values).reshape(tokens, -1), hidden)

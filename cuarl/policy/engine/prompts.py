@@ -97,7 +97,7 @@ def take_pages(prompts: Sequence[PromptState], pages: Pages) -> None:
 
 
 def prefill(
-    policy: PolicyModel, weights: Weights, buffer: torch.Tensor, prompts: Sequence[PromptState]
+    policy: PolicyModel, weights: Weights, buffer: Sequence[torch.Tensor], prompts: Sequence[PromptState]
 ) -> torch.Tensor:
     """Compute what is not known of ``prompts``; the states (prompts, D) of their last tokens behind the final norm."""
     last = torch.empty((len(prompts), policy.width), dtype=policy.dtype, device=policy.device)
@@ -133,7 +133,11 @@ def _passes(prompts: Sequence[PromptState]) -> Iterator[list[Piece]]:
 
 
 def _one_pass(
-    policy: PolicyModel, weights: Weights, buffer: torch.Tensor, prompts: Sequence[PromptState], part: Sequence[Piece]
+    policy: PolicyModel,
+    weights: Weights,
+    buffer: Sequence[torch.Tensor],
+    prompts: Sequence[PromptState],
+    part: Sequence[Piece],
 ) -> torch.Tensor:
     device = policy.device
     ids = torch.tensor([i for p, a, b in part for i in prompts[p].ids[a:b]], device=device)

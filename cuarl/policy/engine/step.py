@@ -45,7 +45,7 @@ class Step:
     """The state of up to ``rows`` rows, and what makes the next token of each."""
 
     def __init__(
-        self, policy: PolicyModel, weights: Weights, buffer: torch.Tensor, rows: int, width: int, *, truncated: bool,
+        self, policy: PolicyModel, weights: Weights, buffer: Sequence[torch.Tensor], rows: int, width: int, *, truncated: bool,
         memory: Any = None,
     ) -> None:  # fmt: skip
         device = policy.device
