@@ -95,7 +95,10 @@ def decode(
     group = q.shape[1] // keys.shape[1]
     k, v = (t[slots].float().repeat_interleave(group, dim=2) for t in (keys, values))
     weights = torch.einsum("rhd,rnhd->rhn", q.float(), k) * scale
-    weights = weights.masked_fill(at >= lengths[:, None, None], -torch.inf).softmax(-1)
+    beyond = at >= lengths[:, None, None]
+    weights = weights.masked_fill(beyond, -torch.inf).softmax(-1)
+    # memory that nothing was written to yet may hold what times nought is not nought
+    v = v.masked_fill(beyond[:, 0, :, None, None], 0.0)
     return torch.einsum("rhn,rnhd->rhd", weights, v).to(q.dtype)
 
 

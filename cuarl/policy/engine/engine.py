@@ -69,7 +69,8 @@ class Engine:
     @property
     def nbytes(self) -> int:
         """Memory held: weights, keys and values."""
-        return sum(b.nbytes for b in self._buffer) + (0 if self._weights is None else self._weights.nbytes)
+        cached: int = sum(b.nbytes for b in self._buffer)
+        return cached + (0 if self._weights is None else self._weights.nbytes)
 
     def release(self) -> None:
         """Give all memory back; the next answers take it again."""

@@ -176,3 +176,9 @@ def test_what_is_halted_leaves_nothing_behind(qwen3: PolicyModel, monkeypatch: p
             engine.generate(_jobs(qwen3, SamplingParams(max_tokens=30)))
     qwen3.updated()
     _check(qwen3, _jobs(qwen3, SamplingParams(max_tokens=6)), engine)
+
+
+def test_memory_that_was_never_written_is_never_read(qwen3: PolicyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = torch.empty
+    monkeypatch.setattr(torch, "empty", lambda *a, **k: empty(*a, **k).fill_(torch.nan))
+    _check(qwen3, _jobs(qwen3, SamplingParams(max_tokens=20), 7), Engine(qwen3))
