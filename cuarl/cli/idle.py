@@ -66,6 +66,16 @@ def check_target(experiment: Experiment, target: Target) -> None:
         refuse(given_flags(experiment, ("model_name",)), f"on a checkpoint, whose base is {target.model}")
 
 
+def check_served(experiment: Experiment, target: Target) -> None:
+    """See that what is served can honour the flags. Raises ConfigError."""
+    if target.kind in ("endpoint", "tinker"):
+        refuse(
+            given_flags(experiment, ("dtype", "device")), "on a policy that is elsewhere, which loads its model itself"
+        )
+    elif target.model is not None and target.model != experiment.config.model_name:
+        refuse(given_flags(experiment, ("model_name",)), f"on a checkpoint, whose base is {target.model}")
+
+
 def check_launch(processes: int, accelerate: str | None, world_size: str | None) -> None:
     """See that several processes are started where their number or their launcher is given. Raises ConfigError.
 

@@ -15,6 +15,7 @@ import typer
 from cuarl.cli import episodes as parts
 from cuarl.cli import signals
 from cuarl.cli.experiment import Experiment
+from cuarl.cli.idle import check_served
 from cuarl.cli.options import experiment_options
 from cuarl.cli.output import closing, note, print_json, print_plan
 from cuarl.cli.served import Upstream, check, upstream
@@ -92,6 +93,7 @@ def serve(
     """
     require_web()
     found = _target(experiment, target)
+    check_served(experiment, found)
     check(found, named=experiment.resolved.sources["model_name"] != "default", adapters=adapters is not None)
     if adapters is not None and not adapters.is_dir():
         raise ConfigError("there is no such folder of adapters", where=str(adapters), hint=f"mkdir {adapters}")

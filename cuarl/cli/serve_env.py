@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
+_CLIENTS = ("max_task_time_seconds", "max_turn_time_seconds", "max_concurrent_rollouts", "max_failed_share")
+"""What the learner at the other end decides."""
+
 
 @app.command(
     epilog="""\b
@@ -39,7 +42,7 @@ Examples:
   cuarl serve-env --env browser --tasks miniwob --sessions 8 --port 9000
   cuarl rollout --env openenv --openenv-url http://127.0.0.1:8000 --agent random"""
 )
-@experiment_options(TaskFields, EnvFields)
+@experiment_options(TaskFields, parts.only(EnvFields, *(n for n in EnvFields.model_fields if n not in _CLIENTS)))
 def serve_env(
     experiment: Experiment,
     host: Annotated[

@@ -11,6 +11,7 @@ import anyio
 import typer
 
 from cuarl.cli import signals
+from cuarl.cli.idle import given_options, refuse
 from cuarl.cli.output import note, print_json
 from cuarl.cli.state import load_settings
 from cuarl.env.pods.session import TOKEN
@@ -38,10 +39,14 @@ def serve(
     allow_host: Annotated[
         list[str] | None, typer.Option(help="Name that clients may ask for besides this machine's own; repeatable.")
     ] = None,
-    screen: Annotated[str, typer.Option(help="Size of a linux desktop, as WIDTHxHEIGHT.")] = "1280x800",
-    profile: Annotated[str, typer.Option(help="Screen of a simulated device: small, phone or tall.")] = "phone",
+    screen: Annotated[
+        str | None, typer.Option(help="Size of a linux desktop, as WIDTHxHEIGHT; unset means 1280x800.")
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(help="Screen of a simulated device: small, phone (unset means this) or tall.")
+    ] = None,
     task: Annotated[str | None, typer.Option(help="Task to set up, by id; else the client sets one up.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of that task and of the device.")] = 0,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of that task and of the device; unset means 0.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print where it listens as JSON.")] = False,
 ) -> None:
     """Serve one device as a session that speaks /act and /progress: what runs in a pod of --env pods.
@@ -55,10 +60,14 @@ def serve(
 
     if device not in SESSION_TYPES:
         raise ConfigError(f'there is no device "{device}"', hint=f"cuarl sessions serve {SESSION_TYPES[0]}")
+    idle = {"--profile": profile} if device == "linux" else {"--screen": screen}
+    refuse(given_options(idle), f"on a {'linux desktop' if device == 'linux' else 'simulated device'}")
+    if task is None and seed is not None:
+        refuse(["--seed"], "without --task, since each client's reset has its own seed")
     settings = load_settings()
     token = settings.session_token.get_secret_value() if settings.session_token else None
-    wanted = _instance(task, seed, device) if task else None
-    session = _session(device, screen, profile)
+    wanted = _instance(task, seed or 0, device) if task else None
+    session = _session(device, screen or "1280x800", profile or "phone")
     sock = bind(host, port, token, what="the session", variable="CUARL_SESSION_TOKEN")
     # a GET acts, and every page in a browser of this machine can send one here: never without a token
     made = None if token else secrets.token_urlsafe(24)
@@ -66,7 +75,7 @@ def serve(
         session, device, token or made or "", local=is_loopback(host), hosts=names_of(allow_host or ())
     ).app()
     with suppress(KeyboardInterrupt):
-        signals.run(partial(_until_stopped, app, sock, session, wanted, seed, made, as_json))
+        signals.run(partial(_until_stopped, app, sock, session, wanted, seed or 0, made, as_json))
 
 
 async def _until_stopped(

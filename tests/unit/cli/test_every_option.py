@@ -43,7 +43,7 @@ OTHER = {
 }  # fmt: skip
 """A value that is not the default, where one can't be made from the kind of the field."""
 TOGETHER = {
-    "model_name": {"renderer_name": "json"},
+    "model_name": {"renderer_name": "json"}, "activation_gib": {"gradient_checkpointing": True},
     "lora_target_modules": {"lora_target_option": "custom"}, "served_model_name": {"model_base_url": "http://127.0.0.1:9/v1"},
     "rescore": {"model_base_url": "http://127.0.0.1:9/v1"}, "sft_runs": {"algorithm": "sft"},
     "tinker_loss": {"trainer": "tinker"}, "coordinate_mode": {"env": "gbox"},
@@ -176,7 +176,7 @@ def judged(name, trainer, algorithm, env):
 def test_a_field_has_an_effect_or_is_refused_by_name(name):
     found = {context: judged(name, *context) for context in contexts()}
     assert {c: v for c, v in found.items() if v not in ("refused", "told", "read")} == {}
-    assert set(found.values()) != {"refused"}, "it would be good for nothing"
+    assert set(found.values()) != {"refused"}, "good for nothing, or what it needs is to be told in TOGETHER"
 
 
 def test_an_option_of_an_environment_is_refused_in_all_others():

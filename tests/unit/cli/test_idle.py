@@ -170,3 +170,18 @@ def test_a_model_that_is_elsewhere_is_not_loaded_here(told, flags):
     assert f"{flags[0]} has no effect on a policy behind model_base_url" in told(
         "rollout", "--model-base-url", url, *flags
     )
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("sessions", "serve", "phone", "--screen", "800x600"), "--screen has no effect on a simulated device"),
+        (("sessions", "serve", "linux", "--profile", "tall"), "--profile has no effect on a linux desktop"),
+        (("sessions", "serve", "phone", "--seed", "3"), "--seed has no effect without --task"),
+        (("serve", "http://127.0.0.1:9/v1", "--model-name", "tiny", "--device", "cpu"), "--device has no effect on a policy"),
+        (("serve-env", "--max-failed-share", "0.5"), "--max-failed-share"),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, tuple) else "",
+)  # fmt: skip
+def test_a_server_takes_no_option_that_it_could_not_honour(told, args, says):
+    assert says in told(*args)
