@@ -11,6 +11,8 @@ On a GPU: ``python -m benchmarks.peers --device cuda``. On two cores: ``taskset 
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
 from pathlib import Path
 
 from benchmarks.peers.contest import contest
@@ -84,4 +86,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    # as an exception, so that the process of the side that is measured ends, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     main()
