@@ -122,7 +122,7 @@ class Settings(BaseSettings):
     """Token that an OpenEnv server asks for as a bearer token; unset sends none."""
     hf_token: SecretStr | None = Field(None, validation_alias="HF_TOKEN")
     """Token for model hubs."""
-    grace_seconds: float = Field(30.0, gt=0)
+    grace_seconds: float = Field(30.0, gt=0, allow_inf_nan=False)
     """How long after SIGTERM, SIGINT or SIGHUP training may take to save and end: what the system waits before it kills."""
     log_level: str | None = None
     """Least level that is logged to stderr."""

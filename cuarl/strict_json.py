@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 MAX_DEPTH = 100
 """Deepest nesting of lists and objects."""
 MAX_VALUES = 2_000_000
 """Most values and containers in one text: each takes some dozens of bytes, where its text may have two."""
+_NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -25,27 +26,47 @@ class NotJson(ValueError):
 
 
 def loads(data: str | bytes | bytearray, *, max_depth: int = MAX_DEPTH) -> Any:
-    """The value of a JSON text in UTF-8. Raises NotJson.
+    """The value of a JSON text in UTF-8 that a stranger sent. Raises NotJson.
 
-    Integers must fit into 64 bits, other numbers into a double.
+    Integers must fit into 64 bits, other numbers into a double, and text must be text.
     """
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
     _check_size(raw)
     try:
-        text = raw.decode("utf-8")
-        value = json.loads(text, parse_constant=_constant, parse_int=_integer, parse_float=_number)
+        value = _read(raw.decode("utf-8"), parse_int=_integer)
     except UnicodeDecodeError as error:
         raise NotJson(f"byte {error.start} is not UTF-8") from None
-    except RecursionError:
-        raise NotJson(_too_deep(max_depth)) from None
-    except json.JSONDecodeError as error:
-        raise NotJson(f"{error.msg} at line {error.lineno}, column {error.colno}") from None
     # more brackets than levels are allowed: only then can it be too deep
     if raw.count(b"[") + raw.count(b"{") > max_depth:
         _check_depth(value, max_depth)
     if _SURROGATE.search(raw):
         _check_text(value)
     return value
+
+
+def reply(data: str | bytes) -> Any:
+    """The value of a JSON text that a service answered with, or that cuarl wrote itself. Raises NotJson.
+
+    Every number must be finite. Any text passes, as answers of models may end within a character, and so do integers of
+    any size, as seeds are.
+    """
+    try:
+        return _read(data if isinstance(data, str) else data.decode("utf-8", "surrogatepass"))
+    except UnicodeDecodeError as error:
+        raise NotJson(f"byte {error.start} is not UTF-8") from None
+
+
+def no_constant(name: str) -> Any:
+    """For ``json``'s ``parse_constant``: refuse ``NaN`` and infinities. Raises NotJson."""
+    raise NotJson(f"{name} is no number of JSON")
+
+
+def finite_number(digits: str) -> float:
+    """For ``json``'s ``parse_float``: a number that a double holds. Raises NotJson."""
+    number = float(digits)
+    if not math.isfinite(number):
+        raise NotJson(f"the number {_short(digits)} is out of range")
+    return number
 
 
 def dumps(value: Any, **options: Any) -> str:
@@ -56,26 +77,35 @@ def dumps(value: Any, **options: Any) -> str:
         return json.dumps(finite(value), allow_nan=False, **options)
 
 
-def finite(value: Any) -> Any:
-    """Plain data with None in place of each number that is not finite."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: finite(item) for key, item in value.items()}
-    return [finite(item) for item in value] if isinstance(value, list | tuple) else value
+def dumps_exact(value: Any, **options: Any) -> str:
+    """The same with the texts ``NaN``, ``Infinity`` and ``-Infinity`` there, which pydantic reads as the numbers they were."""
+    try:
+        return json.dumps(value, allow_nan=False, **options)
+    except ValueError:
+        return json.dumps(finite(value, _NAMES), allow_nan=False, **options)
 
 
-def not_finite(value: Any, where: str = "") -> str | None:
-    """Where the first number stands that is not finite (``info.times[2]``); None if there is none."""
+def finite(value: Any, names: Mapping[str, str] | None = None) -> Any:
+    """Plain data with None in place of each number that is not finite, or its name in ``names``."""
     if isinstance(value, float):
-        return None if math.isfinite(value) else where or "the value"
+        return value if math.isfinite(value) else (names or {}).get(repr(value))
     if isinstance(value, Mapping):
-        inside: Iterator[tuple[str, Any]] = ((f"{where}.{k}" if where else str(k), v) for k, v in value.items())
-    elif isinstance(value, list | tuple):
-        inside = ((f"{where}[{i}]", v) for i, v in enumerate(value))
-    else:
-        return None
-    return next((found for name, item in inside if (found := not_finite(item, name)) is not None), None)
+        return {key: finite(item, names) for key, item in value.items()}
+    return [finite(item, names) for item in value] if isinstance(value, list | tuple) else value
+
+
+def not_finite(value: Any) -> tuple[str | int, ...] | None:
+    """Keys and positions that lead to a number that is not finite; None if there is none."""
+    todo: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
+    while todo:
+        path, one = todo.pop()
+        if isinstance(one, float) and not math.isfinite(one):
+            return path
+        if isinstance(one, Mapping):
+            todo += [((*path, str(key)), item) for key, item in one.items()]
+        elif isinstance(one, list | tuple):
+            todo += [((*path, index), item) for index, item in enumerate(one)]
+    return None
 
 
 def _check_size(raw: bytes) -> None:
@@ -84,8 +114,13 @@ def _check_size(raw: bytes) -> None:
         raise NotJson(f"it has more than {MAX_VALUES:,} values")
 
 
-def _constant(name: str) -> Any:
-    raise NotJson(f"{name} is no number of JSON")
+def _read(text: str, **options: Any) -> Any:
+    try:
+        return json.loads(text, parse_constant=no_constant, parse_float=finite_number, **options)
+    except RecursionError:
+        raise NotJson(_too_deep(MAX_DEPTH)) from None
+    except json.JSONDecodeError as error:
+        raise NotJson(f"{error.msg} at line {error.lineno}, column {error.colno}") from None
 
 
 def _integer(digits: str) -> int:
@@ -93,13 +128,6 @@ def _integer(digits: str) -> int:
     if len(digits) <= 20 and -(1 << 63) <= (number := int(digits)) < 1 << 64:
         return number
     raise NotJson(f"the whole number {_short(digits)} does not fit into 64 bits")
-
-
-def _number(digits: str) -> float:
-    number = float(digits)
-    if not math.isfinite(number):
-        raise NotJson(f"the number {_short(digits)} is out of range")
-    return number
 
 
 def _short(digits: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,8 @@ from typing import Annotated, Any, Literal, Protocol
 
 from PIL import Image, UnidentifiedImageError
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, TypeAdapter
+
+from cuarl.errors import EnvError
 
 
 class Record(BaseModel):
@@ -299,6 +302,10 @@ class StepResult:
     truncated: bool = False
     info: Mapping[str, Any] = field(default_factory=dict)
     """May hold ``rejected`` (why the action had no effect), ``settle_ms``, ``settled``, ``changed``."""
+
+    def __post_init__(self) -> None:
+        if self.reward is not None and not math.isfinite(self.reward):
+            raise EnvError(f"the environment's reward is {self.reward}, which is no finite number")
 
 
 # --- outcomes ------------------------------------------------------------------------------------------------------

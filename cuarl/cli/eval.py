@@ -17,7 +17,7 @@ from cuarl.cli.evaluating import Measurement, home, keep, measure, measure_basel
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.idle import check_target, given_flags, given_options, refuse
 from cuarl.cli.options import experiment_options
-from cuarl.cli.output import closing, note, print_json, print_plan, print_table
+from cuarl.cli.output import closing, finite, note, print_json, print_plan, print_table
 from cuarl.cli.players import Player
 from cuarl.cli.progress import EpisodeProgress
 from cuarl.cli.results import SUMMARY_COLUMNS, headline, percent, print_summaries, print_tasks, summary_cells
@@ -81,7 +81,8 @@ def evaluate(
     ] = None,
     by_task: Annotated[bool, typer.Option("--by-task", help="Print one row a task, too.")] = False,
     fail_under: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Exit with 3 if the success rate is lower than this share.")
+        float | None,
+        typer.Option(callback=finite, min=0, max=1, help="Exit with 3 if the success rate is lower than this share."),
     ] = None,
     name: Annotated[
         str | None,

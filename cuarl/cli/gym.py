@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from cuarl.env.base import Env
 from cuarl.errors import ConfigError, PrerequisiteError, RolloutError
 from cuarl.rollout.spec import EpisodeSpec
 from cuarl.tasks.gym import GymTask, Split, narrow, pick
-from cuarl.tasks.recipe import TaskSource, parse_sources
+from cuarl.tasks.recipe import TaskSource, read_sources
 from cuarl.tasks.source import Selection, split
 from cuarl.tasks.suites import Role
 from cuarl.tasks.task import Task
@@ -47,7 +46,7 @@ def select(config: ExperimentConfig, settings: Settings, role: Role) -> Selectio
     tasks = listed(config, settings)
     selectors = split(config.eval_tasks or config.tasks if role == "eval" else config.tasks)
     names = [one.text for one in selectors if not one.is_json and one.text != "all"]
-    sources = [source for one in selectors if one.is_json for source in parse_sources(json.loads(one.text))]
+    sources = [source for one in selectors if one.is_json for source in read_sources(one.text)]
     how = Split(ratio=config.gym_train_ratio, seed=config.gym_seed, eval_range=config.gym_eval_number_range)
     found = pick(tasks, names) if names else []
     if role == "eval" and not config.eval_tasks:  # the other share of what is practised

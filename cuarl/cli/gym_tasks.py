@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from cuarl.cli.output import print_json, print_table
+from cuarl.cli.output import finite, print_json, print_table
 from cuarl.cli.state import load_settings
 
 
 def list_gym_tasks(
     gym_id: Annotated[str, typer.Option(help="Which gym of the server at GYM_BASE_URL.")] = "umetrip",
-    train_ratio: Annotated[float, typer.Option(min=0, max=1, help="Share that trains.")] = 0.8,
+    train_ratio: Annotated[float, typer.Option(callback=finite, min=0, max=1, help="Share that trains.")] = 0.8,
     seed: Annotated[int, typer.Option(help="Draws that share.")] = 42,
     eval_number_range: Annotated[
         str | None, typer.Option(help="Measure on these numbers, such as 001-032, instead of by share.")

@@ -6,10 +6,13 @@ so that an id found by ``grep`` is a whole id. ``NO_COLOR``, ``FORCE_COLOR``, ``
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
+
+import typer
 
 from cuarl.cli.state import STATE
 from cuarl.errors import ConfigError
@@ -72,6 +75,13 @@ def print_json(value: Any, *, line: bool = False) -> None:
     ``line`` puts it on one line and flushes, for commands that print JSON lines as they go.
     """
     print(safe_json(value, indent=None if line else 2), flush=line)
+
+
+def finite(value: float | None) -> float | None:
+    """A number of the command line: what bounds compare is false for ``nan``, so that it passes them all."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is no finite number")
+    return value
 
 
 def print_plan(facts: Mapping[str, object], *, as_json: bool) -> None:

@@ -13,7 +13,7 @@ from cuarl.cli import environments, idle, players, signals
 from cuarl.cli import episodes as parts
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.options import experiment_options
-from cuarl.cli.output import closing, note, print_json, print_plan, print_table
+from cuarl.cli.output import closing, finite, note, print_json, print_plan, print_table
 from cuarl.cli.players import Player
 from cuarl.cli.progress import EpisodeProgress
 from cuarl.cli.results import headline, print_summaries
@@ -252,8 +252,10 @@ def verify(
     bar: Annotated[
         float | None,
         typer.Option(
+            min=0,
+            callback=finite,
             help="Largest difference that passes, in nats; unset goes by the number format: 0.0001 in float32, 0.03 in "
-            "float16, 0.25 in bfloat16."
+            "float16, 0.25 in bfloat16.",
         ),
     ] = None,
     dtype: Annotated[

@@ -17,7 +17,7 @@ from cuarl.cli import signals
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.idle import check_served
 from cuarl.cli.options import experiment_options
-from cuarl.cli.output import closing, note, print_json, print_plan
+from cuarl.cli.output import closing, finite, note, print_json, print_plan
 from cuarl.cli.served import Upstream, check, upstream
 from cuarl.cli.targets import Target, resolve_target, with_run_config
 from cuarl.config.schema import ExperimentConfig, ModelFields, RemoteFields, SamplingFields
@@ -81,7 +81,9 @@ def serve(
     adapters: Annotated[
         Path | None, typer.Option(help="Folder that adapters may be loaded from while serving; unset means none.")
     ] = None,
-    idle: Annotated[float, typer.Option(min=1, help="Seconds after which an idle session is over, unscored.")] = 3600.0,
+    idle: Annotated[
+        float, typer.Option(callback=finite, min=1, help="Seconds after which an idle session is over, unscored.")
+    ] = 3600.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
     name: Annotated[str | None, typer.Option(help="Name of the run; else one is made up.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Delete the run of that name first.")] = False,

@@ -15,7 +15,7 @@ from cuarl.cli import episodes as parts
 from cuarl.cli.environments import Backend
 from cuarl.cli.experiment import Experiment
 from cuarl.cli.options import experiment_options
-from cuarl.cli.output import note, print_json, print_plan
+from cuarl.cli.output import finite, note, print_json, print_plan
 from cuarl.config.schema import EnvFields, ExperimentConfig, TaskFields
 from cuarl.env.openenv.client import require_websockets
 from cuarl.rollout.driven import Driven
@@ -53,7 +53,9 @@ def serve_env(
         list[str] | None, typer.Option(help="Name that clients may ask for besides this machine's own; repeatable.")
     ] = None,
     sessions: Annotated[int, typer.Option(min=1, help="Most sessions at the same time.")] = 16,
-    idle: Annotated[float, typer.Option(min=1, help="Seconds after which an idle session is ended.")] = 3600.0,
+    idle: Annotated[
+        float, typer.Option(callback=finite, min=1, help="Seconds after which an idle session is ended.")
+    ] = 3600.0,
 ) -> None:
     """Serve environments to any learner that speaks OpenEnv, one session for each WebSocket.
 

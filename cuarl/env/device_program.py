@@ -5,7 +5,6 @@ It is called with one verb and gets what belongs to it in environment variables;
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
@@ -69,7 +68,7 @@ class DeviceProgram:
         if status:
             raise EnvError(f"{command} ended with status {status} on {self._name}: {errors[:300]}")
         try:
-            reply = json.loads(output)
+            reply = strict_json.reply(output)
         except ValueError:
             reply = None
         if not isinstance(reply, dict):

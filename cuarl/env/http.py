@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 import stamina
 
+from cuarl import strict_json
 from cuarl.errors import EnvError
 from cuarl.safe_text import masked
 
@@ -110,12 +111,13 @@ class Service:
         """The same for a reply that is a JSON object. Raises EnvError for any other."""
         reply = await self.send(method, path, **options)
         try:
-            body = reply.json()
-        except ValueError:
-            body = None
+            body = strict_json.reply(reply.content)
+        except strict_json.NotJson as error:
+            body = error
         if not isinstance(body, dict):
+            why = f" ({body})" if isinstance(body, strict_json.NotJson) else ""
             raise EnvError(
-                f"{self.name} answered with something else than a JSON object: {masked(reply.text[:SHOWN])}",
+                f"{self.name} answered with something else than a JSON object{why}: {masked(reply.text[:SHOWN])}",
                 where=masked(f"{method} {self.base_url}/{path}"),
             )
         return body

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import httpx
 import stamina
 
+from cuarl import strict_json
 from cuarl.errors import ConfigError, PrerequisiteError, SamplerError
 from cuarl.safe_text import loggable, remember
 
@@ -133,9 +134,9 @@ class _Refused(Exception):
 def json_of(reply: httpx.Response) -> dict[str, Any]:
     """The JSON object in a reply. Raises ``SamplerError``."""
     try:
-        body = reply.json()
+        body = strict_json.reply(reply.content)
     except ValueError as error:
-        raise SamplerError(f"the reply is no JSON: {loggable(reply.text[:SHOWN])}") from error
+        raise SamplerError(f"the reply is no JSON ({error}): {loggable(reply.text[:SHOWN])}") from error
     if not isinstance(body, dict):
         raise SamplerError("the reply is no JSON object")
     return body
@@ -148,7 +149,7 @@ def error_in(reply: httpx.Response) -> tuple[int, str] | None:
     if not reply.content.lstrip().startswith(b"{") or b'"error"' not in reply.content[:SHOWN]:
         return None
     try:
-        found = reply.json()
+        found = strict_json.reply(reply.content)
     except ValueError:
         return None
     error = found.get("error")

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import httpx
 
+from cuarl import strict_json
 from cuarl.errors import PrerequisiteError, SamplerError
 from cuarl.policy.openai import OpenAISampler
 from cuarl.policy.openai_draws import AGAIN, ASKED, DrawTest, Position, is_doubtful, judge, read
@@ -118,7 +119,7 @@ def _named(reply: httpx.Response) -> set[str]:
     Servers that repeat the request they refuse would name everything, so their own word for the field comes first.
     """
     try:
-        body = reply.json()
+        body = strict_json.reply(reply.content)
     except ValueError:
         body = None
     if isinstance(body, dict):

@@ -170,12 +170,18 @@ def score(trajectory: Trajectory, function: RewardFunction) -> tuple[float | Non
     result = function(trajectory)
     if result is None:
         return None, ()
-    if isinstance(result, int | float):
-        result = (RewardPart(name=getattr(function, "__name__", "reward"), value=float(result)),)
-    total = math.fsum(part.value for part in result)
+    name, where = getattr(function, "__name__", "reward"), f"episode {trajectory.episode_id}"
+    try:
+        parts = (RewardPart(name=name, value=float(result)),) if isinstance(result, int | float) else tuple(result)
+        strange = next((part for part in parts if not math.isfinite(part.value)), None)
+        total = math.fsum(part.value for part in parts) if strange is None else strange.value
+    except OverflowError:  # of a whole number, or of the sum
+        strange, total, parts = None, math.inf, ()
+    if strange is not None:
+        raise RewardError(f"{strange.name} of the reward is {strange.value}, which is no finite number", where=where)
     if not math.isfinite(total):
-        raise RewardError(f"the reward is {total}", where=f"episode {trajectory.episode_id}")
-    return total, tuple(result)
+        raise RewardError("the reward is too large to be a number", where=where)
+    return total, parts
 
 
 # --- terms ---------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from cuarl import strict_json
 from cuarl.errors import CheckpointError
 from cuarl.run.atomic import point, write_text
 
@@ -107,13 +108,15 @@ def keep_pending(folder: Path, metrics: Mapping[str, float] | None) -> None:
     if metrics is None:
         (folder / _PENDING).unlink(missing_ok=True)
     else:
-        write_text(folder / _PENDING, json.dumps(dict(metrics), indent=2) + "\n")
+        write_text(folder / _PENDING, strict_json.dumps_exact(dict(metrics), indent=2) + "\n")
 
 
 def read_pending(folder: Path) -> dict[str, float] | None:
     """What ``keep_pending`` has noted there. Raises OSError or ValueError if it can't be read."""
     path = folder / _PENDING
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    if not path.exists():
+        return None
+    return {name: float(value) for name, value in strict_json.reply(path.read_text(encoding="utf-8")).items()}
 
 
 def _why(marked: int | None, step: int) -> str:

@@ -8,6 +8,7 @@ private-use character that is itself escaped; everything else is stored as it is
 from __future__ import annotations
 
 import json
+import math
 import re
 import zlib
 from collections.abc import Mapping, Sequence
@@ -15,10 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from cuarl import strict_json
+
 _ESCAPE = "\ue0ff"
 _UNSAFE_CHARACTER = re.compile(f"[\x00\ud800-\udfff{_ESCAPE}]")
 _ESCAPED_CHARACTER = re.compile(f"{_ESCAPE}([0-9a-f]{{4}})")
 _FLOAT = f"{_ESCAPE}f"
+_ESCAPE_IN_JSON = "\\ue0ff"
 # JSONB keeps numbers as decimals: up to here a float's shortest form has no exponent and comes back as a float.
 _LARGEST_PLAIN_FLOAT = 1e16
 
@@ -65,8 +69,29 @@ def decode_json(value: Any) -> Any:
 
 
 def dump_line(value: Mapping[str, Any]) -> str:
-    """One line of JSON for files; Python's ``Infinity`` and ``NaN`` are kept, and the text is plain ASCII."""
-    return json.dumps(value, separators=(",", ":"))
+    """One line of strict JSON for files, in plain ASCII. Numbers that are not finite stand as escaped texts."""
+    try:
+        line = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        return json.dumps(_escaped(value), separators=(",", ":"), allow_nan=False)
+    return line if _ESCAPE_IN_JSON not in line else json.dumps(_escaped(value), separators=(",", ":"))
+
+
+def load_line(line: str) -> Any:
+    """Undo ``dump_line``; sequences come back as lists. Raises ValueError for what is no strict JSON."""
+    value = strict_json.reply(line)
+    return decode_json(value) if _ESCAPE_IN_JSON in line or _ESCAPE in line else value
+
+
+def _escaped(value: Any) -> Any:
+    """As ``encode_json``, but only what JSON itself has no word for."""
+    if isinstance(value, str):
+        return value.replace(_ESCAPE, f"{_ESCAPE}{ord(_ESCAPE):04x}")
+    if isinstance(value, float):
+        return value if math.isfinite(value) else f"{_FLOAT}{value!r}"
+    if isinstance(value, Mapping):
+        return {_escaped(k): _escaped(v) for k, v in value.items()}
+    return [_escaped(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 def pack_ids(ids: Sequence[int]) -> bytes:

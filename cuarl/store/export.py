@@ -29,7 +29,7 @@ from cuarl.errors import ConfigError, StoreError
 from cuarl.regular_file import open_regular
 from cuarl.store.aside import whole_or_not_at_all
 from cuarl.store.blobs import Blobs
-from cuarl.store.codec import dump_line
+from cuarl.store.codec import dump_line, load_line
 from cuarl.store.records import EvaluationRecord, RunRecord, StatusChange
 from cuarl.store.store import Store
 from cuarl.trajectory import SCHEMA_VERSION, Trajectory
@@ -189,7 +189,7 @@ def read_lines(path: Path, kind: type[R]) -> Iterator[R]:
     with TextIOWrapper(opened, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             try:
-                yield kind.model_validate(json.loads(line))
+                yield kind.model_validate(load_line(line))
             except (ValueError, ValidationError) as error:
                 cause = str(error).splitlines()[0]
                 raise StoreError(f"a line can't be read: {cause}", where=f"{path}, line {number}") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from cuarl import strict_json
 from cuarl.errors import ConfigError
 from cuarl.regular_file import read_regular
 from cuarl.store import tables as t
@@ -50,7 +50,7 @@ def import_store(store: Store, folder: Path, *, at: float) -> Exported:
 def check_export(folder: Path) -> None:
     """Raise unless the folder is an export that this version can read, every line of it: see ``import_store``."""
     try:
-        manifest = json.loads(read_regular(folder / "manifest.json", follow=False))
+        manifest = strict_json.reply(read_regular(folder / "manifest.json", follow=False))
         version = (int(manifest["format"]), int(manifest["trajectory_schema"]))
     except (OSError, ValueError, KeyError, TypeError):
         raise ConfigError(

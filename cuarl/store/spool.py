@@ -8,7 +8,6 @@ before a crash may be applied again.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from filelock import FileLock, Timeout
 from sqlalchemy import URL
 
 from cuarl.errors import StoreError
-from cuarl.store.codec import dump_line
+from cuarl.store.codec import dump_line, load_line
 from cuarl.store.records import new_id
 from cuarl.store.url import masked
 from cuarl.store.writes import WRITE, Write
@@ -119,7 +118,7 @@ def _lines(path: Path) -> Iterator[Write]:
         for line in file:
             if not line.endswith("\n"):
                 return  # the process died while writing it: the write was never confirmed
-            yield WRITE.validate_python(json.loads(line))
+            yield WRITE.validate_python(load_line(line))
 
 
 def _remove(path: Path, lock: FileLock) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from cuarl import strict_json
 from cuarl.suggest import did_you_mean
 from cuarl.tasks.operators import check_problem
 from cuarl.tasks.queries import resolve
@@ -63,6 +64,10 @@ def build(raw: RawTask, defaults: Mapping[str, Any] | None = None) -> Task:
             problems.append(Problem(raw.line_of(("description",)), "description is empty"))
     if isinstance(data.get("id"), str):
         problems += [Problem(raw.line_of(("id",)), text) for text in _id_problems(data["id"])]
+    strange = strict_json.not_finite(data)
+    if strange is not None:
+        where = ".".join(map(str, strange))
+        raise Broken([*problems, Problem(raw.line_of(strange), f"{where} is not a finite number")])
     task = None
     try:
         # Through JSON, where strict means: lists are lists, and neither "5" nor true is a number.

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveInt, ValidationError
 
+from cuarl import strict_json
 from cuarl.errors import TaskError
 from cuarl.suggest import did_you_mean
 from cuarl.tasks.build import Broken, build
@@ -60,6 +61,14 @@ _OWN_FIELDS: Mapping[str, set[str]] = {
     "genv_umetrip": {"task_names", "train_ratio", "split_type"},
 }
 _DEMO = {"demo_training": ("demo_training",), "demo_eval": ("demo_eval",), "demo_all": ("demo_training", "demo_eval")}
+
+
+def read_sources(text: str) -> list[TaskSource]:
+    """The sources in a JSON text of the command line. Raises TaskError."""
+    try:
+        return parse_sources(strict_json.loads(text))
+    except strict_json.NotJson as error:
+        raise TaskError(f"not a JSON task source: {error}", where=f"--tasks {text[:200]}") from error
 
 
 def parse_sources(data: Any, where: str = "--tasks") -> list[TaskSource]:

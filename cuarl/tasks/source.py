@@ -16,7 +16,7 @@ from typing import NamedTuple, TextIO
 from cuarl.errors import TaskError
 from cuarl.tasks.files import READERS, Located, as_path, load_file, merge
 from cuarl.tasks.library import ALL, Library
-from cuarl.tasks.recipe import load_source, parse_sources
+from cuarl.tasks.recipe import load_source, read_sources
 from cuarl.tasks.select import Count, Filters, apply, require_some, some
 from cuarl.tasks.suites import SUITE_FILE, Role, load_suite
 from cuarl.tasks.task import Task
@@ -134,8 +134,7 @@ def _split_json(text: str) -> tuple[str, str]:
 def _resolve(selector: _Selector, library: Library, stdin: TextIO | None) -> list[Located] | None:
     text, is_json = selector
     if is_json:
-        sources = parse_sources(json.loads(text))
-        return [one for source in sources for one in load_source(source, library)]
+        return [one for source in read_sources(text) for one in load_source(source, library)]
     if text == "-":
         return _from_stdin(stdin, library)
     path = as_path(text)

@@ -63,6 +63,14 @@ def test_more_values_than_memory_should_hold_are_refused_before_they_are_made():
 def test_numbers_that_are_not_finite_become_null_and_are_found():
     value = {"a": [1.0, float("nan")], "b": (float("inf"), "NaN"), "c": {"d": -float("inf")}}
     assert json.loads(strict_json.dumps(value)) == {"a": [1.0, None], "b": [None, "NaN"], "c": {"d": None}}
-    assert strict_json.not_finite(value) == "a[1]" and strict_json.not_finite({"a": [1.0, "x"]}) is None
-    assert strict_json.not_finite({"info": {"t": [0.0, float("inf")]}}) == "info.t[1]"
-    assert strict_json.not_finite(float("nan")) == "the value"
+    assert strict_json.not_finite({"a": [1.0, "x"]}) is None and strict_json.not_finite(float("nan")) == ()
+    assert strict_json.not_finite({"info": {"t": [0.0, float("inf")]}}) == ("info", "t", 1)
+    exact = '{"a": [1.0, "NaN"], "b": ["Infinity", "NaN"], "c": {"d": "-Infinity"}}'
+    assert strict_json.dumps_exact(value) == exact
+
+
+def test_replies_may_hold_any_text_and_any_integer_but_no_number_that_is_none():
+    assert strict_json.reply(b'["\\ud83d", 99999999999999999999999]') == ["\ud83d", 99999999999999999999999]
+    for text in ("NaN", "[1e999]", "[" * 100_000, b"\xff", "{"):
+        with pytest.raises(NotJson):
+            strict_json.reply(text)

@@ -22,6 +22,7 @@ from typing import Any
 
 import httpx
 
+from cuarl import strict_json
 from cuarl.env.browser.browser import Browser
 from cuarl.env.browser.env import BrowserEnv
 from cuarl.env.browser.options import BrowserOptions, origin_of
@@ -79,7 +80,7 @@ class WebEnv(BrowserEnv):
         try:
             answer = await client.request(method, url, json=json)
             answer.raise_for_status()
-            return answer.json() if method == "GET" else None
+            return strict_json.reply(answer.content) if method == "GET" else None
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise EnvError(
                 f"{method} {url} failed: {str(error) or type(error).__name__}", where=origin_of(url)

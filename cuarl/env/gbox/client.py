@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import anyio
 
+from cuarl import strict_json
 from cuarl.env.http import Service
 from cuarl.env.picture import whole
 from cuarl.errors import EnvError
@@ -182,10 +183,8 @@ def _text(body: Mapping[str, Any], name: str) -> str:
 
 
 def _message(text: str) -> str:
-    import json
-
     try:
-        body = json.loads(text)
+        body = strict_json.reply(text)
     except ValueError:
         return text[:200]
     return str(body.get("message", "")) if isinstance(body, dict) else text[:200]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from cuarl.env.faults import Faults
+from cuarl.env.faults import Faults, share
 from cuarl.env.gbox.client import data_uri, screenshot_of
 from cuarl.env.gbox.simulated import DEVICES, ROTATIONS, Invalid, SimulatedBox
 from cuarl.types import Record
@@ -176,7 +176,7 @@ def main() -> None:
     parser.add_argument("--key", required=True, help="what clients must send as GBOX_API_KEY")
     parser.add_argument("--profile", choices=("small", "phone", "tall"), default="small")
     for name in ("--refuse", "--break", "--drop", "--start-seconds"):
-        parser.add_argument(name, type=float, default=0.0)
+        parser.add_argument(name, type=share, default=0.0)
     args = parser.parse_args()
     faults = Faults(args.refuse, getattr(args, "break"), args.drop, args.start_seconds)
     fake = FakeGBox(args.key, args.profile, faults)

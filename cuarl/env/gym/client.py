@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import anyio
 
+from cuarl import strict_json
 from cuarl.env.http import Service
 from cuarl.errors import EnvError, RewardError
 from cuarl.tasks.gym import GymTask, id_of, is_summary, read_listing, read_task, unique, whole
@@ -43,7 +44,7 @@ class Gym:
         where = f"{self.service.base_url}/{self._path}/tasks"
         reply = await self.service.send("GET", f"{self._path}/tasks", repeatable=True)
         try:
-            listed = read_listing(reply.json(), where)
+            listed = read_listing(strict_json.reply(reply.content), where)
         except ValueError as error:
             raise EnvError("the gym server's list of tasks is no JSON", where=where) from error
         found: dict[int, Mapping[str, Any]] = dict(enumerate(listed))

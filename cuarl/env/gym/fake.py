@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from cuarl.env.faults import Faults
+from cuarl.env.faults import Faults, share
 from cuarl.env.gbox.fake import MAX_BODY, FakeGBox
 from cuarl.env.gbox.simulated import SimulatedBox
 from cuarl.errors import CuarlError
@@ -214,7 +214,7 @@ def main() -> None:
     parser.add_argument("--key", default="any-key", help="what clients must send as GBOX_API_KEY")
     parser.add_argument("--profile", choices=("small", "phone", "tall"), default="small")
     for name in ("--refuse", "--break", "--drop"):
-        parser.add_argument(name, type=float, default=0.0)
+        parser.add_argument(name, type=share, default=0.0)
     args = parser.parse_args()
     faults = Faults(args.refuse, getattr(args, "break"), args.drop)
     fake = FakeGym(key=args.gym_key, box_key=args.key, profile=args.profile, faults=faults)

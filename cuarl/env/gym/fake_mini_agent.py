@@ -20,6 +20,7 @@ import httpx
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from cuarl import strict_json
 from cuarl.agent.formats import Size, get
 from cuarl.env.gbox.actions import refusal, request
 from cuarl.env.gbox.client import GBox, data_uri
@@ -102,7 +103,7 @@ class Device:
         async with httpx.AsyncClient(timeout=30, verify=trusted()) as client:
             reply = await client.get(f"{base}/fake/executions/{env.execution_id}")
             reply.raise_for_status()
-            told = reply.json()
+            told = strict_json.reply(reply.content)
         return cls(GBox(base + told["path"], told["key"]), told["box"])
 
     async def shoot(self) -> Screenshot:
@@ -258,7 +259,7 @@ class _Agent:
                 f"{url}/chat/completions", json=body, headers={"Authorization": f"Bearer {self._key}"}
             )
             reply.raise_for_status()
-            found: dict[str, Any] = reply.json()
+            found: dict[str, Any] = strict_json.reply(reply.content)
         return found
 
 

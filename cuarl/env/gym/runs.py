@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from cuarl import strict_json
 from cuarl.env.http import Service
 from cuarl.errors import EnvError
 
@@ -85,7 +86,7 @@ class MiniAgent:
         if reply.status_code == 404:
             return []
         try:
-            body = reply.json()
+            body = strict_json.reply(reply.content)
         except ValueError as error:
             raise EnvError(f"the events of run {run} are no JSON") from error
         listed = body.get("events") if isinstance(body, Mapping) else body
@@ -97,7 +98,7 @@ class MiniAgent:
         """Address of the screenshot after a run's last action (a ``data:`` URI or a URL); empty if there is none."""
         reply = await self.service.send("GET", f"runs/{quote(run, safe='')}/steps", repeatable=True, accept=(404,))
         try:
-            body = reply.json()
+            body = strict_json.reply(reply.content)
         except ValueError:
             return ""
         steps = body.get("steps") if isinstance(body, Mapping) else body

@@ -14,7 +14,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
+import httpx
 
+from cuarl import strict_json
 from cuarl.env.http import Service
 from cuarl.errors import ConfigError, EnvError, MissingExtra
 from cuarl.safe_text import masked
@@ -61,13 +63,14 @@ class Server:
     async def tasks(self, split: str) -> list[Any] | None:
         """The tasks of a split, in the order of the list; None where the server has no lists. Raises EnvError."""
         named = await self._http.send("GET", "list_environments", repeatable=True, accept=NO_SUCH_ROUTE)
-        names = named.json() if named.is_success else []
+        names = _json(named) if named.is_success else []
         if not isinstance(names, list) or not names:
             return None
         reply = await self._http.send(
             "POST", f"{names[0]}/tasks", json={"split": split}, repeatable=True, accept=(400, 422, 500, *NO_SUCH_ROUTE)
         )
-        told = reply.json().get("tasks") if reply.is_success else None
+        body = _json(reply) if reply.is_success else None
+        told = body.get("tasks") if isinstance(body, dict) else None
         return told if isinstance(told, list) else None
 
     async def close(self) -> None:
@@ -93,6 +96,14 @@ class Server:
         return Session(socket, masked(self.url))
 
 
+def _json(reply: httpx.Response) -> Any:
+    """What an answer says. Raises EnvError."""
+    try:
+        return strict_json.reply(reply.content)
+    except strict_json.NotJson as error:
+        raise EnvError(f"the OpenEnv server answered with something else than JSON: {error}") from error
+
+
 class Session:
     """One environment on a server."""
 
@@ -108,7 +119,7 @@ class Session:
             with _sent_or_closed():
                 await self._socket.send(json.dumps(message))
             # a server that has no room says so, and closes before it was asked
-            reply = json.loads(await self._socket.recv())
+            reply = strict_json.reply(await self._socket.recv())
         except ConnectionClosed as error:
             raise EnvError(f"the OpenEnv server has closed the session: {error}", where=self._where) from error
         except ValueError as error:

@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import httpx
 
+from cuarl import strict_json
 from cuarl.env.http import Service
 from cuarl.env.pods.cluster import Cluster
 from cuarl.env.pods.manifest import LEASE
@@ -52,7 +53,7 @@ class Pods:
         )  # fmt: skip
         if reply.status_code == httpx.codes.NOT_FOUND:
             return None
-        body = reply.json()
+        body = strict_json.reply(reply.content)
         if not isinstance(body, dict):
             raise EnvError(f"Kubernetes' answer about pod {name} is no object")
         return body

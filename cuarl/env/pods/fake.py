@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from cuarl.env.base import Env
-from cuarl.env.faults import Faults, Handler
+from cuarl.env.faults import Faults, Handler, share
 from cuarl.env.leases import Ledger
 from cuarl.env.pods.devices import make
 from cuarl.env.pods.fake_pod import FakePod
@@ -230,7 +230,7 @@ def main() -> None:
     parser.add_argument("--token", default=secrets.token_hex(8), help="what clients must send as KUBE_TOKEN")
     parser.add_argument("--profile", choices=("small", "phone", "tall"), default="small")
     for name in ("--refuse", "--break", "--drop", "--start-seconds"):
-        parser.add_argument(name, type=float, default=0.0)
+        parser.add_argument(name, type=share, default=0.0)
     parser.add_argument(
         "--desktops", action="store_true", help="sessions of type linux are real desktops of this machine"
     )

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import anyio
 import httpx
 
+from cuarl import strict_json
 from cuarl.env.http import Service
 from cuarl.env.picture import whole
 from cuarl.env.pods import progress
@@ -112,7 +113,7 @@ class Session:
 
 def _object(reply: httpx.Response) -> dict[str, Any]:
     try:
-        body = reply.json()
+        body = strict_json.reply(reply.content)
     except ValueError:
         body = None
     if not isinstance(body, dict):
@@ -123,7 +124,7 @@ def _object(reply: httpx.Response) -> dict[str, Any]:
 def _detail(reply: httpx.Response) -> str:
     """Why, in FastAPI's words or plain ones."""
     try:
-        detail = reply.json().get("detail")
+        detail = strict_json.reply(reply.content).get("detail")
     except (ValueError, AttributeError):
         detail = None
     return str(detail or reply.text)[:300] or f"status {reply.status_code}"

@@ -64,7 +64,23 @@ def test_floats_come_back_bit_for_bit(values):
     assert [v.hex() for v in back] == [v.hex() for v in values]
 
 
-def test_lines_keep_infinities_and_are_ascii():
-    line = codec.dump_line({"ä": [math.inf, "\ud800"]})
-    assert line.isascii()
-    assert json.loads(line) == {"ä": [math.inf, "\ud800"]}
+def test_lines_are_strict_json_in_ascii():
+    value = {"ä": [math.inf, -math.inf, 1.5, "\ud800\0"], "\ue0ff": "\ue0fffnan"}
+    line = codec.dump_line(value)
+    assert line.isascii() and codec.load_line(line) == value
+    json.loads(line, parse_constant=pytest.fail)
+    assert math.isnan(codec.load_line(codec.dump_line({"x": math.nan}))["x"])
+    assert codec.dump_line({"x": [1.0, "y"]}) == '{"x":[1.0,"y"]}'
+
+
+@given(st.dictionaries(TEXT, st.recursive(TEXT | st.floats(allow_nan=False) | st.integers(), st.lists, max_leaves=5)))
+def test_lines_come_back(value):
+    line = codec.dump_line(value)
+    assert codec.load_line(line) == value
+    json.loads(line, parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize("line", ['{"x": NaN}', '{"x": -Infinity}', '{"x": 1e999}', "[" * 100_000, "{"])
+def test_lines_of_others_must_be_strict_too(line):
+    with pytest.raises(ValueError, match=r"NaN|Infinity|1e999|nested|line 1"):
+        codec.load_line(line)
