@@ -45,7 +45,8 @@ def test_c38_two_processes_equal_one_on_the_same_batches_even_if_one_has_nothing
     for alone, shared in zip(*history, strict=True):
         # how much is padded and packed depends on the cut, and nothing else does
         padding = {name: shared.get(name) for name in ("train/padding_frac", "train/packed_frac")}
-        assert shared == pytest.approx(alone | padding, abs=1e-5)
+        # sums in another order; a norm of 13 has eight digits in float32
+        assert shared == pytest.approx(alone | padding, abs=1e-5, rel=2e-6)
     assert (tmp_path / "two" / "checkpoints" / "latest").exists() == (preset == "fsdp2"), "layers were in shards"
     other = load_file(tmp_path / "two" / "rank1.safetensors")
     assert all(torch.equal(two[name], other[name]) for name in two)
