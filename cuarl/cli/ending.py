@@ -62,9 +62,9 @@ def in_store(store: Store, run: Run, config: ExperimentConfig, flush: Callable[[
 
 def settle(store: Store) -> None:
     """Mark runs that could not say in the store how they ended: killed ones, and those that found its disk full."""
-    for record in store.runs():
+    for record in store.runs(status="running"):
         path = Path(record.directory)
-        if record.status != "running" or not record.directory or not (path / MANIFEST).is_file():
+        if not record.directory or not (path / MANIFEST).is_file():
             continue
         run = Run(path)
         status = run.status

@@ -30,7 +30,7 @@ class _Received:
     """The signals of this process."""
 
     def __init__(self) -> None:
-        self.listener: Callable[[int], None] | None = None
+        self.listener: Callable[[int], object] | None = None
         self.held = self.late = self.heard = False
         self._first: float | None = None
         self._terminals: tuple[int, ...] = ()
@@ -89,7 +89,7 @@ def hold() -> None:
 
 
 @contextmanager
-def _listening(listener: Callable[[int], None]) -> Iterator[None]:
+def _listening(listener: Callable[[int], object]) -> Iterator[None]:
     outer, _RECEIVED.listener = _RECEIVED.listener, listener
     try:
         yield
@@ -106,7 +106,7 @@ def wait_for(child: subprocess.Popen[bytes]) -> int:
 def run(work: Callable[[], Awaitable[T]], shutdown: Shutdown | None = None) -> T:
     """``anyio.run`` for work that a signal cancels; raises KeyboardInterrupt when it has been torn down.
 
-    With ``shutdown`` the signal is a request that the work itself obeys; only what it awaits meanwhile is cancelled.
+    With ``shutdown`` the signal is a request that the work itself obeys, and which it may bound by blocks of its own.
     """
     import asyncio
 
@@ -117,22 +117,19 @@ def run(work: Callable[[], Awaitable[T]], shutdown: Shutdown | None = None) -> T
     if _RECEIVED.late:
         raise KeyboardInterrupt
 
-    async def watched() -> bool:
+    async def watched() -> None:
         loop = asyncio.get_running_loop()
-        with anyio.CancelScope() as scope:
-
-            def cancel() -> None:
-                # a handler runs between any two instructions, where the loop's own state must be left alone
-                loop.call_soon_threadsafe(scope.cancel)
-
-            if shutdown is not None:
-                shutdown.cut = cancel
-            with _listening(lambda number: cancel() if shutdown is None else shutdown.request()):
+        if shutdown is not None:
+            shutdown.soon = loop.call_soon_threadsafe
+            with _listening(lambda number: shutdown.request()), shutdown.cutting():
                 result.append(await work())
-        return scope.cancel_called
+            return
+        with anyio.CancelScope() as scope, _listening(lambda number: loop.call_soon_threadsafe(scope.cancel)):
+            result.append(await work())
+        if scope.cancel_called:  # work that was done just then has not obeyed
+            result.clear()
 
-    cancelled = anyio.run(watched)
-    # work that was done just then has not obeyed, unless that was left to it
-    if not result or (cancelled and shutdown is None):
+    anyio.run(watched)
+    if not result:
         raise KeyboardInterrupt
     return result[0]

@@ -23,6 +23,7 @@ from cuarl.store.records import (
     PolicyRecord,
     Purpose,
     RunRecord,
+    RunStatus,
     SessionRecord,
     SessionStatus,
     StatusChange,
@@ -64,9 +65,10 @@ class Reader:
 
     # --- runs ------------------------------------------------------------------------------------------------------
 
-    def runs(self) -> list[RunRecord]:
-        """All runs, newest first."""
-        return self.records(RunRecord, select(t.RunRow).order_by(t.RunRow.started_at.desc(), t.RunRow.id))
+    def runs(self, *, status: RunStatus | None = None) -> list[RunRecord]:
+        """Runs, all or those of a status, newest first."""
+        query = _where(select(t.RunRow), t.RunRow.status, status)
+        return self.records(RunRecord, query.order_by(t.RunRow.started_at.desc(), t.RunRow.id))
 
     def run(self, run_id: str) -> RunRecord:
         """One run. Raises StoreError if there is none."""

@@ -108,15 +108,10 @@ async def train(
     still, to be saved and measured.
     """
     loop = _Loop(config, learner, collect, evaluate, sink, checkpoints, settled, shutdown or Shutdown(), start_step)
-    step, ending = start_step, False
-    if pending is not None:
-        ending = not await loop.report_pending(start_step, pending)
-    elif start_step == 0 and not config.skip_baseline:
-        ending = not await loop.measure_baseline()
-    while step < config.max_steps and not ending:
-        step += 1
-        ending = not await loop.step(step)
-    return Outcome(loop.saved if ending else config.max_steps, loop.first, loop.last, loop.folder, ending)
+    finished = False
+    with loop.shutdown.cutting():
+        finished = await loop.run(start_step, pending)
+    return Outcome(config.max_steps if finished else loop.saved, loop.first, loop.last, loop.folder, not finished)
 
 
 def last_reported(start_step: int, pending: Metrics | None) -> int:
@@ -144,8 +139,18 @@ class _Loop:
         """The newest step that was committed."""
         self._written = start_step
 
+    async def run(self, start_step: int, pending: Metrics | None) -> bool:
+        """All of it; as the next ones False if the run is to end early."""
+        if pending is not None:
+            going_on = await self.report_pending(start_step, pending)
+        else:
+            going_on = start_step > 0 or self.config.skip_baseline or await self.measure_baseline()
+        for step in range(start_step + 1, self.config.max_steps + 1):
+            going_on = going_on and await self.step(step)
+        return going_on
+
     async def measure_baseline(self) -> bool:
-        """Step 0: the untrained policy. As the next ones, gives False if the run is to end."""
+        """Step 0: the untrained policy."""
         measured, ending = await self._evaluated(0, _Clock())
         if measured:
             self.first = measured

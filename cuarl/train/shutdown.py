@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import anyio
 
 GRACE_S = 30.0
 """How long after a signal training may take to save and end: what Kubernetes and Slurm leave a process before they kill it."""
@@ -36,8 +39,21 @@ class Shutdown:
         self._patience_s, self._agreed, self._clock = grace_s * (1 - _FOR_SAVING), agreed, clock
         self._since, self._until = 0.0, math.inf
         self.requested = False
-        self.cut: Callable[[], None] | None = None
-        """Called at the first request, to cancel what is awaited and may be cut short."""
+        self.soon: Callable[[Callable[[], None]], object] = lambda call: call()
+        """How to have something done in the event loop: a signal handler runs between any two instructions of it."""
+        self._scope: anyio.CancelScope | None = None
+
+    @contextmanager
+    def cutting(self) -> Iterator[None]:
+        """Inside, the first request cancels what is awaited, which ends the block. Inner blocks come before outer ones."""
+        with anyio.CancelScope() as scope:
+            outer, self._scope = self._scope, scope
+            try:
+                if self.requested:
+                    scope.cancel()
+                yield
+            finally:
+                self._scope = outer
 
     def request(self) -> None:
         """Ask for the end. Whoever asks again does not want to wait for what could be finished."""
@@ -47,8 +63,8 @@ class Shutdown:
             self._until = min(self._until, now) if now - self._since > _AGAIN_S else self._until
             return
         self.requested, self._since, self._until = True, now, now + self._patience_s
-        if self.cut is not None:
-            self.cut()
+        if self._scope is not None:
+            self.soon(self._scope.cancel)
 
     def agree(self, failing: bool = False) -> bool:
         """Whether all are to end here, since one was asked to, or is ``failing``. The same on every process."""

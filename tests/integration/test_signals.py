@@ -25,7 +25,8 @@ def imitation(place, options, qwen3_folder):  # noqa: F811
     """Imitation that is saved at its end alone."""
     shown = ["rollout", "--tasks", "tasks.json", "--agent", "demonstration", "--model-name", str(qwen3_folder)]
     assert place.cuarl(*shown, "--episodes", "4", "--name", "shown").code == 0
-    plain = [word for word in options if word not in ("--reward", "luck:luck")]
+    measured = options[: options.index("--tasks")] + options[options.index("--eval-tasks") :]  # nothing is practised
+    plain = [word for word in measured if word not in ("--reward", "luck:luck")]
     return [*plain, "--algorithm", "sft", "--sft-runs", "shown", *rare(500)]
 
 

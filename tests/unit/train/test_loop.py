@@ -188,14 +188,10 @@ class Signalled(Diary):
         return Batch((group(1.0, 0.0),), {})
 
     def loop(self, config, start=0, **more):
-        """What came of it; None if it was cancelled."""
-
         async def work():
-            loop = asyncio.get_running_loop()
-            with anyio.CancelScope() as scope:
-                self.shutdown.cut = lambda: loop.call_soon_threadsafe(scope.cancel)
-                loop_ = partial(train, shutdown=self.shutdown, **more)
-                return await loop_(config, self, self.collect, self.evaluate, self, self, start)
+            self.shutdown.soon = asyncio.get_running_loop().call_soon_threadsafe
+            loop = partial(train, shutdown=self.shutdown, **more)
+            return await loop(config, self, self.collect, self.evaluate, self, self, start)
 
         return anyio.run(work)
 
@@ -209,8 +205,9 @@ def test_a_step_that_is_being_learnt_is_finished_and_saved():
 
 def test_a_step_whose_episodes_are_collected_is_undone_and_the_one_before_it_saved():
     diary = Signalled("collect 3")
-    assert diary.loop(LONG) is None
+    outcome = diary.loop(LONG)
     assert diary.lines[-4:] == ["collect 3", "undo", "save 2", "commit 2 {}"]
+    assert (outcome.interrupted, outcome.steps) == (True, 2)
 
 
 def test_a_step_that_another_process_could_not_collect_is_undone():
@@ -263,13 +260,13 @@ def test_the_others_are_told_of_a_baseline_that_was_cut_short():
     told = []
     diary = Signalled("eval 0")
     diary.shutdown = Shutdown(agreed=lambda mine: told.append(mine) or mine)
-    assert diary.loop(LoopConfig(max_steps=9)) is None
+    assert diary.loop(LoopConfig(max_steps=9)).interrupted
     assert (diary.lines, told) == (["eval 0"], [True])
 
 
 def test_a_run_asked_to_end_in_its_last_evaluation_is_not_over():
     diary = Signalled("eval 3")
-    assert diary.loop(LoopConfig(max_steps=3, save_every=0, eval_every=0, skip_baseline=True)) is None
+    assert diary.loop(LoopConfig(max_steps=3, save_every=0, eval_every=0, skip_baseline=True)).interrupted
     again = Signalled("never")
     outcome = again.loop(LoopConfig(max_steps=3), 3, pending=diary.pending)
     assert again.lines == ["eval 3", "metrics 3", "commit 3 {'eval/n': 13.0}"]
@@ -298,6 +295,36 @@ def test_collecting_beside_training_has_until_the_grace_period_is_over_to_stand_
     outcome = diary.loop(LONG, settled=settled)
     assert diary.lines[-4:] == ["save 2", "metrics 2", "commit 2 {}", "checkpoint folder/2"]
     assert (outcome.interrupted, settled.asked, "async/waiting" in diary.values[2]) == (True, 3, stands)
+
+
+async def collected_beside(diary):
+    """What comes of something that goes on beside the loop when the loop is told to end while it learns."""
+    ran = []
+
+    async def beside():
+        with anyio.fail_after(5):
+            while diary.lines[-1:] != ["update 2"] or not diary.shutdown.requested:
+                await anyio.sleep(0.01)
+            await anyio.sleep(0.05)
+            ran.append("to its end")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(beside)
+        diary.shutdown.soon = asyncio.get_running_loop().call_soon_threadsafe
+
+        async def settled():
+            while diary.shutdown.requested and not ran:
+                await anyio.sleep(0.01)
+            return {}
+
+        with diary.shutdown.cutting():
+            loop = partial(train, shutdown=diary.shutdown)
+            return await loop(LONG, diary, diary.collect, diary.evaluate, diary, diary, 0, settled), ran
+
+
+def test_what_is_collected_beside_training_runs_on_until_it_stands_still():
+    outcome, ran = anyio.run(collected_beside, Signalled("update 2"))
+    assert (outcome.interrupted, outcome.steps, ran) == (True, 2, ["to its end"])
 
 
 def test_whoever_asks_twice_does_not_wait():
