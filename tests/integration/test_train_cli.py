@@ -219,7 +219,9 @@ def test_c35_the_reference_stays_the_adapter_that_a_run_began_with_even_if_that_
 def test_demonstrations_are_imitated_by_all_weights(place, options, qwen3_folder):  # noqa: F811
     shown = ["rollout", "--tasks", "tasks.json", "--agent", "demonstration", "--model-name", str(qwen3_folder)]
     assert place.cuarl(*shown, "--episodes", "4", "--name", "shown").code == 0
-    plain = [word for word in options if word not in ("--reward", "luck:luck")]
+    # no task is trained on
+    measured_on = options[: options.index("--tasks")] + options[options.index("--eval-tasks") :]
+    plain = [word for word in measured_on if word not in ("--reward", "luck:luck")]
     result = place.cuarl(
         *plain, "--algorithm", "sft", "--sft-runs", "shown", "--name", "pupil", "--max-steps", "10", "--learning-rate",
         "1e-2", "--no-use-lora", "--eval-every", "0", "--skip-baseline",
