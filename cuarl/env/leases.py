@@ -183,8 +183,16 @@ def sweeper(kind: str) -> Sweeper:
 
 
 async def sweep(lease: Lease) -> None:
-    """End what the lease stands for, and strike it from the ledger. Raises what the sweeper raises; it then stays."""
-    await sweeper(lease.kind)(lease)
+    """End what the lease stands for, and strike it from the ledger. Raises what the sweeper raises; it then stays.
+
+    A lease that does not say what it stands for ends nothing: raises EnvError.
+    """
+    if not lease.id.strip():
+        raise EnvError("the lease has no id, so nothing is ended", where=str(lease.path), hint=f"rm {lease.path}")
+    try:
+        await sweeper(lease.kind)(lease)
+    except (KeyError, ValueError) as error:
+        raise EnvError(f"the lease is damaged: {error}", where=str(lease.path), hint=f"rm {lease.path}") from error
     lease.release()
 
 

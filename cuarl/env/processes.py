@@ -21,6 +21,8 @@ MARK = "CUARL_SESSION"
 def marked(mark: str) -> list[int]:
     """Process ids of all that carry the mark (this process never counts)."""
     wanted = f"{MARK}={mark}".encode()
+    if not mark.strip():  # whoever has the variable, but empty, belongs to no session
+        return []
     return [pid for pid in _pids() if pid != os.getpid() and wanted in _environment(pid)]
 
 

@@ -43,7 +43,10 @@ class Owner(Record):
             return "orphaned"
         if self.namespace != here.namespace:
             return "unknown"
-        return "live" if process_start(self.pid) == self.started else "orphaned"
+        started = process_start(self.pid)
+        if started is not None and not self.started:  # it may be the owner, or another that was given its number
+            return "unknown"
+        return "live" if started == self.started else "orphaned"
 
 
 def process_start(pid: int) -> str | None:

@@ -180,12 +180,22 @@ def _unlock(number: str) -> None:
     """Remove what a killed server leaves in the way of the next one, unless another has taken the number."""
     lock = LOCKS / f".X{number}-lock"
     try:
-        pid = int(lock.read_text())
-        if process_start(pid) is None:
+        if not _holds(int(lock.read_text()), lock.stat().st_mtime):
             lock.unlink()
             (LOCKS / ".X11-unix" / f"X{number}").unlink(missing_ok=True)
     except (OSError, ValueError):
         return
+
+
+def _holds(pid: int, since: float) -> bool:
+    """Whether the process that wrote its id into a lock at ``since`` lives; another may have been given the id."""
+    import psutil
+
+    try:
+        # the system counts in hundredths of a second, and the lock is written a moment after the start
+        return process_start(pid) is not None and psutil.Process(pid).create_time() <= since + 1
+    except psutil.Error:
+        return False
 
 
 def _other_user() -> tuple[int, int] | None:

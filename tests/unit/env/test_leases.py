@@ -13,7 +13,7 @@ from cuarl import safe_text
 from cuarl.env import leases
 from cuarl.env.leases import Ledger, sweep, sweeper
 from cuarl.env.processes import MARK, end_marked, marked
-from cuarl.errors import EnvError, PrerequisiteError
+from cuarl.errors import CuarlError, EnvError, PrerequisiteError
 from cuarl.run.owner import Owner, process_start
 
 
@@ -53,6 +53,8 @@ def test_what_becomes_known_later_is_added(ledger):
     [
         pytest.param({}, "live", id="this process"),
         pytest.param({"started": "1"}, "orphaned", id="a process id that was given to another"),
+        pytest.param({"started": ""}, "unknown", id="nobody knows when the owner started"),
+        pytest.param({"started": "", "pid": 4_000_000}, "orphaned", id="and there is no such process"),
         pytest.param({"boot": "earlier"}, "orphaned", id="the machine was started anew"),
         pytest.param({"namespace": "pid:[1]"}, "unknown", id="another container"),
         pytest.param({"host": "elsewhere"}, "unknown", id="another machine"),
@@ -129,3 +131,41 @@ def test_processes_are_found_by_their_mark_and_ended_with_their_children(tmp_pat
         assert len(marked("mark-of-the-test")) == 2
         assert anyio.run(lambda: end_marked("mark-of-the-test", grace_s=0.1)) == []
     assert marked("mark-of-the-test") == []
+
+
+@pytest.mark.parametrize("kind", ["display", "browser", "worker", "box"])
+@pytest.mark.parametrize("id", ["", "  "])
+def test_lease_without_an_id_never_kills(ledger, kind, id):
+    lease = ledger.hold(kind, id)
+    with subprocess.Popen(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env={**os.environ, MARK: id}
+    ) as bystander:
+        while not process_start(bystander.pid):
+            pass
+        assert marked(id) == []
+        with pytest.raises(EnvError, match="no id"):
+            anyio.run(sweep, lease)
+        assert anyio.run(end_marked, id) == []
+        assert bystander.poll() is None and lease.path.exists()
+        bystander.communicate(b"\n")
+    assert bystander.returncode == 0
+
+
+def test_lease_that_lacks_what_its_sweeper_needs_is_named_and_stays(ledger):
+    for kind in ("pod", "gbox", "adb"):
+        lease = ledger.hold(kind, "x-1", {"undo": "["} if kind == "adb" else {})
+        with pytest.raises(CuarlError):
+            anyio.run(sweep, lease)
+        assert lease.path.exists()
+
+
+def test_lock_of_a_display_whose_process_id_was_given_to_another_is_in_nobody_s_way(tmp_path, monkeypatch):
+    session = pytest.importorskip("cuarl.env.linux.session")
+    monkeypatch.setattr(session, "LOCKS", tmp_path)
+    lock = tmp_path / ".X77-lock"
+    lock.write_text(f"{os.getpid():10}\n")
+    session._unlock("77")
+    assert lock.exists(), "its server may live: it was there before the lock"
+    os.utime(lock, (1, 1))
+    session._unlock("77")
+    assert not lock.exists(), "no process of today wrote a lock in 1970"
