@@ -4,7 +4,8 @@ A server may apply settings of its own to a request (vLLM and SGLang take what i
 ``generation_config.json``). Log-probabilities that were taken before these settings are right, importance ratios are
 not, and no comparison of recorded numbers shows it. What was drawn does: a token's *rank* is the probability of all
 that are likelier, and half of its own. If tokens are drawn as told, ranks have the mean 1/2 at every position, whatever
-its distribution, and a variance that the told probabilities give. What cuts off or sharpens draws likelier tokens, and
+its distribution, and a variance that the told probabilities give. (Tied tokens, of which there are many where a model
+computes in bfloat16, share one rank.) What cuts off or sharpens draws likelier tokens, and
 the mean rank is lower. Positions at which one token is likelier than one half tell little, and don't count.
 """
 
@@ -17,8 +18,9 @@ from typing import Any, NamedTuple
 
 ASKED = 20
 """Likeliest tokens that are asked for: vLLM's own limit."""
-LISTED = ASKED - 1
-"""Likeliest tokens that are known: the last place of a list may be given to the token that was drawn."""
+LISTED = ASKED - 2
+"""Likeliest tokens that count as known: the last place of a list may be given to the token that was drawn, and the last but
+one may be tied with others that are not listed."""
 UNSURE = 0.5
 """A position counts where its likeliest token is less probable than this."""
 FALSE_ALARM = 1e-5
@@ -29,6 +31,7 @@ AGAIN = 10
 """How many times as many there are then."""
 SHARPER = 0.7
 """A temperature that the test's power is stated for."""
+_TIED = 1e-6
 _CUT_OFF = -1000.0
 """Log-probabilities below this are of tokens that the server itself has ruled out."""
 
@@ -89,7 +92,7 @@ def read(body: Mapping[str, Any]) -> list[Position]:
     for token in content:
         listed = sorted((float(one["logprob"]) for one in token.get("top_logprobs") or ()), reverse=True)
         if len(listed) >= ASKED:
-            found.append(_position(float(token["logprob"]), listed[:LISTED]))
+            found.append(_position(float(token["logprob"]), listed[: ASKED - 1]))
     return found
 
 
@@ -140,14 +143,19 @@ def _noticed(unsure: Sequence[Position], name: str, bar: float, *, first: bool) 
 
 
 def _position(drawn: float, listed: Sequence[float]) -> Position:
-    chances = [math.exp(one) for one in listed]
+    groups = _tied(listed)
+    if len(groups) > 1:  # of the last, more may be beyond the list
+        groups.pop()
+    known = [one for group in groups for one in group]
+    chances = [math.exp(one) for one in known]
     beyond = max(0.0, 1.0 - math.fsum(chances))
-    blocks = [*chances, beyond]
     ranks, below = [], 0.0
-    for chance in blocks:
-        ranks.append(below + chance / 2)
-        below += chance
-    place = next((i for i, one in enumerate(listed) if drawn >= one), LISTED)
+    for group in groups:
+        whole = math.exp(group[0]) * len(group)
+        ranks += [below + whole / 2] * len(group)
+        below += whole
+    ranks.append(below + beyond / 2)
+    place = next((i for i, one in enumerate(known) if drawn >= one - _TIED), len(known))
     sharp = [chance ** (1 / SHARPER) for chance in chances]
     # what is not listed is at most as likely as the last that is
     sharp.append(beyond * chances[-1] ** (1 / SHARPER - 1))
@@ -156,7 +164,19 @@ def _position(drawn: float, listed: Sequence[float]) -> Position:
         f"top_k {LISTED}": _moments(chances, ranks),
         f"temperature {SHARPER:g}": _moments(sharp, ranks),
     }
-    return Position(ranks[place], chances[0], _moments(blocks, ranks), instead, listed[-1] < _CUT_OFF)
+    told = _moments([*chances, beyond], ranks)
+    return Position(ranks[place], chances[0], told, instead, listed[-1] < _CUT_OFF)
+
+
+def _tied(listed: Sequence[float]) -> list[list[float]]:
+    """Log-probabilities, likeliest first, in groups of those that are equal."""
+    groups: list[list[float]] = []
+    for one in listed:
+        if groups and groups[-1][0] - one < _TIED:
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    return groups
 
 
 def _moments(weights: Sequence[float], ranks: Sequence[float]) -> Moments:

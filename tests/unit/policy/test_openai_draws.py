@@ -38,6 +38,11 @@ def distribution(number: int, spread: float = 2.0) -> list[float]:
     return [w / math.fsum(weights) for w in weights]
 
 
+def coarse(chances: list[float]) -> list[float]:
+    """As of a model that computes in bfloat16: logits of eight bits, so that many tokens are tied."""
+    return [math.exp(round(8 * math.log(p)) / 8) for p in chances]
+
+
 @cache
 def cumulative(number: int, spread: float, way: Way) -> list[float]:
     return list(accumulate(way(distribution(number, spread))))
@@ -69,16 +74,17 @@ def test_server_that_samples_as_it_tells_passes(seed: int) -> None:
     assert found.positions > 200
 
 
-def test_ranks_are_as_the_theory_has_them() -> None:
-    """Over many servers that sample rightly, z has the mean 0 and the variance 1."""
-    zs = [judge(positions(seed, as_told, 60)).z for seed in range(200)]
+@pytest.mark.parametrize("way", [as_told, coarse])
+def test_ranks_are_as_the_theory_has_them(way: Way) -> None:
+    """Over many servers that sample rightly, z has the mean 0 and the variance 1: where tokens are tied, too."""
+    zs = [judge(read(reply(random.Random(seed), way, 60, told=way))).z for seed in range(200)]
     mean = math.fsum(zs) / len(zs)
     assert abs(mean) < 4 / math.sqrt(200)
     assert abs(math.fsum((z - mean) ** 2 for z in zs) / 200 - 1) < 4 * math.sqrt(2 / 200)
 
 
 @pytest.mark.parametrize(
-    "way", [cut(1), cut(5), cut(LISTED), at(0.6), at(1.6)], ids=["top1", "top5", "top19", "cold", "hot"]
+    "way", [cut(1), cut(5), cut(LISTED), at(0.6), at(1.6)], ids=["top1", "top5", "top18", "cold", "hot"]
 )
 def test_server_that_samples_otherwise_is_found(way: Way) -> None:
     for seed in range(5):
@@ -90,12 +96,13 @@ def test_server_that_samples_otherwise_is_found(way: Way) -> None:
 COLD = at(0.7)
 
 
-def test_power_is_how_often_it_is_found() -> None:
-    """Of a hundred servers that sample colder, as many fail as the first draws of an honest one promise."""
-    promised = judge(positions(0, as_told, 120), first=False).power["temperature 0.7"]
+def test_power_is_how_often_it_is_found_at_least() -> None:
+    """Of a hundred servers that sample colder, no fewer fail than the draws of honest ones promise."""
+    promises = [judge(positions(seed, as_told, 120), first=False).power["temperature 0.7"] for seed in range(20)]
+    promised = math.fsum(promises) / 20
     found = sum(bool(judge(positions(seed, COLD, 120)).problem) for seed in range(1, 101)) / 100
     assert 0.1 < promised < 0.9
-    assert abs(found - promised) < 0.25
+    assert promised - 0.15 < found < promised + 0.4
 
 
 def test_power_is_stated_with_the_second_look_that_a_doubtful_first_one_brings() -> None:
@@ -127,5 +134,6 @@ def test_reply_without_lists_tells_nothing(body: Any) -> None:
 
 def test_drawn_token_that_takes_the_last_place_of_a_list_is_beyond_it() -> None:
     beyond = [1 - math.fsum(distribution(number)[:LISTED]) for number in range(30)]
+    assert LISTED == ASKED - 2
     for found in positions(4, lambda _: [0.0] * 100 + [1.0] * 50, 5):
         assert min(abs(found.rank - (1 - one / 2)) for one in beyond) < 1e-9
