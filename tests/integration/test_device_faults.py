@@ -87,7 +87,7 @@ def test_a_display_that_hangs_is_left_when_the_turns_time_is_up(tmp_path):
 
 
 @needs_desktop
-def test_a_display_that_hangs_for_most_of_the_episode_is_left_at_the_deadline(tmp_path):
+def test_c47_a_display_that_hangs_for_most_of_the_episode_is_left_at_the_deadline(tmp_path):
     struck = on_displays(tmp_path, stop_server, deadline_s=12.0, turn_s=60.0)
     assert (struck.stop, struck.failure.boundary, struck.reward) == (StopReason.DEADLINE, "env", None)
 
@@ -138,7 +138,7 @@ dropped = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWa
 
 
 @dropped
-def test_a_device_that_drops_off_ends_its_episode_and_the_later_ones_have_the_others(tmp_path):
+def test_c46_a_device_that_drops_off_ends_its_episode_and_the_later_ones_have_the_others(tmp_path):
     def drop(phone):
         phone.gone = True
 
@@ -149,7 +149,7 @@ def test_a_device_that_drops_off_ends_its_episode_and_the_later_ones_have_the_ot
 
 
 @dropped
-def test_a_device_that_is_back_in_time_goes_on_and_the_episode_says_how_long_it_was_away(tmp_path):
+def test_c46_a_device_that_is_back_in_time_goes_on_and_the_episode_says_how_long_it_was_away(tmp_path):
     async def drop(phone):
         phone.gone = True
 

@@ -166,15 +166,30 @@ class BrowserEnv(ABC):
         before, options = self._shown, self.options
         assert before is not None
         if options.settle == "idle":
-            # a page may well be black all over, so that is no sign of a fault here
-            patience = Patience(
-                quiet_ms=options.settle_ms, react_ms=2 * options.settle_ms, cap_ms=CAP_MS, poll_ms=20,
-                black_limit=10**9,
-            )  # fmt: skip
-            seen = await settle(before, tabs.shoot, patience=patience)
-            self._shown = seen.screenshot
-            return {"settle_ms": seen.settle_ms, "settled": seen.settled, "changed": seen.changed}
+            return await self._at_rest(tabs, before)
         if options.settle == "fixed":
             await anyio.sleep(options.settle_ms / 1000)
         self._shown = await tabs.shoot()
         return {"changed": self._shown.digest != before.digest}
+
+    async def _at_rest(self, tabs: Tabs, before: Screenshot) -> dict[str, Any]:
+        """Take the picture once nothing changes, and no other page is on its way."""
+        # a page may well be black all over, so that is no sign of a fault here
+        patience = Patience(
+            quiet_ms=self.options.settle_ms, react_ms=2 * self.options.settle_ms, cap_ms=CAP_MS, poll_ms=20,
+            black_limit=10**9,
+        )  # fmt: skip
+        start, arrivals = anyio.current_time(), tabs.arrivals
+        seen = await settle(before, tabs.shoot, patience=patience)
+        # the old page is shown until the new one has something to show
+        while (left_s := start + CAP_MS / 1000 - anyio.current_time()) > 0 and (
+            tabs.leaving or (tabs.arrivals != arrivals and not seen.changed)
+        ):
+            arrivals = tabs.arrivals
+            async with tabs.bounded("loading the next page"):
+                await tabs.arrive(left_s)
+            seen = await settle(before, tabs.shoot, patience=patience)
+        self._shown = seen.screenshot
+        return {
+            "settle_ms": (anyio.current_time() - start) * 1000, "settled": seen.settled, "changed": seen.changed,
+        }  # fmt: skip

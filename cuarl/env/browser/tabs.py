@@ -37,6 +37,10 @@ class Tabs:
         self._pages: list[Any] = []
         self._camera = Camera(context)
         self._good: dict[Any, str] = {}
+        self._leaving: set[Any] = set()
+        """Tabs that wait for the page that they were sent to."""
+        self.arrivals = 0
+        """How many pages have been shown in the place of others."""
         self._crashed = False
         self._broken = False
         self.clipboard = ""
@@ -155,6 +159,26 @@ class Tabs:
                 return True
         raise EnvError("the page leads outside, and can't be left")
 
+    @property
+    def leaving(self) -> bool:
+        """Whether the shown tab waits for another page, and shows the old one meanwhile."""
+        return bool(self._pages) and self._pages[-1] in self._leaving
+
+    async def arrive(self, most_s: float) -> None:
+        """Wait until the page that the shown tab was sent to is there and loaded, at most that long: it may never come."""
+        from playwright.async_api import Error
+
+        page = await self.shown()
+        with anyio.move_on_after(most_s):
+            while page in self._leaving:
+                await anyio.sleep(PAUSE_S)
+            try:
+                await page.wait_for_load_state("load", timeout=0)
+            except Error as error:
+                if not is_passing(error, page):
+                    raise
+        self._leaving.discard(page)
+
     async def _towards(self, page: Any, go: Callable[[], Awaitable[Any]]) -> None:
         """Wait for a navigation, as long as for any page that does not rest."""
         from playwright.async_api import Error
@@ -211,10 +235,13 @@ class Tabs:
             self._pages.remove(page)
         self._camera.forget(page)
         self._good.pop(page, None)
+        self._leaving.discard(page)
 
     def _navigated(self, frame: Any) -> None:
         if frame.parent_frame is None:
             self._camera.replaced(frame.page)
+            self._leaving.discard(frame.page)
+            self.arrivals += 1
 
     def _crash(self, page: Any) -> None:
         self._crashed = True
@@ -244,7 +271,20 @@ class Tabs:
     def _copied(self, source: Any, text: object) -> None:
         self.clipboard = str(text)[:MOST_CHARACTERS]
 
+    def _departs(self, request: Any) -> None:
+        from playwright.async_api import Error
+
+        if not request.is_navigation_request():
+            return
+        try:
+            frame = request.frame
+        except Error:  # of a tab that is only being opened
+            return
+        if frame.parent_frame is None:
+            self._leaving.add(frame.page)
+
     def _download(self, download: Any) -> None:
+        self._leaving.discard(download.page)
         self._note(self.downloads, Path(download.suggested_filename).name)
 
     async def _guard(self, route: Any) -> None:
@@ -254,6 +294,7 @@ class Tabs:
         allowed = self._options.fence.allows(url)
         try:
             if allowed:
+                self._departs(route.request)
                 await route.continue_()
             else:
                 self._note(self.blocked, url)

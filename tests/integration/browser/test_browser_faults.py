@@ -112,7 +112,7 @@ async def crash_page(env):
 
 
 @pytest.mark.parametrize("fault", [kill_browser, kill_driver], ids=["browser", "driver"])
-def test_what_a_killed_browser_takes_with_it_has_failed_and_the_next_episodes_have_a_new_one(fault, pages, play):
+def test_c46_what_a_killed_browser_takes_with_it_has_failed_and_the_next_episodes_have_a_new_one(fault, pages, play):
     tasks = pages(struck=BUTTON, beside=BUTTON, later=BUTTON, last=BUTTON)
 
     def agent(number, env):
@@ -161,7 +161,7 @@ def test_a_page_that_hangs_ends_its_episode_and_leaves_the_others_alone(script, 
     assert (went_well(beside), beside.reward) == (True, 1.0)
 
 
-def test_a_page_that_hangs_longer_than_an_episode_may_take_is_left_at_the_deadline(pages, play):
+def test_c47_a_page_that_hangs_longer_than_an_episode_may_take_is_left_at_the_deadline(pages, play):
     tasks = pages(struck=BUTTON.format("while(1);"), beside=BUTTON.format("document.title=`done`"))
 
     def agent(number, env):

@@ -27,30 +27,30 @@ def stepped(faults, action=DRAWER):
     return anyio.run(both)
 
 
-def test_picture_shows_the_new_page_when_the_screen_reacts_late():
+def test_c42_picture_shows_the_new_page_when_the_screen_reacts_late():
     result, wanted = stepped(Faults(render_delay_ms=600))
     assert result.observation.screenshot.digest == wanted
     assert 600 <= result.info["settle_ms"] <= 1300
     assert result.info["settled"] and result.info["changed"]
 
 
-def test_settle_returns_at_the_cap_when_the_screen_never_rests():
+def test_c42_settle_returns_at_the_cap_when_the_screen_never_rests():
     result, _ = stepped(Faults(spinner=True))
     assert result.info["settled"] is False
     assert 3000 <= result.info["settle_ms"] <= 3100
 
 
-def test_black_screen_is_an_environment_error():
+def test_c42_black_screen_is_an_environment_error():
     with pytest.raises(EnvError, match="black"):
         stepped(Faults(black_frames=50))
 
 
-def test_a_few_black_frames_are_waited_out():
+def test_c42_a_few_black_frames_are_waited_out():
     result, wanted = stepped(Faults(black_frames=3))
     assert result.observation.screenshot.digest == wanted and result.info["settled"]
 
 
-def test_action_without_effect_is_reported_as_no_change():
+def test_c42_action_without_effect_is_reported_as_no_change():
     result, _ = stepped(Faults(render_delay_ms=600), Wait())
     assert result.info["settled"] and not result.info["changed"]
 

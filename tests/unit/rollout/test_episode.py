@@ -129,7 +129,7 @@ async def test_environment_that_ends_by_itself_ends_the_episode():
         pytest.param([Click(x=90 + i % 2, y=11) for i in range(6)], id="jitter of a pixel"),
     ],
 )
-async def test_loop_ends_the_episode_after_the_threshold_and_is_scored(actions):
+async def test_c47_loop_ends_the_episode_after_the_threshold_and_is_scored(actions):
     t = await play(CounterEnv(), Listed(*actions), limits=Limits(loop_threshold=5))
     assert (t.stop, len(t.turns), t.reward) == (StopReason.REPETITIVE_LOOP, 5, 0.0)
 
@@ -145,7 +145,7 @@ async def test_going_back_and_forth_is_a_loop_although_the_screen_changes():
     assert (t.stop, len(t.turns)) == (StopReason.REPETITIVE_LOOP, 9)
 
 
-async def test_same_click_is_no_loop_when_the_screen_changes_each_time():
+async def test_c47_same_click_is_no_loop_when_the_screen_changes_each_time():
     t = await play(CounterEnv(), Listed(UP), limits=Limits(loop_threshold=5, max_turns=12))
     assert (t.stop, len(t.turns)) == (StopReason.MAX_TURNS, 12)
 
@@ -153,7 +153,7 @@ async def test_same_click_is_no_loop_when_the_screen_changes_each_time():
 # --- time ----------------------------------------------------------------------------------------------------------
 
 
-async def test_step_that_never_returns_is_abandoned_at_the_deadline_and_not_scored():
+async def test_c47_step_that_never_returns_is_abandoned_at_the_deadline_and_not_scored():
     env = CounterEnv(at={1: anyio.sleep_forever})
     begin = time.monotonic()
     t = await play(env, Listed(UP), limits=Limits(deadline_s=0.1))
