@@ -23,7 +23,8 @@ PAGES = {
     "/": LINK.format("/late"),
     "/late": "<style>body{background:#f00}</style>",
     "/nowhere": LINK.format("/empty"),
-    "/spinner": LINK.format("#") + "<script>n=0;setInterval(()=>document.body.style.background=`hsl(${n+=7} 80% 50%)`,10)</script>",
+    "/spinner": LINK.format("#")
+    + "<script>n=0;setInterval(()=>document.body.style.background=`hsl(${n+=7} 80% 50%)`,10)</script>",
     "/black": LINK.format("#") + "<style>*{color:#000;background:#000}</style>",
     "/delayed": "<body onclick='setTimeout(() => document.body.style.background = `#f00`, 100)'><p style='height:300px'>",
 }
