@@ -26,7 +26,7 @@ from cuarl.cli.state import STATE
 from cuarl.config.algorithms import RATIO
 from cuarl.config.load import Resolved
 from cuarl.config.schema import PANELS, ExperimentConfig
-from cuarl.errors import ConfigError
+from cuarl.errors import ConfigError, RolloutError
 from cuarl.evaluate.suite import Evaluation, find_results
 from cuarl.rollout.reward import needs_verdict
 from cuarl.tasks.select import require_checks
@@ -277,6 +277,9 @@ def _how_to_go_on(run: Run) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         note(f"interrupted; go on with: cuarl train --resume {run.name}")
+        raise
+    except RolloutError:  # a server or device is gone: what was trained is kept
+        note(f"once that is mended, go on with: cuarl train --resume {run.name}")
         raise
 
 

@@ -133,3 +133,28 @@ def test_an_open_address_needs_a_token(place: Place, monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("CUARL_SERVE_TOKEN", raising=False)
     refused = place.cuarl("serve", "--host", "0.0.0.0", "--port", "0")
     assert refused.code == 4 and "CUARL_SERVE_TOKEN" in refused.err
+
+
+def test_a_server_that_is_killed_ends_the_run_with_its_address_and_how_to_go_on(
+    place: Place, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", TOKEN)
+    words = ["--model-base-url", server.url, "--group-size", "2", "--groups-per-batch", "1", "--max-turns", "2"]
+    from cuarl.cli.remote import Trained
+
+    refresh = Trained.refresh
+
+    async def then_killed(self: Trained, version: int) -> None:
+        await refresh(self, version)
+        if version == 1:
+            server.process.kill()
+            server.process.wait()
+
+    monkeypatch.setattr(Trained, "refresh", then_killed)
+    ended = place.cuarl(
+        "train", "--tasks", "train_02_enable_wifi", *words, "--max-steps", "2", "--save-every", "1", "--skip-baseline",
+        "--eval-episodes", "1", "--name", "k1",
+    )  # fmt: skip
+    assert ended.code == 1
+    assert f"{server.url} gave no answer" in ended.err
+    assert "cuarl train --resume k1" in ended.err

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from string import ascii_uppercase
 
 from cuarl.env.points import outside
 from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Scroll, Swipe, TypeText, Wait
@@ -42,7 +43,7 @@ def refusal(action: Action, size: tuple[int, int], *, unicode: bool) -> str:
     if isinstance(action, TypeText) and not unicode and not _plain(action.text):
         return "text beyond ASCII needs ADBKeyBoard on the device"
     if isinstance(action, Key):
-        strange = [key for key in action.keys if key.lower() not in KEYS]
+        strange = [key for key in chord(action.keys) if key not in KEYS]
         if strange:
             return f"a phone has no key {strange[0]}"
     return outside(action, size)
@@ -64,14 +65,22 @@ def commands(action: Action, size: tuple[int, int]) -> list[str]:
         case TypeText():
             return _type(action)
         case Key(keys=keys):
-            codes = " ".join(str(KEYS[key.lower()]) for key in keys)
-            return [f"input {'keyevent' if len(keys) == 1 else 'keycombination'} {codes}"]
+            codes = [str(KEYS[key]) for key in chord(keys)]
+            return [f"input {'keyevent' if len(codes) == 1 else 'keycombination'} {' '.join(codes)}"]
         case Button():
             return [f"input keyevent {BUTTONS[action.name]}"]
         case Wait():
             return [f"sleep {action.seconds:g}"]
         case _:
             return []
+
+
+def chord(keys: Sequence[str]) -> list[str]:
+    """The keys of a chord in lower case; ``ctrl+c`` may be given as one word, and a capital alone is held with shift."""
+    parts = [part for key in keys for part in (key.split("+") if len(key) > 1 and "+" in key.strip("+") else [key])]
+    if len(parts) == 1 and parts[0] in set(ascii_uppercase):
+        return ["shift", parts[0].lower()]
+    return [part.strip().lower() for part in parts]
 
 
 def swipes(action: Scroll, size: tuple[int, int]) -> list[Swipe]:

@@ -62,6 +62,8 @@ def queries(action: Action, *, own: bool = False) -> list[Query]:
         case TypeText():
             submit = [_keys(("enter",))] if action.submit else []
             return [*({"action_type": "type", "text": piece} for piece in _pieces(action.text)), *submit]
+        case Key(keys=(key,)) if len(key) == 1 and key.isupper():
+            return [{"action_type": "type", "text": key}]  # as a key, its name would be in lower case
         case Key():
             return [_keys(action.keys)]
         case Scroll():

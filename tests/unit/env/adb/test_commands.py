@@ -27,6 +27,26 @@ def test_an_action_is_what_androids_shell_calls_it(action, lines):
     assert commands(action, SIZE) == lines
 
 
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [
+        (("Esc",), "input keyevent 111"), (("Del",), "input keyevent 112"), (("KP_Enter",), "input keyevent 160"),
+        (("ARROWLEFT",), "input keyevent 21"), (("ctrl+shift+t",), "input keycombination 113 59 48"),
+        (("CTRL", "C"), "input keycombination 113 31"), (("A",), "input keycombination 59 29"), (("a",), "input keyevent 29"),
+        (("Page_Down",), "input keyevent 93"), (("super", "d"), "input keycombination 117 32"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_b27_keys_are_understood_by_their_other_names(keys, line):
+    assert refusal(Key(keys=keys), SIZE, unicode=False) == ""
+    assert commands(Key(keys=keys), SIZE) == [line]
+
+
+@pytest.mark.parametrize("key", ["PgDn", "Option", "Down Down", "F25", "+", "ctrl+nothing", ""])
+def test_b27_keys_that_are_not_there_are_refused_by_name(key):
+    assert f"a phone has no key {key.rpartition('+')[2].lower()}" in refusal(Key(keys=(key,)), SIZE, unicode=False)
+
+
 def test_text_beyond_ascii_goes_through_the_other_keyboard_or_is_refused_before_anything_is_typed():
     (line,) = commands(TypeText(text="ñ"), SIZE)
     assert "ADB_INPUT_B64 --es msg w7E=" in line

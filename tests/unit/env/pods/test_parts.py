@@ -85,6 +85,11 @@ def test_keys_are_joined_as_the_protocol_has_them(keys, sent):
     assert words.read(query) == Key(keys=tuple(key.replace("_", "").lower() for key in keys))
 
 
+def test_b27_capital_is_typed_since_names_of_keys_are_in_lower_case():
+    assert words.queries(Key(keys=("A",))) == [{"action_type": "type", "text": "A"}]
+    assert words.queries(Key(keys=("ctrl", "A"))) == [{"action_type": "keys", "keys": "ctrl+a"}]
+
+
 def test_scrolls_go_in_steps_of_three_notches():
     assert len(words.queries(Scroll(direction="down", amount=300))) == 2
     assert len(words.queries(Scroll(direction="down", amount=10))) == 1
