@@ -10,7 +10,7 @@ import pytest
 from cuarl.cli.page_task import page_task
 from cuarl.config.schema import EnvFields
 from cuarl.env.browser.hands import TOUCH_ACTIONS, refusal
-from cuarl.env.browser.keys import UnknownKey, chord
+from cuarl.env.browser.keys import UnknownKey, chord, shortcut
 from cuarl.env.browser.make import check_tasks, fence_of, paced, page_options
 from cuarl.env.browser.miniwob import goal_text, oracle_source, touch
 from cuarl.env.browser.options import Fence, origin_of
@@ -76,6 +76,20 @@ def test_b27_what_is_no_key_and_no_chord_is_refused_by_name(keys):
     with pytest.raises(UnknownKey, match=r"no key '|one key at a time"):
         chord(keys)
     assert refusal(Key(keys=keys), (160, 210))
+
+
+@pytest.mark.parametrize(
+    ("keys", "does"),
+    [
+        *((keys, "copy") for keys in (("ctrl", "c"), ("CTRL", "C"), ("Control_L", "C"), ("ctrl+C",), ("c", "ctrl"), ("Insert", "ctrl"))),
+        *((keys, "cut") for keys in (("ctrl", "x"), ("CTRL+X",), ("shift", "Del"))),
+        *((keys, "paste") for keys in (("ctrl", "V"), ("shift", "ctrl", "v"), ("SHIFT", "Insert"))),
+        (("CTRL", "R"), "reload"), (("F5",), "reload"), (("CTRL", "W"), "close"), (("alt", "Left"), "back"),
+        (("ctrl", "a"), None), (("c",), None), (("Insert",), None), (("ctrl",), None), (("alt", "c"), None),
+    ],
+)  # fmt: skip
+def test_b06_chords_are_known_in_whatever_case_and_order(keys, does):
+    assert shortcut(chord(keys)) == does
 
 
 def test_unknown_key_is_no_key():
