@@ -41,6 +41,7 @@ MODES = {
 }  # fmt: skip
 KINDS = [(mode, algorithm) for mode in MODES for algorithm in ("grpo", "ppo", "sft")]
 KINDS.remove(("asynchronous", "sft"))  # refused by name
+KINDS.append(("in turn", "rejection"))
 
 PRELOADED = [
     "torch",
@@ -161,8 +162,8 @@ def bench(request, tmp_path, options, qwen3_folder):  # noqa: F811
         made.args = made.args[:1] + made.args[made.args.index("--eval-tasks") :]  # no task is trained on
         made.args = [word for word in made.args if word not in ("--reward", "luck:luck")]
         made.args += ["--algorithm", "sft", "--sft-runs", "shown"]
-    elif algorithm == "ppo":
-        made.args += ["--algorithm", "ppo"]
+    elif algorithm != "grpo":
+        made.args += ["--algorithm", algorithm]
     return made
 
 

@@ -8,6 +8,7 @@ from cuarl.config.load import resolve
 from cuarl.errors import BarMissed, StoreError, TrainError
 from cuarl.run import Run
 from cuarl.store import Store
+from tests.small_disk import fill, small_disk
 
 
 @pytest.fixture
@@ -63,3 +64,18 @@ def test_a_killed_run_is_marked_by_the_next_that_is_recorded(store, run, tmp_pat
     assert (Run(run.path).status, run.path.joinpath("manifest.json").read_text().count("killed")) == ("killed", 2)
     (record,) = store.runs()
     assert (record.status, record.message) == ("failed", "killed")
+
+
+def test_a_run_whose_disk_was_full_for_its_store_too_is_marked_when_there_is_room(tmp_path):
+    with small_disk(tmp_path / "disk", "1m") as disk:
+        run = Run.create(disk, resolve(flags={"tasks": ["settings"]}), name="a")
+        with Store.open(f"sqlite:///{disk}/cuarl.db", retry_s=0.1) as store:
+            with pytest.raises(TrainError) as caught, run, in_store(store, run, resolve().config, store.drain):
+                filling = fill(disk)
+                store.log_metrics(run.run_id, 1, {f"reward/{number}{'x' * 50}": 0.1 for number in range(5000)})
+                raise TrainError("not finite")
+            assert "full" in "".join(caught.value.__notes__)
+            assert (Run(run.path).status, store.run(run.run_id).status) == ("failed", "running")
+            filling.unlink()
+            settle(store)
+            assert (store.run(run.run_id).status, store.run(run.run_id).message) == ("failed", "not finite")
