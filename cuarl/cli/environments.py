@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 
 from cuarl.config.load import did_you_mean
 from cuarl.config.schema import ExperimentConfig
@@ -100,7 +101,7 @@ def _gbox(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     from cuarl.env.leases import Ledger
 
     check_tasks(tasks)
-    settings, chosen = load_settings(), options(config, tasks)
+    settings, chosen = load_settings(), options(config)
     service = boxes(settings)
     ledger = Ledger(settings.sessions_folder)
     starting: list[anyio.CapacityLimiter] = []  # made where the event loop is
@@ -148,7 +149,7 @@ def _pods(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     from cuarl.env.pods.env import PodEnv
 
     parts.check_tasks(tasks)
-    settings, chosen = load_settings(), parts.options(config, tasks)
+    settings, chosen = load_settings(), parts.options(config)
     pods, ledger = parts.pods(settings, config.pods_namespace), Ledger(settings.sessions_folder)
     ways = parts.Ways(pods, settings.pods_proxy_url, chosen.template.port)
     starting: list[anyio.CapacityLimiter] = []  # made where the event loop is
@@ -207,6 +208,20 @@ BACKENDS: Mapping[str, Callable[[ExperimentConfig, Sequence[Task]], Backend]] = 
     "openenv": _foreign("openenv"),
 }
 """By the name that ``--env`` takes. Each checks the tasks and the machine, and raises before anything starts."""
+
+
+WITH_TASKS = ("adb", "browser", "gbox", "gymnasium", "pods")
+"""Environments with options that some tasks leave without effect."""
+
+
+def check(config: ExperimentConfig, tasks: Sequence[Task]) -> None:
+    """See, before anything starts, that the environment is there for all tasks of a run, and that they can honour its options.
+
+    Raises CuarlError for what is missing, and ConfigError for an option that none of ``tasks`` can honour.
+    """
+    backend(config, tasks)
+    if config.env in WITH_TASKS:
+        import_module(f"cuarl.env.{config.env}.make").check_options(config, tasks)
 
 
 def backend(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:

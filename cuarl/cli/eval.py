@@ -159,7 +159,7 @@ def _measurement(experiment: Experiment, target: Target, episodes: int | None, a
     if resolved.sources["tasks"] != "default":  # whoever names tasks here means those to measure
         config = config.model_copy(update={"eval_tasks": config.tasks})
     tasks = parts.select_tasks(config, experiment.settings(), "eval").tasks
-    environments.backend(config, tasks)
+    environments.check(config, tasks)
     return Measurement(config=config, tasks=tasks, episodes=episodes or config.eval_episodes, attempts=attempts)
 
 

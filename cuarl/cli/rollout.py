@@ -106,7 +106,7 @@ def rollout(
     idle.check_agent(experiment, agent)
     experiment = replace(experiment, name=name, overwrite=overwrite)
     tasks = _tasks(experiment, url, task, check or [])
-    environments.backend(experiment.config, tasks)
+    environments.check(experiment.config, tasks)
     groups = -(-episodes // group_size) if episodes else len(tasks)
     in_turn = [tasks[i % len(tasks)] for i in range(groups)]
     if experiment.dry_run:

@@ -69,6 +69,7 @@ def serve_env(
     if config.eval_tasks:
         splits["test"] = parts.select_tasks(config, settings, "eval").tasks
     everything = [task for tasks in splits.values() for task in tasks]
+    environments.check(config, everything)
     served = environments.backend(config, everything)
     if experiment.dry_run:
         _print_plan(experiment, splits, host, port)

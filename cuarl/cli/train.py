@@ -123,7 +123,7 @@ class _Job:
         if needs_verdict(config.reward):
             require_checks(tasks)
         measured = parts.select_tasks(config, settings, "eval").tasks
-        environments.backend(config, [*tasks, *measured])
+        environments.check(config, [*tasks, *measured])
         if config.trainer == "local":
             resolve(model_spec(experiment.resolved, config.device))
             device_named(config.sampler_device or "cpu")

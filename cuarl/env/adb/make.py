@@ -36,7 +36,6 @@ def options(config: ExperimentConfig) -> AdbOptions:
 
 def check_tasks(tasks: Sequence[Task], options: AdbOptions) -> None:
     """Raise ConfigError for a task of another environment, TaskError for a preset that no device has."""
-    resets = set()
     for task in tasks:
         if task.env not in TASKS_FOR:
             raise ConfigError(
@@ -45,8 +44,14 @@ def check_tasks(tasks: Sequence[Task], options: AdbOptions) -> None:
                 hint=f"cuarl tasks show {task.id}",
             )
         if task.env == "adb":
-            resets.add(preset_of(task.instantiate(0), options.reset, options.snapshot).reset)
-    if options.snapshot and "snapshot" not in resets:
+            preset_of(task.instantiate(0), options.reset, options.snapshot)
+
+
+def check_options(config: ExperimentConfig, tasks: Sequence[Task]) -> None:
+    """Raise ConfigError for an option that none of ``tasks``, which are all of a run's, can honour."""
+    how = options(config)
+    mine = [task.instantiate(0) for task in tasks if task.env == "adb"]
+    if how.snapshot and all(preset_of(task, how.reset, how.snapshot).reset != "snapshot" for task in mine):
         raise ConfigError(
             "--adb-snapshot has no effect, since no task is reset by a snapshot", hint="--adb-reset snapshot"
         )

@@ -50,8 +50,8 @@ def fence_of(tasks: Iterable[Task], origins: Sequence[str]) -> Fence:
     return Fence(tuple(sorted(folders)), frozenset(allowed))
 
 
-def page_options(config: EnvFields, tasks: Sequence[Task]) -> BrowserOptions:
-    """The options of pages by address. Raises ConfigError for an option that none of ``tasks`` can honour."""
+def check_options(config: EnvFields, tasks: Sequence[Task]) -> None:
+    """Raise ConfigError for an option that none of ``tasks``, which are all of a run's, can honour."""
     pages = [task for task in tasks if "page" not in task.preset]
     if not pages and config.browser_viewport != DEFAULT_VIEWPORT:
         raise ConfigError("browser_viewport has no effect on MiniWoB++, whose pages have one size", hint="leave it out")
@@ -65,6 +65,10 @@ def page_options(config: EnvFields, tasks: Sequence[Task]) -> BrowserOptions:
         raise ConfigError("browser_instruction is for pages of MiniWoB++ alone", hint="leave it out")
     if pages and config.browser_reset == "script":
         raise ConfigError("browser_reset script is for pages of MiniWoB++ alone", hint="leave it out")
+
+
+def page_options(config: EnvFields, tasks: Sequence[Task]) -> BrowserOptions:
+    """The options of pages by address."""
     width, height = map(int, config.browser_viewport.split("x"))
     return BrowserOptions(
         viewport=(width, height), scale=config.browser_scale,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cuarl.config.rules import refuse_idle
-from cuarl.config.schema import ExperimentConfig
+from cuarl.config.schema import EnvFields, ExperimentConfig
 from cuarl.env.gbox.client import GBox
 from cuarl.env.gbox.env import BOX_TYPES, BoxOptions
 from cuarl.env.shell_checks.reads import check_task
@@ -29,10 +29,14 @@ def check_tasks(tasks: Sequence[Task]) -> None:
             check_task(task.instantiate(0))
 
 
-def options(config: ExperimentConfig, tasks: Sequence[Task]) -> BoxOptions:
-    """The options of boxes. Raises ConfigError for one that none of ``tasks`` can honour."""
+def check_options(config: EnvFields, tasks: Sequence[Task]) -> None:
+    """Raise ConfigError for an option that none of ``tasks``, which are all of a run's, can honour."""
     if all(task.env in BOX_TYPES for task in tasks):
         refuse_idle(config, ["gbox_box_type"], "the tasks are for a phone or a desktop, which says what box they get")
+
+
+def options(config: ExperimentConfig) -> BoxOptions:
+    """The options of boxes."""
     return BoxOptions(
         config.gbox_box_type, config.gbox_expires_in, config.gbox_start_seconds, config.gbox_settle_ms
     )  # fmt: skip

@@ -53,9 +53,6 @@ def option_task(config: EnvFields) -> Task | None:
 def check_tasks(tasks: Sequence[Task], config: EnvFields) -> None:
     """Raise ConfigError or TaskError for a task that no environment can be made of."""
     check_actions(config.gymnasium_actions, "gymnasium_actions")
-    for name in ("actions", "picture", "scale", "repeat", "device", "goal_from"):
-        if tasks and all(name in task.preset for task in tasks):
-            refuse_idle(config, [f"gymnasium_{name}"], "each task presets it")
     for task in tasks:
         if task.env != "gymnasium":
             raise ConfigError(
@@ -70,6 +67,13 @@ def check_tasks(tasks: Sequence[Task], config: EnvFields) -> None:
         if not task.checks:
             raise TaskError(f"task {task.id} has no checks", hint="checks: [{path: return, op: ge, value: 1}]")
         check_actions(source(config, instance).actions, f"task {task.id}")
+
+
+def check_options(config: EnvFields, tasks: Sequence[Task]) -> None:
+    """Raise ConfigError for an option that none of ``tasks``, which are all of a run's, can honour."""
+    for name in ("actions", "picture", "scale", "repeat", "device", "goal_from"):
+        if tasks and all(name in task.preset for task in tasks):
+            refuse_idle(config, [f"gymnasium_{name}"], "each task presets it")
 
 
 def source(config: EnvFields, task: TaskInstance) -> Source:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cuarl.config.rules import refuse_idle
-from cuarl.config.schema import ExperimentConfig
+from cuarl.config.schema import EnvFields
 from cuarl.env.http import Service
 from cuarl.env.pods.client import Pods
 from cuarl.env.pods.cluster import Where, find
 from cuarl.env.pods.devices import KINDS
 from cuarl.env.pods.env import Connect, PodOptions
-from cuarl.env.pods.manifest import load, pod_name
+from cuarl.env.pods.manifest import Template, load, pod_name
 from cuarl.env.pods.session import Session
 from cuarl.errors import ConfigError
 from cuarl.settings import Settings
@@ -34,18 +34,26 @@ def check_tasks(tasks: Sequence[Task]) -> None:
             )  # fmt: skip
 
 
-def options(config: ExperimentConfig, tasks: Sequence[Task]) -> PodOptions:
-    """The options of pods. Raises ConfigError for a manifest that can't be used, and for an option it has no place for."""
-    template = load(Path(config.pods_manifest) if config.pods_manifest else None)
+def check_options(config: EnvFields, tasks: Sequence[Task]) -> None:
+    """Raise ConfigError for an option that neither ``tasks``, which are all of a run's, nor the manifest have a place for."""
+    named = _template(config).placeholders
     for placeholder in ("image", "session_type"):
-        if placeholder not in template.placeholders:
+        if placeholder not in named:
             refuse_idle(config, [f"pods_{placeholder}"], f"the manifest does not name ${{{placeholder}}}")
     if all(KINDS[task.env].own for task in tasks):
         refuse_idle(config, ["pods_session_type"], "the tasks name their device")
+
+
+def options(config: EnvFields) -> PodOptions:
+    """The options of pods. Raises ConfigError for a manifest that can't be used."""
     return PodOptions(
-        template, config.pods_image,
+        _template(config), config.pods_image,
         config.pods_session_type, config.pods_expires_seconds, config.pods_start_seconds, config.pods_settle_ms,
     )  # fmt: skip
+
+
+def _template(config: EnvFields) -> Template:
+    return load(Path(config.pods_manifest) if config.pods_manifest else None)
 
 
 def where(settings: Settings) -> Where:

@@ -1,16 +1,17 @@
 """Options that a use of a command could not honour are refused by name."""
 
+from importlib import import_module
+from pathlib import Path
+
 import pytest
 
+from cuarl import env as env_package
 from cuarl.cli.app import run
+from cuarl.cli.environments import WITH_TASKS
 from cuarl.cli.idle import check_launch
 from cuarl.config.load import resolve
 from cuarl.config.schema import ExperimentConfig
-from cuarl.env.browser.make import page_options
-from cuarl.env.gbox.make import options as box_options
-from cuarl.env.gymnasium.make import check_tasks as check_gymnasium
 from cuarl.env.openenv.make import terms
-from cuarl.env.pods.make import options as pod_options
 from cuarl.errors import ConfigError
 from cuarl.tasks.task import Check, Task, TaskInstance
 
@@ -25,49 +26,58 @@ def config(**fields):
     return ExperimentConfig.model_validate(fields)
 
 
+def check_options(env, fields, tasks):
+    import_module(f"cuarl.env.{env}.make").check_options(config(**fields), tasks)
+
+
+READING = task("adb", preset={"reads": {"x": "foreground"}})
 MINIWOB = task("browser", preset={"page": "click-test"})
 
 
 @pytest.mark.parametrize(
-    ("check", "says"),
+    ("fields", "tasks", "says"),
     [
+        pytest.param({"env": "browser", "browser_settle_ms": 5}, [MINIWOB], "browser_settle_ms", id="never waited for"),
+        pytest.param({"env": "gbox", "gbox_box_type": "linux"}, [task("phone")], "gbox_box_type", id="tasks say their box"),
+        pytest.param({"env": "pods", "pods_session_type": "phone"}, [task("desktop")], "pods_session_type", id="and session"),
         pytest.param(
-            lambda: page_options(config(env="browser", browser_settle_ms=5), [MINIWOB]), "browser_settle_ms",
-            id="pages that are never waited for",
+            {"env": "gymnasium", "gymnasium_repeat": 4}, [task("gymnasium", preset={"id": "CartPole-v1", "repeat": 2})],
+            "gymnasium_repeat", id="tasks preset it",
         ),
-        pytest.param(
-            lambda: box_options(config(env="gbox", gbox_box_type="linux"), [task("phone")]), "gbox_box_type",
-            id="tasks that say their box",
-        ),
-        pytest.param(
-            lambda: pod_options(config(env="pods", pods_session_type="phone"), [task("desktop")]), "pods_session_type",
-            id="tasks that say their session",
-        ),
-        pytest.param(
-            lambda: check_gymnasium(
-                [task("gymnasium", preset={"id": "CartPole-v1", "repeat": 2})], config(env="gymnasium", gymnasium_repeat=4)
-            ),
-            "gymnasium_repeat", id="tasks that preset it",
-        ),
-        pytest.param(
-            lambda: terms(
-                config(env="openenv", openenv_picture="screen"), {"action": {"title": "CuarlAction"}},
-                TaskInstance(task_id="a", goal="b", env="openenv"),
-            ),
-            "openenv_picture", id="a server that says it",
-        ),
+        pytest.param({"env": "adb", "adb_snapshot": "clean"}, [READING], "adb-snapshot", id="no task is reset so"),
     ],
 )  # fmt: skip
-def test_an_option_that_the_tasks_leave_nothing_to_say_is_refused(check, says):
+def test_an_option_that_the_tasks_leave_nothing_to_say_is_refused(fields, tasks, says):
     with pytest.raises(ConfigError, match=f"{says} has no effect"):
-        check()
+        check_options(fields["env"], fields, tasks)
 
 
-def test_what_the_tasks_can_honour_is_taken():
-    page = task("browser", preset={"url": "http://127.0.0.1:1/"})
-    assert page_options(config(env="browser", browser_settle_ms=5), [page, MINIWOB]).settle_ms == 5
-    assert box_options(config(env="gbox", gbox_box_type="linux"), [task("gbox"), task("phone")]).box_type == "linux"
-    assert pod_options(config(env="pods", pods_session_type="phone"), [task("pods")]).session_type == "phone"
+def test_options_of_a_server_that_says_it_itself_are_refused():
+    asked = TaskInstance(task_id="a", goal="b", env="openenv")
+    with pytest.raises(ConfigError, match="openenv_picture has no effect"):
+        terms(config(env="openenv", openenv_picture="screen"), {"action": {"title": "CuarlAction"}}, asked)
+
+
+@pytest.mark.parametrize(
+    ("fields", "tasks"),
+    [
+        ({"env": "browser", "browser_settle_ms": 5}, [MINIWOB, task("browser", preset={"url": "http://127.0.0.1:1/"})]),
+        ({"env": "gbox", "gbox_box_type": "linux"}, [task("phone"), task("gbox")]),
+        ({"env": "pods", "pods_session_type": "phone"}, [task("desktop"), task("pods")]),
+        ({"env": "gymnasium", "gymnasium_repeat": 4}, [task("gymnasium", preset={"id": "CartPole-v1"})]),
+        ({"env": "adb", "adb_snapshot": "clean", "adb_reset": "snapshot"}, [READING, task("phone")]),
+    ],
+    ids=lambda value: value["env"] if isinstance(value, dict) else "",
+)  # fmt: skip
+def test_what_one_task_of_a_run_can_honour_is_taken_for_all(fields, tasks):
+    check_options(fields["env"], fields, tasks)
+
+
+def test_every_environment_whose_options_depend_on_tasks_is_asked():
+    found = {
+        p.parent.name for p in Path(env_package.__path__[0]).glob("*/make.py") if "def check_options" in p.read_text()
+    }
+    assert found == set(WITH_TASKS)
 
 
 @pytest.mark.parametrize(

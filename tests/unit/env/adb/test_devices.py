@@ -238,7 +238,6 @@ def test_a_phone_has_no_snapshots():
     ("task", "options", "said"),
     [
         ({"env": "linux"}, AdbOptions(), "is for linux"),
-        ({"env": "adb"}, AdbOptions(snapshot="clean"), "no effect"),
         ({"env": "adb"}, AdbOptions(reset="snapshot"), "names none"),
         ({"env": "adb", "preset": {"reset": "snapshot"}}, AdbOptions(snapshot="clean"), ""),
         ({"env": "adb", "preset": {"snapshot": "own"}}, AdbOptions(reset="snapshot"), ""),

@@ -11,7 +11,7 @@ from cuarl.cli.page_task import page_task
 from cuarl.config.schema import EnvFields
 from cuarl.env.browser.hands import TOUCH_ACTIONS, refusal
 from cuarl.env.browser.keys import UnknownKey, chord, shortcut
-from cuarl.env.browser.make import check_tasks, fence_of, paced, page_options
+from cuarl.env.browser.make import check_options, check_tasks, fence_of, paced, page_options
 from cuarl.env.browser.miniwob import goal_text, oracle_source, touch
 from cuarl.env.browser.options import Fence, origin_of
 from cuarl.errors import ConfigError, TaskError
@@ -178,7 +178,7 @@ def test_option_without_effect_is_refused():
         ({"browser_reset": "script"}, [miniwob, web]),
     ):
         with pytest.raises(ConfigError):
-            page_options(EnvFields(**fields), tasks)
+            check_options(EnvFields(**fields), tasks)
     assert page_options(EnvFields(browser_viewport="640x480"), [web]).viewport == (640, 480)
 
 
