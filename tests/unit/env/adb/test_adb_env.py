@@ -128,7 +128,7 @@ def test_a_tap_a_button_and_text_arrive_and_what_has_no_effect_is_no_rejection()
         "Łódź",
     ],
 )
-def test_text_arrives_as_it_is(text):
+def test_c44_text_arrives_as_it_is(text):
     async def work(env_of, phone):
         env = env_of(managed=True)
         await env.reset(TASK.model_copy(update={"preset": {"ui.page": "notes/new"}}), 1)
