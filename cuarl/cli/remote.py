@@ -181,7 +181,7 @@ class Trained:
             await self.endpoint.load_adapter(name, str(path))
         accelerator.wait_for_everyone()
         self.endpoint.use(name)
-        if self._loaded is not None and accelerator.is_main_process:
+        if self._loaded is not None and accelerator.is_main_process and not self.config.keep_adapters:
             shutil.rmtree(self._loaded, ignore_errors=True)
         self._loaded = path
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from cuarl.policy.model import PolicyModel
 
 _ROWS = 32
+ADAPTERS = "adapters"
+"""Folder of a run with what a server was given."""
 NumberFormat = Literal["float32", "float16", "bfloat16"]
 BARS: Mapping[NumberFormat, float] = {"float32": 1e-4, "float16": 0.03, "bfloat16": 0.25}
 """Largest difference that rounding explains, in nats, from the finest format to the coarsest: where both sides compute in float32
@@ -69,8 +71,8 @@ def verify(
 
     ``sampled_in`` is the format in which the turns were sampled, where it is not that of the run's configuration.
 
-    The weights of version n are the run's checkpoint of step n; a version whose checkpoint was not kept is reported
-    without a difference. Raises ConfigError where samples were truncated, since their distribution can't be rebuilt.
+    The weights of version n are the run's checkpoint of step n, or the adapter that its server was given then; a version of
+    which neither was kept is reported without a difference. Raises ConfigError where samples were truncated, since their distribution can't be rebuilt.
     """
     if config.top_p < 1 or config.top_k > 0:
         raise ConfigError(
@@ -96,8 +98,11 @@ def _weights(config: ExperimentConfig, run: Path, kind: str, version: int) -> Po
         return None if swapped.startswith("tinker://") else load_model(config, adapter=swapped)
     if kind == "train" and version > 0:
         folder = run / "checkpoints" / f"step-{version:06d}"
-        if not folder.is_dir() or (folder / POINTER).is_file():
+        if (folder / POINTER).is_file():
             return None
+        if not folder.is_dir():
+            handed = run / ADAPTERS / f"step-{version:06d}"
+            return load_model(config, adapter=str(handed)) if handed.is_dir() else None
     elif config.load_checkpoint_path:
         folder = Path(config.load_checkpoint_path)
     else:

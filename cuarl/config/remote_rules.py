@@ -30,7 +30,7 @@ def problems(config: ExperimentConfig) -> list[str]:
 
 def _endpoint(config: ExperimentConfig) -> list[str]:
     if config.model_base_url is None:
-        given = [name for name in ("served_model_name", "rescore") if _given(config, name)]
+        given = [name for name in ("served_model_name", "rescore", "keep_adapters") if _given(config, name)]
         return [f"{name} has no effect without model_base_url; leave it out" for name in given]
     if not config.model_base_url.startswith(("http://", "https://")):
         return [f'model_base_url "{config.model_base_url}" is no URL such as http://localhost:8000/v1']

@@ -360,6 +360,8 @@ class RemoteFields(Fields):
     """What that server calls the model; unset means the only one it serves, else model_name."""
     rescore: bool = False
     """Train on what that server can't give exactly: answers tokenised anew, their log-probabilities recomputed here."""
+    keep_adapters: bool = False
+    """Keep the adapter of every step that the server was given, so that rollout verify can prove every turn."""
     trainer: Literal["local", "tinker"] = "local"
     """Where weights are trained and sampled from: in this process, or by the Tinker service."""
     tinker_loss: Literal["ppo", "importance_sampling", "cispo"] = "ppo"

@@ -45,7 +45,7 @@ OTHER = {
 TOGETHER = {
     "model_name": {"renderer_name": "json"}, "activation_gib": {"gradient_checkpointing": True},
     "lora_target_modules": {"lora_target_option": "custom"}, "served_model_name": {"model_base_url": "http://127.0.0.1:9/v1"},
-    "rescore": {"model_base_url": "http://127.0.0.1:9/v1"}, "sft_runs": {"algorithm": "sft"},
+    "rescore": {"model_base_url": "http://127.0.0.1:9/v1"}, "keep_adapters": {"model_base_url": "http://127.0.0.1:9/v1"}, "sft_runs": {"algorithm": "sft"},
     "tinker_loss": {"trainer": "tinker"}, "coordinate_mode": {"env": "gbox"},
     "gym_agent": {"gym_actor": "mini-agent"}, "gym_poll_seconds": {"gym_actor": "mini-agent"},
     "gym_listen": {"gym_actor": "mini-agent"}, "gym_model_url": {"gym_actor": "mini-agent"},
