@@ -3,11 +3,13 @@
 # PYTHON   interpreter that makes the environment (3.11 or newer)
 # PIP_ARGS further arguments of pip, for example an index or a cache of one's own
 # ARGS     further arguments of pytest
+# DEMO_ARGS further options of the training of make demo
 # WORKERS  processes that share the tests, for each of which there should be 1.5 GB; 0 is none but pytest's own
 
 PYTHON ?= python3
 VENV ?= .venv
 PIP_ARGS ?=
+DEMO_ARGS ?=
 ARGS ?=
 WORKERS ?= logical
 BIN := $(VENV)/bin
@@ -70,7 +72,7 @@ proxy: ## Install nginx, where apt can be used; without it the tests of examples
 	    || echo "nginx could not be installed" >&2; fi
 
 demo: setup ## Train the shipped model on the simulated phone and see it improve
-	$(BIN)/cuarl train --tasks settings --difficulty easy
+	$(BIN)/cuarl train --tasks settings --difficulty easy $(DEMO_ARGS)
 
 seeds: setup ## Run the commands of docs/seeds.md against local servers of all that they need
 	$(BIN)/python examples/seeds.py
