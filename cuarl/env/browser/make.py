@@ -25,9 +25,10 @@ def check_tasks(tasks: Iterable[Task]) -> None:
     """Raise TaskError for a task that no page can be made of, MissingExtra if the pages of MiniWoB++ are needed and missing."""
     for task in tasks:
         instance = task.instantiate(0)
+        # a mistake in the task is told first: installing a package would not mend it
+        check_preset(instance)
         if "page" in instance.preset:
             pages_folder()
-        check_preset(instance)
 
 
 def fence_of(tasks: Iterable[Task], origins: Sequence[str]) -> Fence:
