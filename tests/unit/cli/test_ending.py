@@ -40,7 +40,7 @@ def full():
         (KeyboardInterrupt(), full, "failed"),
         (TrainError("not finite"), full, "failed"),
     ],
-    ids=repr,
+    ids=lambda value: value.__name__ if callable(value) else repr(value),
 )
 def test_a_run_ended_alike_in_manifest_and_store(store, run, error, flush, status):
     try:
