@@ -76,7 +76,7 @@ def test_unexpected_errors_show_no_traceback_unless_asked(add_command, capsys):
 def test_errors_of_the_operating_system_name_the_file(add_command, capsys):
     add_command("boom", failing(OSError(28, "No space left on device", "/full/disk")))
     run(["boom"])
-    assert capsys.readouterr().err == "error: No space left on device\n  at: /full/disk\n"
+    assert capsys.readouterr().err == "error: No space left on device\n  at: /full/disk\n  fix: df -h /full\n"
 
 
 def test_secrets_are_masked_in_messages_and_tracebacks(add_command, capsys, monkeypatch):

@@ -113,11 +113,11 @@ def test_b25_pods_type_a_long_text_to_its_end(kind, grows, monkeypatch, tmp_path
 
     act, slow = HostedSession.act, Session.act
 
-    async def slowly(self, action, delay_s):
+    async def slowly(self, action, *rest):
         if isinstance(action, TypeText):
             await anyio.sleep(SLOW_S)
             return self._shown
-        return await act(self, action, delay_s)
+        return await act(self, action, *rest)
 
     async def hurried(self, query, *, takes_s=0.0):
         monkeypatch.setattr("cuarl.env.pods.session.TIMEOUT_S", TAP_S)
