@@ -135,7 +135,7 @@ class FakePhone:
         return self.kept.get(ROTATION) == "1"
 
     async def _command(self, words: list[str]) -> Reply:
-        assigned = dict(word.split("=", 1) for word in words if word.startswith("CUARL_"))
+        assigned = dict(word.split("=", 1) for word in words if word.startswith("CUARL_") and "=" in word)
         name, *rest = words[len(assigned) :] or [""]
         if name in SILENT:
             return 0, b""
@@ -248,6 +248,7 @@ class FakePhone:
         return None
 
     async def _input(self, words: Sequence[str]) -> Reply | None:
+        await self.sim()
         match words:
             case ["tap", x, y, *more]:
                 return await self._act({"kind": "click", **self._at(x, y), "count": int(more[0]) if more else 1})
