@@ -70,7 +70,9 @@ def test_b06_what_is_copied_in_one_episode_is_pasted_there_and_in_no_other(episo
 
 def test_b06_capitals_reload_and_close_as_small_letters_do(episodes):
     body = "<script>sessionStorage.n = 1 + Number(sessionStorage.n ?? 0)</script>"
-    assert episodes((body, [key("CTRL", "R"), key("ctrl", "shift", "r")], "sessionStorage.n")) == ["3"]
+    loaded = Wait(seconds=0.3)
+    keys = [key("CTRL", "R"), loaded, key("ctrl", "shift", "r"), loaded]
+    assert episodes((body, keys, "sessionStorage.n")) == ["3"]
 
 
 def test_b06_capitals_close_a_tab(with_browser, tmp_path):
