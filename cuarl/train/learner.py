@@ -208,7 +208,7 @@ class Learner:
         batch = replace(batch, groups=without(batch.groups, self.policy.special.unsayable, self.policy.decode))
         learnt, used = self.replay.filled(batch, step) if config.replay.per_task else (batch, 0)
         self._changed, nonfinite = False, self._nonfinite
-        # captured graphs are made anew in a tenth of a second; keys and values would lie beside the activations
+        # keys and values would lie beside the activations; graphs are captured anew with the next samples
         self.policy.release_engine(_ENGINE_KEPT)
         with reproducible(self.policy.device):
             updates = self._updates(learnt)
