@@ -5,8 +5,10 @@ Whatever the environment prints goes to standard error, since standard output be
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import sys
 from pathlib import Path
 
 from cuarl.env.workers.frames import Call, Refused, pack
@@ -19,6 +21,7 @@ def serve(call: Call) -> None:
     with Path(os.devnull).open("rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
+    _print_lines_at_once()
     for line in requests:
         try:
             reply, picture = call(json.loads(line))
@@ -27,3 +30,9 @@ def serve(call: Call) -> None:
         replies.write(pack(reply, picture))
         replies.flush()
     call({"call": "close"})
+
+
+def _print_lines_at_once() -> None:
+    """What was printed before an error stands before its traceback, which is the last that the owner reads."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)

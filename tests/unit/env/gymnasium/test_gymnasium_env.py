@@ -207,7 +207,9 @@ def test_what_can_not_be_is_said_before_an_episode(play, source, said):
 
 
 @pytest.mark.parametrize(("action", "said"), [(1, "the belt has come off"), (2, "going down"), (3, "changed its size")])
-def test_faults_are_errors_of_the_environment(play, action, said):
+def test_faults_are_errors_of_the_environment(play, action, said, monkeypatch):
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # it would hide what Python writes only at the end
+
     async def work(pool):
         env = await GymnasiumEnv.opened(pool, Source(f"{FAKES}:Faulty", {"render_mode": "rgb_array"}))
         await env.reset(TASK, 0)
