@@ -12,6 +12,7 @@ from cuarl.errors import StoreError
 
 _STRETCH = 1024
 _EMPTY = -2
+_KINDS = ("table", "index")
 _BEYOND = 100_000
 """How many rows may follow the last readable one where the end of a table can't be read."""
 
@@ -22,7 +23,7 @@ class DamagedFile:
     """A SQLite file, opened to be read only. As a context manager it is closed in the end."""
 
     def __init__(self, path: Path) -> None:
-        """Raises StoreError if there is no file, or its first page, which says where all else is, can't be read."""
+        """Raises StoreError if there is no file, or its schema, which says where all else is, can't be read."""
         if not path.is_file():
             raise StoreError("there is no database file here", where=str(path), hint="cuarl db status")
         self.unreadable: dict[str, int] = {}
@@ -39,7 +40,7 @@ class DamagedFile:
         except sqlite3.DatabaseError as error:
             self._connection.close()
             raise StoreError(
-                f"the first page of the file is damaged, so nothing in it can be found: {error}",
+                f"the schema, on the first page of the file and some others, is damaged, so nothing can be found: {error}",
                 where=str(path), hint=f"ls {path}.*.bak   # copies that db migrate and db rebuild have made",
             ) from error  # fmt: skip
 
@@ -47,12 +48,22 @@ class DamagedFile:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
         self._connection.close()
 
     def _tables(self) -> dict[str, list[str]]:
         """The columns of each table."""
-        names = [name for (name,) in self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return {name: [row[1] for row in self._connection.execute(f'PRAGMA table_info("{name}")')] for name in names}
+        rows = self._connection.execute("SELECT type, name, rootpage FROM sqlite_master").fetchall()
+        names = [name for kind, name, _ in rows if kind == "table" and name and "\0" not in name]
+        found = {name: [row[1] for row in self._connection.execute(f'PRAGMA table_info("{name}")')] for name in names}
+        # zeros read as a row of nothing, and a definition that makes no sense is one of no columns
+        self.schema_is_whole = all(kind in _KINDS and name and root for kind, name, root in rows) and all(
+            found.values()
+        )
+        return found
 
     def rows(self, table: str, columns: list[str]) -> Iterator[RowValues]:
         """All rows that can be read, in the order they were written; values may be damaged still."""

@@ -8,19 +8,20 @@ together. A damaged number that is still a number can't be told from a sound one
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cuarl.errors import ConfigError
+from cuarl.errors import ConfigError, StoreError
 from cuarl.store import transaction
 from cuarl.store.check import row_counts
 from cuarl.store.damaged import DamagedFile
 from cuarl.store.mend import drop_dangling, make_sound
 from cuarl.store.migrate import migrate
 from cuarl.store.schema import HEAD, REVISIONS, VERSION_TABLE
+from cuarl.store.schema_pages import lay_schema
 from cuarl.store.store import Store
 from cuarl.store.tables import Base
 from cuarl.store.url import masked, parse_url, sqlite_path
@@ -56,7 +57,7 @@ def salvage(url: str, path: Path) -> Salvaged:
     aside = path.with_name(f".{path.name}.unfinished")
     _remove(aside)
     try:
-        with DamagedFile(source) as damaged:
+        with _readable(source, aside) as damaged:
             _copy(damaged, aside)
         with Store.open(f"sqlite:///{aside}") as store:
             left_out = make_sound(store, verdicts_lost=damaged.unreadable.get("verdicts", 1) > 0)
@@ -80,6 +81,48 @@ def _remove(aside: Path) -> None:
     """With its side log, lock and copies."""
     for path in aside.parent.glob(f"{aside.name}*"):
         path.unlink()
+
+
+def _readable(source: Path, aside: Path) -> DamagedFile:
+    """The file, or where its schema is damaged, a copy beside ``aside`` that has a sound one, if there can be one."""
+    try:
+        damaged = DamagedFile(source)
+    except StoreError:
+        found = _with_sound_schema(source, aside)
+        if found is None:
+            raise
+        return found
+    whole = damaged.schema_is_whole and set(Base.metadata.tables) <= set(damaged.tables)  # or of an older revision
+    found = None if whole else _with_sound_schema(source, aside)
+    if found is None:
+        return damaged
+    damaged.close()
+    return found
+
+
+def _with_sound_schema(source: Path, aside: Path) -> DamagedFile | None:
+    """A copy with the schema of the revision that the file itself names."""
+    if not source.is_file():
+        return None
+    for revision, empty in _empty_files(aside):
+        copy = empty.with_name(f"{empty.name}.whole")
+        if lay_schema(source, empty, copy):
+            found = DamagedFile(copy)
+            if _revision(found) == revision:
+                return found
+            found.close()
+    return None
+
+
+def _empty_files(aside: Path) -> Iterator[tuple[str, Path]]:
+    """By revision: as a store makes itself, which is always the newest one, and as migrations do."""
+    made = aside.with_name(f"{aside.name}.made")
+    Store.open(f"sqlite:///{made}").close()
+    yield HEAD, made
+    for revision in reversed(REVISIONS):
+        migrated = aside.with_name(f"{aside.name}.{revision}")
+        migrate(f"sqlite:///{migrated}", revision)
+        yield revision, migrated
 
 
 # --- copying -------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import random
 import shutil
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -80,6 +81,61 @@ def test_holes_are_found_and_what_is_around_them_is_salvaged(damaged, seed, tmp_
         assert {c.entity for c in store.history()} <= {"run", "episode", "evaluation"}
         assert all(store.group(e.group_id).task_id == "wifi_on" for e in found[:5])
     assert is_damaged(url) or (len(found) == len(EPISODES) and not done.unreadable)
+
+
+def schema_pages(path):
+    with closing(sqlite3.connect(path)) as connection:
+        roots = {number for (number,) in connection.execute("SELECT rootpage FROM sqlite_master")}
+    data = path.read_bytes()
+    # an empty page's type is that of a leaf of tables, and definitions are the only such pages that hold "CREATE"
+    pages = [n for n in range(2, len(data) // PAGE + 1) if b"CREATE " in data[(n - 1) * PAGE : n * PAGE]]
+    assert not roots & set(pages)
+    return [1, *pages]
+
+
+@pytest.mark.parametrize("filling", [bytes(500), random.Random(0).randbytes(500)], ids=["zeros", "noise"])
+def test_a_damaged_schema_costs_nothing_of_what_it_lists(whole, tmp_path, filling):
+    pages = schema_pages(whole)
+    assert len(pages) > 3
+    path = tmp_path / "bad.db"
+    for at in [(page - 1) * PAGE + offset for page in pages for offset in (0, 1600)]:
+        data = bytearray(whole.read_bytes())
+        data[at : at + 500] = filling
+        path.write_bytes(data)
+        done = salvage(f"sqlite:///{path}", tmp_path / "sound.db")
+        assert (done.copied["episodes"], done.unreadable, done.left_out) == (len(EPISODES), {}, {}), divmod(at, PAGE)
+        (tmp_path / "sound.db").unlink()
+        assert path.read_bytes() == data and [p.name for p in tmp_path.iterdir()] == ["bad.db"]
+
+
+def test_what_a_side_log_holds_is_found_when_the_schema_is_damaged(whole, tmp_path):
+    path, later = tmp_path / "open.db", tmp_path / "later" / "bad.db"
+    later.parent.mkdir()
+    shutil.copy(whole, path)
+    with Store.open(f"sqlite:///{path}") as store:
+        store.save_trajectory(plain("only-in-the-log", run_id="r1"))
+        for ending in ("", "-wal"):
+            shutil.copy(f"{path}{ending}", f"{later}{ending}")
+    data = bytearray(later.read_bytes())
+    page = schema_pages(whole)[-1]
+    data[(page - 1) * PAGE : page * PAGE] = bytes(PAGE)
+    later.write_bytes(data)
+    assert salvage(f"sqlite:///{later}", tmp_path / "sound.db").copied["episodes"] == len(EPISODES) + 1
+
+
+def test_another_layout_is_not_read_with_our_schema(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "bad.db")) as connection:
+        connection.execute("CREATE TABLE theirs (a, b)")
+        connection.execute(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION SELECT i + 1 FROM n LIMIT 60000) INSERT INTO theirs SELECT i, 'some text' FROM n"
+        )
+        connection.commit()
+    data = bytearray((tmp_path / "bad.db").read_bytes())
+    data[:PAGE] = bytes(PAGE)
+    (tmp_path / "bad.db").write_bytes(data)
+    with pytest.raises(StoreError, match="first page"):
+        salvage(f"sqlite:///{tmp_path}/bad.db", tmp_path / "sound.db")
+    assert [p.name for p in tmp_path.iterdir()] == ["bad.db"]
 
 
 def test_a_single_hole_costs_a_page_of_episodes_and_not_the_store(damaged, tmp_path):
