@@ -20,11 +20,6 @@ from typing import Any
 import anyio
 import torch
 
-from cuarl.cli import environments, players
-from cuarl.cli.asynchronous import AsyncPractice
-from cuarl.cli.environments import Backend
-from cuarl.cli.evaluating import Measurement, measure
-from cuarl.cli.training import Practice, learner_config, model_spec
 from cuarl.config.load import Resolved, resolve
 from cuarl.env.base import Env
 from cuarl.evaluate.summary import Summary
@@ -38,6 +33,11 @@ from cuarl.train.learner import Learner
 from cuarl.train.loop import LoopConfig, train
 from cuarl.train.processes import join_processes
 from cuarl.types import Action, StepResult
+from cuarl.workflow import environments, players
+from cuarl.workflow.asynchronous import AsyncPractice
+from cuarl.workflow.environments import Backend
+from cuarl.workflow.evaluation import Measurement, measure
+from cuarl.workflow.from_config import Practice, learner_config, model_spec
 
 
 @dataclass

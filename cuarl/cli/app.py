@@ -20,12 +20,12 @@ from typing import Annotated, NoReturn, TextIO
 import typer
 
 from cuarl import __version__
-from cuarl.cli import signals
 from cuarl.cli.lazy import Entry, LazyGroup
 from cuarl.cli.output import has_colour, is_terminal
 from cuarl.cli.state import STATE, Display
 from cuarl.errors import ConfigError, CuarlError
 from cuarl.safe_text import loggable, remember_environment
+from cuarl.workflow import signals
 
 INTERRUPTED = 130
 VALUE_OPTIONS = ("--log-level", "--env-file", "--display")
@@ -38,18 +38,20 @@ class Commands(LazyGroup):
     """The commands, in the order in which data flows through them."""
 
     entries = {  # noqa: RUF012 (declared a ClassVar by the base)
-        "doctor": Entry("cuarl.cli.doctor", "Say what works here, and what to do about the rest."),
-        "tasks": Entry("cuarl.cli.tasks", "List, filter, show and validate tasks."),
-        "rollout": Entry("cuarl.cli.rollout", "Collect episodes, look at them, and prove what was recorded."),
-        "train": Entry("cuarl.cli.train", "Train a policy on tasks, and measure it before and after."),
-        "eval": Entry("cuarl.cli.eval", "Measure checkpoints, endpoints and baselines, and compare them."),
-        "serve": Entry("cuarl.cli.serve", "Serve a policy to any agent, and record what it does."),
-        "serve-env": Entry("cuarl.cli.serve_env", "Serve environments to any learner that speaks OpenEnv."),
-        "model": Entry("cuarl.cli.model", "The shipped base, and checkpoints made ready for others."),
-        "db": Entry("cuarl.cli.db", "Look after the database of runs and trajectories."),
-        "monitor": Entry("cuarl.cli.monitor", "Watch runs."),
-        "sessions": Entry("cuarl.cli.sessions", "List and end browsers, displays, boxes and pods left behind."),
-        "config": Entry("cuarl.cli.config", "Show configurations, their fields and the shipped presets."),
+        "doctor": Entry("cuarl.cli.commands.doctor", "Say what works here, and what to do about the rest."),
+        "tasks": Entry("cuarl.cli.commands.tasks", "List, filter, show and validate tasks."),
+        "rollout": Entry("cuarl.cli.commands.rollout", "Collect episodes, look at them, and prove what was recorded."),
+        "train": Entry("cuarl.cli.commands.train", "Train a policy on tasks, and measure it before and after."),
+        "eval": Entry("cuarl.cli.commands.eval", "Measure checkpoints, endpoints and baselines, and compare them."),
+        "serve": Entry("cuarl.cli.commands.serve", "Serve a policy to any agent, and record what it does."),
+        "serve-env": Entry("cuarl.cli.commands.serve_env", "Serve environments to any learner that speaks OpenEnv."),
+        "model": Entry("cuarl.cli.commands.model", "The shipped base, and checkpoints made ready for others."),
+        "db": Entry("cuarl.cli.commands.db", "Look after the database of runs and trajectories."),
+        "monitor": Entry("cuarl.cli.commands.monitor", "Watch runs."),
+        "sessions": Entry(
+            "cuarl.cli.commands.sessions", "List and end browsers, displays, boxes and pods left behind."
+        ),
+        "config": Entry("cuarl.cli.commands.config", "Show configurations, their fields and the shipped presets."),
     }
 
 

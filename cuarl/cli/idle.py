@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from cuarl.cli.experiment import Experiment
-from cuarl.cli.targets import Target
 from cuarl.errors import ConfigError
+from cuarl.workflow.experiment import Experiment
+from cuarl.workflow.targets import Target
 
 PROMPTS = ("renderer_name", "history_images", "history_turns", "history_older", "max_prompt_tokens")
 """What of the experiment is about prompts alone."""

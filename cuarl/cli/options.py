@@ -19,13 +19,13 @@ import typer
 from pydantic.fields import FieldInfo
 
 from cuarl.cli.complete import preset_names, run_names
-from cuarl.cli.experiment import Experiment, run_to_resume
 from cuarl.cli.output import print_text
 from cuarl.config.kinds import kind_of
 from cuarl.config.load import flag_of, presets, resolve
 from cuarl.config.schema import Fields
 from cuarl.config.show import as_json, as_yaml
 from cuarl.errors import ConfigError
+from cuarl.workflow.experiment import Experiment, run_to_resume
 
 CONFIG_PANEL = "Configuration"
 RUN_PANEL = "Run"

@@ -6,7 +6,7 @@
       manifest.json              who, what, where, when, how it ended; replaced atomically
       config.json                resolved; ``cuarl train -c runs/X/config.json`` runs it again
       config.source/             the files that were given, byte for byte
-      tasks.json, reward/, imitated.txt  what else decides what a training run learns (``cuarl.cli.inputs``)
+      tasks.json, reward/, imitated.txt  what else decides what a training run learns (``cuarl.workflow.inputs``)
       metrics.jsonl              one object per step
       events.jsonl               what happened, one object each
       logs/attempt-001/cuarl.log one folder per start; ``logs/latest`` is the newest

@@ -10,7 +10,6 @@ from functools import partial
 import anyio
 import pytest
 
-from cuarl.cli.proof import prove_task
 from cuarl.env.conformance import CHECKS
 from cuarl.env.leases import Ledger
 from cuarl.env.linux.env import LinuxEnv
@@ -20,6 +19,7 @@ from cuarl.errors import EnvError
 from cuarl.tasks.suites import load_suite, shipped_folder
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.types import Key, TypeText, Wait
+from cuarl.workflow.task_proofs import prove_task
 from tests.integration.faults import Acting, roll_out, went_well
 
 ABSENT = missing(APPS) + [name for name in ("Xlib", "mss") if __import__("importlib.util").util.find_spec(name) is None]

@@ -141,7 +141,7 @@ def test_a_server_that_is_killed_ends_the_run_with_its_address_and_how_to_go_on(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", TOKEN)
     words = ["--model-base-url", server.url, "--group-size", "2", "--groups-per-batch", "1", "--max-turns", "2"]
-    from cuarl.cli.remote import Trained
+    from cuarl.workflow.endpoint import Trained
 
     refresh = Trained.refresh
 

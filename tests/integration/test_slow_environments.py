@@ -8,9 +8,6 @@ import anyio
 import pytest
 import torch
 
-from cuarl.cli import environments, players
-from cuarl.cli.asynchronous import AsyncPractice
-from cuarl.cli.training import Practice, learner_config, model_spec
 from cuarl.config.load import resolve
 from cuarl.monitor.sinks import FanOut
 from cuarl.policy.load import load_policy
@@ -20,6 +17,9 @@ from cuarl.tasks.suites import shipped_folder
 from cuarl.train.learner import Learner
 from cuarl.train.loop import LoopConfig, train
 from cuarl.train.processes import join_processes
+from cuarl.workflow import environments, players
+from cuarl.workflow.asynchronous import AsyncPractice
+from cuarl.workflow.from_config import Practice, learner_config, model_spec
 from tests.integration.small_model import qwen3_folder, tokenizer  # noqa: F401
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

@@ -48,8 +48,8 @@ PRELOADED = [
     "transformers",
     "peft",
     "accelerate",
-    "cuarl.cli.train",
-    "cuarl.cli.training",
+    "cuarl.cli.commands.train",
+    "cuarl.workflow.from_config",
     "cuarl.train.learner",
 ]
 FORKS = multiprocessing.get_context("forkserver")

@@ -4,11 +4,11 @@ import threading
 
 import pytest
 
-from cuarl.cli import checks
 from cuarl.cli.app import run
-from cuarl.cli.checks import Check
 from cuarl.errors import PrerequisiteError
 from cuarl.settings import Settings
+from cuarl.workflow import checks
+from cuarl.workflow.checks import Check
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ import pytest
 
 from cuarl import env as env_package
 from cuarl.cli.app import run
-from cuarl.cli.environments import WITH_TASKS
 from cuarl.cli.idle import check_launch
 from cuarl.config.load import resolve
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.openenv.make import terms
 from cuarl.errors import ConfigError
 from cuarl.tasks.task import Check, Task, TaskInstance
+from cuarl.workflow.environments import WITH_TASKS
 
 CHECK = (Check(path="x", value=1),)
 

@@ -6,14 +6,14 @@ import pytest
 import typer
 
 from cuarl.cli.app import run
-from cuarl.cli.episodes import open_store
-from cuarl.cli.experiment import Experiment
 from cuarl.cli.options import experiment_options
 from cuarl.config.load import FIELDS, flag_of, resolve
 from cuarl.config.schema import PANELS, EnvFields, TaskFields
 from cuarl.errors import TrainError
 from cuarl.run import facts
 from cuarl.run.manifest import Code, Machine
+from cuarl.workflow.episodes import open_store
+from cuarl.workflow.experiment import Experiment
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import cuarl.store
 
 def test_importing_the_package_and_the_command_loads_no_database_library():
     code = (
-        "import sys, cuarl.store, cuarl.cli.db; "
+        "import sys, cuarl.store, cuarl.cli.commands.db; "
         "print(sorted({m.split('.')[0] for m in sys.modules} & {'sqlalchemy', 'alembic', 'fsspec', 'torch'}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 from typer.testing import CliRunner
 
-from cuarl.cli.tasks import app
+from cuarl.cli.commands.tasks import app
 from cuarl.errors import BarMissed, CuarlError, TaskError
 
 

@@ -9,7 +9,6 @@ from itertools import product
 
 import pytest
 
-from cuarl.cli.proof import prove
 from cuarl.env.sim.apps import build
 from cuarl.env.sim.graph import controls, page_graph
 from cuarl.env.sim.kit import widgets as w
@@ -23,6 +22,7 @@ from cuarl.tasks.select import Filters
 from cuarl.tasks.source import load
 from cuarl.tasks.task import CATEGORIES, DIFFICULTIES, Task
 from cuarl.types import Answer, Finish
+from cuarl.workflow.task_proofs import prove
 
 ALL_BINDINGS = 500
 LATER_TRAIN = {

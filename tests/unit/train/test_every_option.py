@@ -1,6 +1,6 @@
 """Every option of an algorithm that is not refused with it changes what a learner learns, reports or chooses next.
 
-The refusals, and the other fields, are in ``tests/unit/cli/test_every_option.py``.
+The refusals, and the other fields, are in ``tests.unit.workflow.test_every_option.py``.
 """
 
 import random
@@ -9,7 +9,6 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from cuarl.cli.training import learner_config
 from cuarl.config.algorithms import ALGORITHMS, OPTIONS
 from cuarl.config.schema import ExperimentConfig, OptimFields
 from cuarl.policy.inputs import Row
@@ -17,7 +16,8 @@ from cuarl.policy.score import Scorer
 from cuarl.train.batch import Batch
 from cuarl.train.learner import Learner
 from cuarl.types import ImageRef
-from tests.unit.cli.test_every_option import needed, other
+from cuarl.workflow.from_config import learner_config
+from tests.unit.workflow.test_every_option import needed, other
 
 from .episodes import group, sampled, trajectory
 from .policies import SPECIAL, WORDS, tiny_policy, weights

@@ -1,0 +1,195 @@
+"""``cuarl model``: the shipped base and its scores, and checkpoints made ready for others."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cuarl.cli.output import closing, note, print_json, print_table
+from cuarl.errors import ConfigError, PrerequisiteError
+
+app = typer.Typer(no_args_is_help=True)
+
+
+class MergeInto(StrEnum):
+    """Number formats of a merged model."""
+
+    bfloat16 = "bfloat16"
+    float32 = "float32"
+
+
+@app.callback()
+def model() -> None:
+    """Build the shipped base, list what can be trained, hand over what was trained."""
+
+
+@app.command("list", epilog="\b\nExamples:\n  cuarl model list\n  cuarl model list --json")
+def list_models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Show the shipped base with its scores on the skills it was taught."""
+    from cuarl.policy import tiny
+
+    facts = _facts(tiny.path())
+    if as_json:
+        print_json([{"name": "tiny", "path": str(tiny.path()), **facts}])
+        return
+    scores = {k.removeprefix("exam/"): f"{v:.1%}" for k, v in facts["scores"].items() if k.startswith("exam/")}
+    print_table(("skill", "right"), list(scores.items()))
+    note(f"tiny: {facts['parameters'] / 1e6:.1f} M parameters; its card is {tiny.path() / 'README.md'}")
+
+
+@app.command(
+    short_help="Make the shipped base from scratch.",
+    epilog="""\b
+Examples:
+  cuarl model build --out my-base
+  cuarl model build --out my-base --device cuda --workers 14""",
+)
+def build(
+    out: Annotated[Path, typer.Option(help="Folder to write; it must not exist yet.")],
+    device: Annotated[str, typer.Option(help="Device to train on: auto, cuda, cpu.")] = "auto",
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Steps of pre-training; unset means those of the base.")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that draw screens.")] = 8,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything.")] = 0,
+) -> None:
+    """Make the base from scratch: tokenizer, pre-training on drawn screens, softening, exam.
+
+    Takes minutes on one GPU. The result is a folder for --model-name.
+    """
+    from dataclasses import replace
+
+    import torch
+
+    from cuarl.agent.formats import SYSTEM_PROMPTS
+    from cuarl.policy.tiny.build import Build, build_base
+
+    if out.exists():
+        raise ConfigError(f"{out} is there already", hint="name another folder with --out")
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cpu":
+        note("warning: on a CPU this takes the better part of a day")
+    plain = Build(seed=seed)
+    build = replace(
+        plain,
+        plan=replace(plain.plan, workers=workers, seed=seed, steps=steps or plain.plan.steps),
+        softening=replace(plain.softening, workers=workers, seed=seed + 1),
+    )
+    torch.set_float32_matmul_precision("high")
+    scores = build_base(
+        build, out, system_prompts=list(SYSTEM_PROMPTS.values()), forbidden=_goals(), device=device, report=_report
+    )
+    closing(
+        f"exam: pointing {scores['exam/point']:.1%}, reading {scores['exam/read']:.1%}, ways {scores['exam/way']:.1%}",
+        where=out,
+        then=f"cuarl eval base --model-name {out} --tasks settings --difficulty easy",
+    )
+
+
+@app.command(
+    short_help="Hand over a checkpoint as plain PEFT and vLLM take it.",
+    epilog="""\b
+Examples:
+  cuarl model export latest --out my-adapter
+  cuarl model export my-run@16 --out my-adapter --json""",
+)
+def export(
+    target: Annotated[
+        str, typer.Argument(help="A run (RUN@STEP for another checkpoint than the last), or its folder.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to write; it must not exist yet.")],
+    db: Annotated[str | None, typer.Option(help="Database URL, for the figures of the card.")] = None,
+    runs_dir: Annotated[Path | None, typer.Option(help="Folder of the runs.")] = None,
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Run code that comes with the base model; read it first.")
+    ] = False,
+    untrained: Annotated[
+        bool,
+        typer.Option(
+            "--untrained", help="Take an adapter that changes nothing, too: one whose B weights are all zero."
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Write a checkpoint as plain PEFT and vLLM take it, with tokenizer and a card: base, training, measured success.
+
+    A checkpoint of full fine-tuning is written as a whole model.
+    """
+    from cuarl.workflow.publishing import export_checkpoint, found
+
+    done = export_checkpoint(found(target, db, runs_dir), out, untrained=untrained, trusted=trust_remote_code)
+    if as_json:
+        print_json(done, line=True)
+        return
+    closing(done["what"], where=out, then=done["then"])
+
+
+@app.command(
+    short_help="Fold an adapter into its base, as a whole model.",
+    epilog="""\b
+Examples:
+  cuarl model merge latest --out my-model
+  cuarl model merge my-run@16 --out my-model --dtype float32 --device cuda""",
+)
+def merge(
+    target: Annotated[
+        str, typer.Argument(help="A run (RUN@STEP for another checkpoint than the last), or its folder.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to write; it must not exist yet.")],
+    dtype: Annotated[MergeInto, typer.Option(help="Number format of the written weights.")] = MergeInto.bfloat16,
+    device: Annotated[str, typer.Option(help="Where the sum is made and checked: auto, cpu, cuda.")] = "cpu",
+    db: Annotated[str | None, typer.Option(help="Database URL, for the figures of the card.")] = None,
+    runs_dir: Annotated[Path | None, typer.Option(help="Folder of the runs.")] = None,
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Run code that comes with the base model; read it first.")
+    ] = False,
+    untrained: Annotated[
+        bool,
+        typer.Option(
+            "--untrained", help="Take an adapter that changes nothing, too: one whose B weights are all zero."
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Fold an adapter into its base and write a whole model, after checking that it says the same as the two.
+
+    The sum is made in float32, so that takes twice the memory of the base in bfloat16.
+    """
+    from cuarl.workflow.publishing import found, merge_checkpoint
+
+    done = merge_checkpoint(
+        found(target, db, runs_dir), out, dtype.value, device, untrained=untrained, trusted=trust_remote_code
+    )
+    if as_json:
+        print_json(done, line=True)
+        return
+    closing(done["what"], where=out, then=done["then"])
+
+
+def _goals() -> frozenset[str]:
+    """Every goal of every shipped suite, so that none is ever pre-trained."""
+    from cuarl.tasks.build import bindings
+    from cuarl.tasks.source import load
+
+    tasks = load(["all"], role=None).tasks
+    return frozenset(i.goal.casefold().rstrip(".") for t in tasks for i in bindings(t))
+
+
+def _report(values: dict[str, float]) -> None:
+    shown = "  ".join(f"{k.removeprefix('exam/')} {v:.3g}" for k, v in values.items())
+    note(shown)
+
+
+def _facts(folder: Path) -> dict[str, Any]:
+    try:
+        facts: dict[str, Any] = json.loads((folder / "build.json").read_text("utf-8"))
+    except FileNotFoundError:
+        raise PrerequisiteError(
+            "the shipped base is not built", where=str(folder), hint=f"cuarl model build --out {folder}"
+        ) from None
+    return facts

@@ -1,0 +1,314 @@
+"""``cuarl rollout``: collect episodes into the store, look at them, prove what was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from cuarl.cli import idle
+from cuarl.cli.options import experiment_options
+from cuarl.cli.output import closing, finite, note, print_json, print_plan, print_table
+from cuarl.cli.progress import EpisodeProgress
+from cuarl.cli.results import headline, print_summaries
+from cuarl.cli.state import load_settings
+from cuarl.config.schema import (
+    AlgorithmFields,
+    EnvFields,
+    ExperimentConfig,
+    ModelFields,
+    RemoteFields,
+    SamplingFields,
+    TaskFields,
+)
+from cuarl.errors import BarMissed, ConfigError
+from cuarl.evaluate.summary import Outcome, summarise
+from cuarl.rollout.failures import FailureWindow
+from cuarl.rollout.pool import collect
+from cuarl.rollout.spec import plan
+from cuarl.tasks.task import Task
+from cuarl.trajectory import Group, Trajectory
+from cuarl.workflow import environments, players, signals
+from cuarl.workflow import episodes as parts
+from cuarl.workflow.experiment import Experiment
+from cuarl.workflow.players import Player
+
+if TYPE_CHECKING:
+    from cuarl.run import Run
+    from cuarl.store import EpisodeFilter
+    from cuarl.workflow.verification import Verified
+
+app = typer.Typer()
+
+Db = Annotated[
+    str | None, typer.Option("--db", help="Database URL; else DATABASE_URL, POSTGRES_* or a file in the runs folder.")
+]
+RunsDir = Annotated[Path | None, typer.Option(help="Folder of the runs (CUARL_RUNS_DIR; else runs).")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+_PAGE = "A page of one's own"
+
+
+# --- collect -------------------------------------------------------------------------------------------------------
+
+
+@app.callback(
+    invoke_without_command=True,
+    epilog="""\b
+Examples:
+  cuarl rollout --tasks settings --agent oracle
+  cuarl rollout --tasks train_02_enable_wifi --episodes 8 --group-size 8
+  cuarl tasks filter --difficulty easy --ids | cuarl rollout --tasks - --agent random --json""",
+)
+@experiment_options(
+    parts.only(TaskFields, "tasks", "category", "difficulty", "limit", "seed"),
+    EnvFields,
+    parts.only(ModelFields, "model_name", "trust_remote_code", "load_checkpoint_path", "dtype", "device"),
+    parts.only(
+        SamplingFields, "temperature", "top_p", "top_k", "max_tokens", "renderer_name", "history_images",
+        "history_turns", "history_older", "max_prompt_tokens",
+    ),
+    parts.only(RemoteFields, "model_base_url", "served_model_name", "rescore"),
+    parts.only(AlgorithmFields, "reward"),
+)  # fmt: skip
+def rollout(
+    experiment: Experiment,
+    ctx: typer.Context,
+    agent: Annotated[
+        str, typer.Option(help="policy, oracle, random, nothing, or demonstration: the oracle in the policy's words.")
+    ] = "policy",
+    episodes: Annotated[
+        int | None, typer.Option(min=1, help="Episodes in all, the tasks in turn; unset means one group a task.")
+    ] = None,
+    group_size: Annotated[int, typer.Option(min=1, help="Attempts at the same instance of a task.")] = 1,
+    name: Annotated[str | None, typer.Option(help="Name of the run; else one is made up.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Delete the run of that name first.")] = False,
+    url: Annotated[
+        str | None,
+        typer.Option(help="With --env browser: a page to act on, instead of --tasks.", rich_help_panel=_PAGE),
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="With --url: the goal.", rich_help_panel=_PAGE)] = None,
+    check: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --url: what must hold at the end, as 'PATH OPERATOR VALUE' over url, title, text, answer …, or 'js:' and "
+            "a JavaScript expression; repeatable.",
+            rich_help_panel=_PAGE,
+        ),
+    ] = None,
+) -> None:
+    """Collect episodes into the store, and nothing else."""
+    if ctx.invoked_subcommand is not None:
+        return
+    players.check_agent(agent)
+    idle.check_agent(experiment, agent)
+    experiment = replace(experiment, name=name, overwrite=overwrite)
+    tasks = _tasks(experiment, url, task, check or [])
+    environments.check(experiment.config, tasks)
+    groups = -(-episodes // group_size) if episodes else len(tasks)
+    in_turn = [tasks[i % len(tasks)] for i in range(groups)]
+    if experiment.dry_run:
+        _print_plan(experiment, agent, in_turn, group_size)
+        return
+    run, trajectories = _collect(experiment, in_turn, group_size, _player(experiment, agent))
+    _report(run, trajectories, as_json=experiment.json)
+
+
+def _tasks(experiment: Experiment, url: str | None, goal: str | None, checks: Sequence[str]) -> Sequence[Task]:
+    """The tasks that were selected, or the one that ``--url`` makes."""
+    if url is None:
+        if goal or checks:
+            raise ConfigError(
+                f"{'--task' if goal else '--check'} goes with --url", hint="--url ADDRESS, or leave it out"
+            )
+        return parts.select_tasks(experiment.config, experiment.settings(), "train").tasks
+    from cuarl.cli.page_task import page_task
+
+    if experiment.config.env != "browser":
+        raise ConfigError("--url is for pages in a browser", hint=f"--env browser --url {url}")
+    given = [name for name in ("tasks", "category", "difficulty", "limit") if getattr(experiment.config, name)]
+    if given:
+        raise ConfigError(f"--{given[0]} selects among known tasks and has no effect with --url", hint="leave it out")
+    return [page_task(url, goal, checks)]
+
+
+def _collect(
+    experiment: Experiment, tasks: Sequence[Task], group_size: int, player: Player
+) -> tuple[Run, list[Trajectory]]:
+    config = experiment.config
+    served = environments.backend(config, tasks)
+    how = parts.setup(config, served, player)
+    with parts.open_store(experiment.settings()) as store, experiment.open_run("rollout", store) as run:
+        specs = plan(
+            tasks, group_size=group_size, run_seed=config.seed, prefix=run.run_id, run_id=run.run_id
+        )  # fmt: skip
+        if experiment.json:
+            print_json({"event": "start", "run": run.name, "run_id": run.run_id, "episodes": len(specs)}, line=True)
+        with (
+            parts.recording(store, run, config, tasks) as record,
+            EpisodeProgress(player.name, json=experiment.json) as progress,
+        ):
+
+            async def work() -> list[Group]:
+                async with parts.playing(player, served):
+                    return await collect(
+                        specs, how, max_concurrent=served.concurrent(config.max_concurrent_rollouts), save=record.save,
+                        failures=FailureWindow(max_share=config.max_failed_share), progress=progress,
+                        on_cancel=record.cut,
+                    )  # fmt: skip
+
+            trajectories = [t for group in signals.run(work) for t in group.trajectories]
+            run.count({"episodes": len(trajectories)})
+    return run, trajectories
+
+
+def _report(run: Run, trajectories: Sequence[Trajectory], *, as_json: bool) -> None:
+    outcomes = [Outcome.of(t) for t in trajectories]
+    summary = summarise(outcomes)
+    if as_json:
+        done = {"event": "done", "run": run.name, "run_id": run.run_id, "path": run.path, "summary": summary}
+        print_json(done, line=True)
+    else:
+        print_summaries(outcomes)
+    closing(headline(summary), where=run.path, then=f"cuarl rollout show {trajectories[0].episode_id}")
+
+
+def _player(experiment: Experiment, agent: str) -> Player:
+    config = experiment.config
+    if agent in players.SCRIPTED:
+        return players.scripted(agent)
+    if agent == "demonstration":
+        return players.demonstrations(config, players.load_model(config))
+    if config.model_base_url is not None:
+        from cuarl.workflow import endpoint as remote
+
+        settings = experiment.settings()
+        return remote.player(config, config.model_base_url, settings, temperature=config.temperature, strict=True)
+    from cuarl.workflow.targets import checkpoint
+
+    if config.load_checkpoint_path is None:
+        policy = players.load_model(config)
+    else:
+        found = checkpoint(Path(config.load_checkpoint_path))
+        policy = players.load_model(config, model=found.model, adapter=found.adapter)
+        policy.updated(found.step)
+    return players.in_process(config, policy, temperature=config.temperature, strict=True)
+
+
+def _print_plan(experiment: Experiment, agent: str, tasks: Sequence[Task], group_size: int) -> None:
+    config = experiment.config
+    facts = {
+        "agent": agent, "tasks": len({t.id for t in tasks}), "groups": len(tasks), "group_size": group_size,
+        "episodes": len(tasks) * group_size, "at_once": config.max_concurrent_rollouts, "env": config.env,
+        "profile": config.profile, "model": config.model_name if agent == "policy" else None, "reward": config.reward,
+    }  # fmt: skip
+    print_plan(facts, as_json=experiment.json)
+
+
+# --- show ----------------------------------------------------------------------------------------------------------
+
+
+@app.command(
+    short_help="Draw what an episode did, screenshot by screenshot.",
+    epilog="""\b
+Examples:
+  cuarl rollout show latest
+  cuarl rollout show 3f2a9c41d0e7b856.0004.0 --out pictures""",
+)
+def show(
+    episode: Annotated[str, typer.Argument(help="Id of an episode, a unique beginning of one, or latest.")] = "latest",
+    out: Annotated[Path | None, typer.Option(help="Folder for the pictures; else one in the runs folder.")] = None,
+    columns: Annotated[int, typer.Option(min=8, help="Width of the pictures in the terminal, in characters.")] = 36,
+    pictures: Annotated[bool, typer.Option(help="Draw pictures in the terminal, where it has colours.")] = True,
+    runs_dir: RunsDir = None,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Draw what an episode did: each screenshot with the action on it, as PNG files and in the terminal."""
+    from cuarl.cli.showing import find_episode, folder_name, show_episode
+
+    settings = load_settings(database_url=db, runs_dir=runs_dir)
+    with parts.open_store(settings) as store:
+        trajectory = find_episode(store, episode)
+        folder = out or settings.runs_dir / "shown" / folder_name(trajectory.episode_id)
+        show_episode(trajectory, store.blobs.get, folder, columns=columns if pictures else 0, as_json=as_json)
+
+
+# --- verify --------------------------------------------------------------------------------------------------------
+
+
+@app.command(
+    short_help="Prove recorded log-probabilities by recomputing them.",
+    epilog="""\b
+Examples:
+  cuarl rollout verify latest
+  cuarl rollout verify my-run --step 8 --json""",
+)
+def verify(
+    run: Annotated[str, typer.Argument(help="Name, path or unique beginning of a run, or latest.")] = "latest",
+    step: Annotated[int | None, typer.Option(min=0, help="Only episodes of this training step.")] = None,
+    bar: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            callback=finite,
+            help="Largest difference that passes, in nats; unset goes by the number format: 0.0001 in float32, 0.03 in "
+            "float16, 0.25 in bfloat16.",
+        ),
+    ] = None,
+    dtype: Annotated[
+        Literal["float32", "float16", "bfloat16"] | None,
+        typer.Option(help="Format in which the turns were sampled, where a server or another machine did that."),
+    ] = None,
+    runs_dir: RunsDir = None,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Recompute the log-probabilities of a run's stored turns, and compare with what was recorded.
+
+    Takes the pictures and token ids from the store, and the weights from the run's checkpoints. Exit code 3 if a
+    difference is above the bar, which is what rounding explains in the coarser of the two number formats: that in which
+    the turns were sampled, and that in which they are recomputed.
+    """
+    from cuarl.run import Run, find_run
+    from cuarl.workflow.verification import verify as recompute
+
+    settings = load_settings(database_url=db, runs_dir=runs_dir)
+    found = Run(find_run(settings.runs_dir, run))
+    config = ExperimentConfig.model_validate_json(found.config_path.read_text(encoding="utf-8"))
+    where: EpisodeFilter = {"run": found.run_id} if step is None else {"run": found.run_id, "step": step}
+    with parts.open_store(settings) as store:
+        stored = store.trajectories(**where)
+        versions = list(recompute(config, found.path, found.manifest.kind, stored, store.blobs.get, dtype))
+    if as_json:
+        print_json(versions)
+    else:
+        rows = [(v.policy_version, v.turns, v.tokens, v.shown, v.shown_mean, v.worst or None) for v in versions]
+        columns = ("policy version", "turns", "tokens", "largest difference", "mean", "at")
+        print_table(columns, rows, numeric=set(columns[:5]))
+    _judge_verified(versions, bar, found, elsewhere=config.model_base_url is not None)
+
+
+def _judge_verified(versions: Sequence[Verified], bar: float | None, run: Run, *, elsewhere: bool) -> None:
+    from cuarl.workflow.verification import BARS
+
+    checked = [v for v in versions if v.largest is not None]
+    if not checked:
+        raise ConfigError(
+            "there is nothing to verify: no stored turn has token ids, log-probabilities and its policy's weights",
+            where=str(run.path),
+        )
+    worst = max(checked, key=lambda v: v.largest or 0.0)
+    turns, left = sum(v.turns for v in checked), sum(v.turns for v in versions if v.largest is None)
+    beside = f"; {left} turns of versions without a checkpoint were left out" if left else ""
+    result = f"largest difference {worst.shown} over {turns} turns of {len(checked)} policy versions{beside}"
+    allowed, coarse = BARS[worst.dtype] if bar is None else bar, BARS["bfloat16"]
+    if (worst.largest or 0.0) <= allowed:
+        note(f"{result}; the bar is {allowed:g} ({worst.dtype})")
+        return
+    rounding = bar is None and elsewhere and allowed < (worst.largest or 0.0) <= coarse
+    hint = f"--dtype bfloat16, if that is what the server computes in (its bar is {coarse:g})" if rounding else None
+    raise BarMissed(f"{result}; the bar is {allowed:g} ({worst.dtype})", where=worst.worst, hint=hint)

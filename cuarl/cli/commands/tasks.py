@@ -1,0 +1,270 @@
+"""``cuarl tasks``: look at, select and validate tasks."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from cuarl.cli.commands.gym_tasks import list_gym_tasks
+from cuarl.cli.output import console, is_terminal, note, print_json, print_text
+from cuarl.cli.state import STATE, load_settings
+from cuarl.cli.task_views import count_of, in_full, print_report, show_selection
+from cuarl.errors import BarMissed, TaskError
+from cuarl.tasks.build import bindings
+from cuarl.tasks.files import Located, merge
+from cuarl.tasks.library import Library
+from cuarl.tasks.review import Finding, Judged, review
+from cuarl.tasks.select import Condition, Filters, some
+from cuarl.tasks.source import load, locate
+from cuarl.tasks.suites import Role, shipped_folder
+from cuarl.tasks.task import CATEGORIES, DIFFICULTIES, Task
+
+app = typer.Typer(no_args_is_help=True)
+
+_PANEL = "Selection"
+MOST_BINDINGS = 20
+"""Of a task's values are tried with its environment's own rules."""
+
+Selectors = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tasks", "-t", rich_help_panel=_PANEL,
+        help="Category, suite, suite/glob, id, id glob, file, - (ids on standard input) or a JSON source; comma-separated or repeated.",
+    ),
+]  # fmt: skip
+Suites = Annotated[list[str] | None, typer.Option("--suite", help="Keep this suite.", rich_help_panel=_PANEL)]
+Envs = Annotated[list[str] | None, typer.Option("--env", help="Keep this environment.", rich_help_panel=_PANEL)]
+Categories = Annotated[
+    list[str] | None,
+    typer.Option("--category", help=f"Keep this category: {', '.join(CATEGORIES)}.", rich_help_panel=_PANEL),
+]
+Difficulties = Annotated[
+    list[str] | None,
+    typer.Option("--difficulty", help=f"Keep this difficulty: {', '.join(DIFFICULTIES)}.", rich_help_panel=_PANEL),
+]
+Tags = Annotated[list[str] | None, typer.Option("--tag", help="Keep tasks with this tag.", rich_help_panel=_PANEL)]
+Conditions = Annotated[
+    list[str] | None,
+    typer.Option("-F", help="Keep tasks with field=value, field!=value or field~=regex.", rich_help_panel=_PANEL),
+]
+Limit = Annotated[int | None, typer.Option(help="Keep at most this many.", rich_help_panel=_PANEL)]
+Seed = Annotated[
+    int | None, typer.Option(help="Draw those that --limit keeps; else the first.", rich_help_panel=_PANEL)
+]
+TasksDir = Annotated[
+    Path | None, typer.Option(help="Folder of further suites (CUARL_TASKS_DIR).", rich_help_panel=_PANEL)
+]
+Ids = Annotated[bool, typer.Option("--ids", help="Print ids alone, one a line.")]
+Long = Annotated[bool, typer.Option("--long", "-l", help="Show goals and tags too.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.callback()
+def tasks() -> None:
+    """Look at, select and validate tasks.
+
+    Filters of one kind are alternatives and may be comma-separated; those of different kinds must all hold.
+    """
+
+
+@app.command(
+    "list",
+    epilog="""\b
+Examples:
+  cuarl tasks list
+  cuarl tasks list --category settings --long
+  cuarl tasks list --tasks my-tasks.yaml --json""",
+)
+def list_tasks(
+    selectors: Selectors = None, suite: Suites = None, env: Envs = None, category: Categories = None,
+    difficulty: Difficulties = None, tag: Tags = None, conditions: Conditions = None, limit: Limit = None,
+    seed: Seed = None, tasks_dir: TasksDir = None, ids: Ids = False, long: Long = False, as_json: Json = False,
+) -> None:  # fmt: skip
+    """List tasks of all suites.
+
+    An empty list is no error.
+    """
+    filters = _filters(suite, env, category, difficulty, tag, conditions, limit, seed)
+    selection = load(
+        selectors or (), filters, stdin=sys.stdin, role=None, folders=_folders(tasks_dir), allow_empty=True
+    )
+    show_selection(selection, ids=ids, long=long, as_json=as_json)
+
+
+@app.command(
+    "filter",
+    epilog="""\b
+Examples:
+  cuarl tasks filter --tasks settings --difficulty easy --limit 20 --seed 1
+  cuarl tasks filter -F difficulty!=hard -F description~=wi-?fi --ids | cuarl rollout --tasks -
+  cuarl tasks filter --role eval --json > evaluation.json""",
+)
+def filter_tasks(
+    selectors: Selectors = None, suite: Suites = None, env: Envs = None, category: Categories = None,
+    difficulty: Difficulties = None, tag: Tags = None, conditions: Conditions = None, limit: Limit = None,
+    seed: Seed = None,
+    role: Annotated[Literal["train", "eval", "any"], typer.Option(help="What the tasks are for.", rich_help_panel=_PANEL)] = "train",
+    tasks_dir: TasksDir = None, ids: Ids = False, long: Long = False, as_json: Json = False,
+) -> None:  # fmt: skip
+    """Show what train, or eval, would take.
+
+    Without --role these are tasks to train on. An empty selection is an error, as it is there.
+    """
+    filters = _filters(suite, env, category, difficulty, tag, conditions, limit, seed)
+    selection = load(selectors or (), filters, stdin=sys.stdin, role=_role(role), folders=_folders(tasks_dir))
+    for text in selection.notes:
+        note(text)
+    show_selection(selection, ids=ids, long=long, as_json=as_json)
+
+
+@app.command(
+    epilog="\b\nExamples:\n  cuarl tasks show train_02_enable_wifi\n  cuarl tasks show train_02_enable_wifi --seed 7 --json"
+)
+def show(
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of tasks.")],
+    seed: Annotated[int, typer.Option(help="Fill the parameters in as this seed draws them.")] = 0,
+    tasks_dir: TasksDir = None,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Print tasks in full.
+
+    That is the goal, the parameters, what the device starts with, the checks, and the goal at one seed.
+    """
+    found = [one.task for one in Library.open(_folders(tasks_dir)).by_id(ids)]
+    if as_json:
+        print_json(
+            [
+                {**task.model_dump(mode="json"), "digest": task.digest, "instance": task.instantiate(seed)}
+                for task in found
+            ]
+        )
+    else:
+        print_text("\n\n".join(in_full(task, seed) for task in found))
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  cuarl tasks validate
+  cuarl tasks validate mine.yaml
+  cuarl tasks validate settings --seeds 20"""
+)
+def validate(
+    selectors: Annotated[list[str] | None, typer.Argument(help="As with --tasks; without any, all suites.")] = None,
+    seeds: Annotated[
+        int, typer.Option(min=0, help="Also prove each task on the simulator at this many seeds.")
+    ] = 0,
+    profile: Annotated[str, typer.Option(help="Screen of the simulator.")] = "small",
+    jobs: Annotated[int, typer.Option(min=1, help="Processes for the proofs.")] = os.cpu_count() or 1,
+    tasks_dir: TasksDir = None,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Check files, leaks and solvability of tasks.
+
+    Leaks are goals of evaluation suites that are trained too. Solvability is looked at with --seeds: a task is proven at a seed if doing nothing does not solve it, and the oracle does within its steps and without
+    side effects. Exit code 2: a task is wrong; 3: one is not proven.
+    """
+    library = Library.open(_folders(tasks_dir))
+    located, _ = locate(selectors or (), library, sys.stdin)
+    chosen, _ = merge(located)
+    findings = _findings(located, library)
+    proofs = _proofs(chosen, seeds, profile, jobs) if seeds else []
+    errors = [finding for finding in findings if finding.level == "error"]
+    failed = sum(proof["failed"] for proof in proofs)
+    if as_json:
+        print_json(
+            {"tasks": len(chosen), "seeds": seeds, "findings": [f._asdict() for f in findings], "proofs": proofs}
+        )
+    else:
+        print_report(findings, [proof for proof in proofs if proof["failed"]])
+    if errors:
+        raise TaskError(f"{count_of(len(errors), 'error')} in {count_of(len(chosen), 'task')}", hint="docs/tasks.md")
+    if failed:
+        raise BarMissed(f"not proven: {failed} of {seeds * len(proofs)} instances of {count_of(len(proofs), 'task')}")
+    proven = f", {len(proofs)} of them proven at {count_of(seeds, 'seed')}" if seeds else ""
+    note(f"{count_of(len(chosen), 'task')} without errors{proven}")
+
+
+@app.command(epilog="\b\nExamples:\n  cuarl tasks schema > task-file.schema.json\n  cuarl tasks schema --suite")
+def schema(
+    suite: Annotated[bool, typer.Option("--suite", help="That of suite.yaml instead.")] = False,
+) -> None:
+    """Print the JSON Schema of task files."""
+    from cuarl.tasks.schema import suite_schema, task_file_schema
+
+    print_json(suite_schema() if suite else task_file_schema())
+
+
+app.command("gym", short_help="List a gym server's tasks, and what each is for.", epilog="\b\nExamples:\n  cuarl tasks gym\n  cuarl tasks gym --gym-id my_gym --eval-number-range 001-032 --json")(
+    list_gym_tasks
+)  # fmt: skip
+
+
+def _folders(tasks_dir: Path | None) -> list[Path]:
+    further = load_settings(tasks_dir=tasks_dir).tasks_dir
+    return [shipped_folder(), *([further] if further else [])]
+
+
+def _filters(
+    suite: list[str] | None, env: list[str] | None, category: list[str] | None, difficulty: list[str] | None,
+    tag: list[str] | None, conditions: list[str] | None, limit: int | None, seed: int | None,
+) -> Filters:  # fmt: skip
+    return Filters(
+        suites=_words(suite), envs=_words(env), categories=_words(category), difficulties=_words(difficulty), tags=_words(tag),
+        where=tuple(Condition.parse(text) for text in conditions or ()), limit=limit, seed=seed,
+    )  # fmt: skip
+
+
+def _words(values: list[str] | None) -> tuple[str, ...]:
+    return tuple(word.strip() for value in values or () for word in value.split(",") if word.strip())
+
+
+def _role(name: Literal["train", "eval", "any"]) -> Role | None:
+    return None if name == "any" else name
+
+
+def _findings(located: Sequence[Located], library: Library) -> list[Finding]:
+    """Findings on the chosen tasks; leaks are looked for in all suites."""
+    chosen = {one.task.id for one in located}
+    everything = {one.task.id: one for one in [*located, *(o for s in library.suites for o in s.located)]}
+    judged = [Judged(one, library.role_of(one)) for one in everything.values()]
+    return [*_wrong_presets(located), *(finding for finding in review(judged) if finding.task_id in chosen)]
+
+
+def _wrong_presets(located: Sequence[Located]) -> Iterator[Finding]:
+    """Tasks that their environment can't be set up for, whatever the values of their parameters."""
+    from cuarl.env.presets import preset_problem
+
+    for one in located:
+        problems = map(preset_problem, bindings(one.task, MOST_BINDINGS))
+        if problem := next(filter(None, problems), None):
+            yield Finding("error", one.task.id, one.where, problem)
+
+
+def _proofs(chosen: Sequence[Task], seeds: int, profile: str, jobs: int) -> list[dict[str, Any]]:
+    from rich.progress import track
+
+    from cuarl.workflow.task_proofs import SIMULATED, prove_all
+
+    provable = [task for task in chosen if task.env in SIMULATED]
+    if len(provable) < len(chosen):
+        note(f"not simulated, so not proven: {some([task.id for task in chosen if task.env not in SIMULATED])}")
+    rows = []
+    silent = STATE.quiet or STATE.display in ("plain", "none") or not is_terminal(sys.stderr)
+    each = prove_all(provable, seeds, profile=profile, jobs=jobs)
+    for proofs in track(each, "proving", len(provable), console=console(stderr=True), transient=True, disable=silent):
+        problems = Counter(proof.problem for proof in proofs if proof.problem)
+        rows.append({
+            "task_id": proofs[0].task_id, "failed": problems.total(), "steps": max(proof.steps for proof in proofs),
+            "problems": [
+                {"problem": problem, "seeds": [proof.seed for proof in proofs if proof.problem == problem]}
+                for problem in problems
+            ],
+        })  # fmt: skip
+    return rows

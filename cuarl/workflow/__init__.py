@@ -1,0 +1,1 @@
+"""Runs put together: from a configuration to training, rollouts, evaluations and published checkpoints."""

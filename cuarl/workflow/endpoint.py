@@ -1,0 +1,289 @@
+"""Policies behind an OpenAI-compatible server, for commands: found, checked, played, and kept in step while training."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+
+from cuarl.cli.output import note
+from cuarl.config.schema import ExperimentConfig
+from cuarl.errors import ConfigError, CuarlError, PrerequisiteError, SamplerError
+from cuarl.policy import openai_adapters
+from cuarl.policy.openai import OpenAISampler
+from cuarl.policy.openai_probe import check_draws, probe
+from cuarl.policy.openai_wire import EndpointFeatures
+from cuarl.workflow import players, signals
+from cuarl.workflow.players import Player
+
+if TYPE_CHECKING:
+    from cuarl.policy.model import PolicyModel
+    from cuarl.policy.render import Renderer
+    from cuarl.policy.rescore import RescoringSampler
+    from cuarl.policy.spec import ModelSpec
+    from cuarl.settings import Settings
+    from cuarl.train.batch import Batch
+    from cuarl.train.learner import Learner
+
+_FORGET_S = 20.0
+"""How long a server may take to forget an adapter at the end of a run."""
+
+
+def player(config: ExperimentConfig, url: str, settings: Settings, *, temperature: float, strict: bool) -> Player:
+    """A policy behind a server, to be rolled out or measured.
+
+    Prompts are checked against our own rendering where the
+    model's tokenizer is here; ``rescore`` loads the model itself, too.
+    """
+    sampler: Any = _sampler(config, url, settings, *_renderer(config))
+    attend: Callable[[], AbstractContextManager[object]] = nullcontext
+    start: Callable[[], Awaitable[object]] = partial(_begin_and_say, sampler, config, temperature)
+    if config.rescore:
+        from cuarl.policy.rescore import RescoringSampler
+
+        sampler = RescoringSampler(sampler, players.load_model(config))
+        attend = sampler.attend
+    make = players.model_agents(config, sampler, config.model_name, temperature=temperature, strict=strict)
+    return Player(sampler.capabilities.name, make, attend=attend, start=start, close=sampler.close)
+
+
+def endpoint(
+    config: ExperimentConfig, url: str, settings: Settings
+) -> tuple[OpenAISampler, Renderer | None, Callable[[], Awaitable[list[str]]]]:
+    """A policy behind a server as a plain sampler, our own rendering if it can be had, and what has to be awaited first.
+
+    The latter gives what the server lacks for training.
+    """
+    renderer, placeholders = _renderer(config)
+    sampler = _sampler(config, url, settings, renderer, placeholders)
+
+    async def begin() -> list[str]:
+        return missing(await _begin_tested(sampler, config), config.temperature)
+
+    return sampler, renderer, begin
+
+
+def missing(features: EndpointFeatures, temperature: float) -> list[str]:
+    """What a server lacks for training, in words."""
+    found = [] if features.token_ids else ["token ids (return_token_ids)"]
+    if not features.logprobs:
+        found.append("log-probabilities")
+    elif features.wrong_draws:
+        found.append(
+            f"samples of the distribution that it tells: {features.wrong_draws} (vLLM: --generation-config vllm)"
+        )
+    elif not features.scaled_logprobs and temperature != 1.0:
+        found.append(f"log-probabilities at temperature {temperature:g} (vLLM: --logprobs-mode processed_logprobs)")
+    return found
+
+
+def check(config: ExperimentConfig, settings: Settings, spec: ModelSpec) -> None:
+    """See that the server is there, gives what training needs, and takes adapters like that of ``spec``.
+
+    Raises ConfigError by name for what it does not give, unless ``rescore`` is set, and PrerequisiteError for an adapter
+    that it refuses: before a step is collected for nothing.
+    """
+    url = config.model_base_url or ""
+
+    async def ask() -> EndpointFeatures:
+        sampler = _sampler(config, url, settings)
+        try:
+            features = await _begin_tested(sampler, config)
+            await _try_adapter(sampler, spec, settings.runs_dir)
+            return features
+        finally:
+            await sampler.close()
+
+    lacking = missing(signals.run(ask), config.temperature)
+    if lacking and not config.rescore:
+        raise ConfigError(
+            f"the endpoint does not give {' and '.join(lacking)}, so what it sampled can't be trained on exactly",
+            where=url, hint="--rescore recomputes it here, approximately; or serve with what is named above, or with cuarl serve",
+        )  # fmt: skip
+    if lacking:
+        note(f"the endpoint does not give {' and '.join(lacking)}: recomputed here (--rescore)")
+
+
+def trained(config: ExperimentConfig, settings: Settings, learner: Learner, folder: Path, start: int) -> Trained:
+    """The server's side of a training run, kept in step with ``learner``; adapters are handed over in ``folder``."""
+    policy = learner.policy
+    sampler = _sampler(config, config.model_base_url or "", settings, policy.renderer, _placeholders(policy))
+    if not config.rescore:
+        return Trained(config, learner, sampler, folder)
+    from cuarl.policy.rescore import RescoringSampler
+
+    return Trained(config, learner, sampler, folder, RescoringSampler(sampler, policy))
+
+
+@dataclass(slots=True)
+class Trained:
+    """A server that samples from the policy that is trained here."""
+
+    config: ExperimentConfig
+    learner: Learner
+    endpoint: OpenAISampler
+    folder: Path
+    rescoring: RescoringSampler | None = None
+    _ready: bool = False
+    _loaded: Path | None = field(default=None)
+
+    def player(self) -> Player:
+        """Who practises."""
+        sampler: Any = self.rescoring or self.endpoint
+        attend = self.rescoring.attend if self.rescoring else nullcontext
+        config = self.config
+        make = players.model_agents(config, sampler, config.model_name, temperature=config.temperature, strict=True)
+        return Player(self.endpoint.name, make, attend=attend, close=sampler.close)
+
+    def collector(self, practice: Callable[[int, int], Awaitable[Batch]]) -> Callable[[int, int], Awaitable[Batch]]:
+        """``practice`` with the server brought up to date before each step."""
+
+        async def collect(step: int, policy_version: int) -> Batch:
+            try:
+                await self.refresh(policy_version)
+                batch = await practice(step, policy_version)
+            finally:
+                await self.endpoint.close()
+            if self.rescoring is None:
+                return batch
+            from cuarl.policy.rescore import accept
+
+            return replace(batch, groups=accept(batch.groups))
+
+        return collect
+
+    async def refresh(self, version: int) -> None:
+        """Have the server sample from the learner's weights. Raises SamplerError if it can't load them."""
+        if not self._ready:
+            await _begin(self.endpoint, self.config)
+            await self._forget_earlier()
+            self._ready = True
+        fresh = version == 0 and self.config.load_checkpoint_path is None
+        self.endpoint.version = version
+        if fresh:  # a new adapter changes nothing: the server's base is the policy
+            return
+        from cuarl.policy.handover import publish
+
+        path = (self.folder / f"step-{version:06d}").resolve()
+        accelerator = self.learner.accelerator
+        if accelerator.is_main_process:
+            await anyio.to_thread.run_sync(publish, self.learner.policy.model, path)
+        accelerator.wait_for_everyone()
+        name = f"{self._prefix}{path.name}"
+        if accelerator.is_main_process:
+            await self.endpoint.load_adapter(name, str(path))
+        accelerator.wait_for_everyone()
+        self.endpoint.use(name)
+        if self._loaded is not None and accelerator.is_main_process and not self.config.keep_adapters:
+            shutil.rmtree(self._loaded, ignore_errors=True)
+        self._loaded = path
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[None]:
+        """Inside, the server is used; afterwards, whatever happened, it forgets the run's adapter."""
+        try:
+            yield
+        finally:
+            with anyio.move_on_after(_FORGET_S, shield=True):
+                await self._release()
+
+    async def _release(self) -> None:
+        if not self.learner.accelerator.is_main_process:
+            return
+        try:
+            await self.endpoint.release_adapter()
+        except SamplerError as error:  # a server that is gone has nothing to forget
+            note(f"the server keeps the run's last adapter: {error.what}")
+        finally:
+            await self.endpoint.close()
+
+    async def _forget_earlier(self) -> None:
+        """Have the server forget adapters that this run has loaded before it was killed."""
+        if not self.learner.accelerator.is_main_process:
+            return
+        for one in await self.endpoint.models():
+            if one.parent is not None and one.id.startswith(f"{self._prefix}step-"):
+                await self.endpoint.unload_adapter(one.id)
+
+    @property
+    def _prefix(self) -> str:
+        return f"{self.folder.parent.name}-"
+
+
+# --- parts ---------------------------------------------------------------------------------------------------------
+
+
+def _sampler(
+    config: ExperimentConfig, url: str, settings: Settings, renderer: Any = None, placeholders: tuple[int, ...] = ()
+) -> OpenAISampler:
+    key = settings.openai_api_key
+    return OpenAISampler(
+        url, config.served_model_name or config.model_name, api_key=key.get_secret_value() if key else None,
+        name=Path(config.model_name).name, renderer=renderer, placeholders=placeholders,
+        max_connections=config.max_concurrent_rollouts,
+    )  # fmt: skip
+
+
+async def _begin(sampler: OpenAISampler, config: ExperimentConfig) -> EndpointFeatures:
+    """Find the model's name there, unless it was given, and probe.
+
+    Adapters that stand beside the model, left by an earlier run for one, are none of ours.
+    """
+    if config.served_model_name is None:
+        names = [one.id for one in await sampler.models() if one.parent is None]
+        if len(names) == 1:
+            sampler.use(names[0])
+    return await probe(sampler)
+
+
+async def _try_adapter(sampler: OpenAISampler, spec: ModelSpec, runs_dir: Path) -> None:
+    """Have the server load an adapter like the one that will be trained, and forget it. Raises PrerequisiteError."""
+    from cuarl.policy.handover import trial_adapter
+
+    name = f"cuarl-trial-{secrets.token_hex(4)}"
+    with trial_adapter(spec, runs_dir) as folder:
+        try:
+            await openai_adapters.load(sampler.endpoint, name, str(folder))
+            await openai_adapters.unload(sampler.endpoint, name)
+        except SamplerError as error:
+            raise PrerequisiteError(error.what, where=error.where, hint=error.hint) from error
+
+
+async def _begin_tested(sampler: OpenAISampler, config: ExperimentConfig) -> EndpointFeatures:
+    """The same, and see whether it samples from what it tells; said is how much that could show."""
+    await _begin(sampler, config)
+    if sampler.features.logprobs:
+        note((await check_draws(sampler)).words)
+    return sampler.features
+
+
+async def _begin_and_say(sampler: OpenAISampler, config: ExperimentConfig, temperature: float) -> None:
+    lacking = missing(await _begin_tested(sampler, config), temperature)
+    if lacking and not config.rescore:
+        note(
+            f"the endpoint does not give {' and '.join(lacking)}: these episodes can be measured, but not trained on exactly"
+        )
+
+
+def _renderer(config: ExperimentConfig) -> tuple[Any, tuple[int, ...]]:
+    """Our own rendering, where the model's tokenizer can be read and is of a family that we know."""
+    from cuarl.policy.load import load_renderer
+    from cuarl.policy.spec import ModelSpec
+
+    try:
+        renderer = load_renderer(ModelSpec(model=config.model_name, trust_remote_code=config.trust_remote_code))
+    except CuarlError as error:
+        note(f"prompts are not checked against our own rendering: {error.what}")
+        return None, ()
+    return renderer, _placeholders(renderer)
+
+
+def _placeholders(policy: PolicyModel | Renderer) -> tuple[int, ...]:
+    return policy.special.suppressed

@@ -1,0 +1,144 @@
+"""From a configuration to running episodes: tasks, environments, limits, and where the record goes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import anyio
+from pydantic import create_model
+
+from cuarl.cli.output import note
+from cuarl.config.schema import ExperimentConfig, Fields
+from cuarl.rollout import reward
+from cuarl.rollout.setup import Episode, Setup
+from cuarl.rollout.spec import Limits
+from cuarl.tasks.check import verdict
+from cuarl.tasks.select import Filters
+from cuarl.tasks.source import Selection, load
+from cuarl.tasks.suites import shipped_folder
+from cuarl.tasks.task import Task
+from cuarl.workflow.environments import Backend
+from cuarl.workflow.players import Player
+
+if TYPE_CHECKING:
+    from cuarl.run import Run
+    from cuarl.settings import Settings
+    from cuarl.store import Store
+
+
+def only(panel: type[Fields], *names: str) -> type[Fields]:
+    """A panel with these fields alone, for a command that could not honour the others."""
+    fields: dict[str, Any] = {name: (panel.model_fields[name].annotation, panel.model_fields[name]) for name in names}
+    part = create_model(panel.__name__, __base__=Fields, **fields)
+    part.panel = panel.panel
+    return part
+
+
+def select_tasks(config: ExperimentConfig, settings: Settings, role: Literal["train", "eval"]) -> Selection:
+    """The tasks to practise or to measure; what a person should know about the selection goes to stderr.
+
+    To measure, ``eval_tasks`` are taken, or the evaluation tasks that the selectors of ``tasks`` pick.
+    """
+    if config.env == "gym":
+        from cuarl.workflow import gym
+
+        return gym.select(config, settings, role)
+    from cuarl.workflow import foreign
+
+    made = foreign.select(config, role)
+    if made is not None:
+        return made
+    selectors = config.eval_tasks or config.tasks if role == "eval" else config.tasks
+    filters = Filters(
+        categories=config.category, difficulties=config.difficulty, limit=config.limit,
+        seed=config.seed if config.limit else None,
+    )  # fmt: skip
+    folders = [shipped_folder(), *([settings.tasks_dir] if settings.tasks_dir else [])]
+    selection = load(selectors, filters, stdin=sys.stdin, role=role, folders=folders)
+    for text in selection.notes:
+        note(text)
+    return selection
+
+
+def limits(config: ExperimentConfig) -> Limits:
+    """When an episode ends."""
+    return Limits(
+        max_turns=config.max_turns, deadline_s=config.max_task_time_seconds, turn_s=config.max_turn_time_seconds
+    )
+
+
+def setup(config: ExperimentConfig, backend: Backend, player: Player) -> Setup:
+    """Everything an episode needs besides its spec."""
+    return Setup(
+        make_env=backend.make_env, make_agent=player.make_agent,
+        attend=player.attend if backend.in_step else nullcontext,
+        judge=partial(verdict, side_effects=config.side_effects), reward=reward.get(config.reward),
+        limits=limits(config),
+    )  # fmt: skip
+
+
+def open_store(settings: Settings) -> Store:
+    """The store that the settings name. Raises DatabaseBehind if it has to be migrated first."""
+    from cuarl.store import Store
+
+    return Store.open(settings.db_url, settings.blobs_url, runs_dir=settings.runs_dir)
+
+
+@asynccontextmanager
+async def serving(backend: Backend) -> AsyncIterator[None]:
+    """Inside, environments can be made; what they share is released even when cancelled."""
+    try:
+        await backend.start()
+        yield
+    finally:
+        with anyio.CancelScope(shield=True):
+            await backend.close()
+
+
+@asynccontextmanager
+async def playing(player: Player, backend: Backend) -> AsyncIterator[None]:
+    """Inside, the player and the environments' backend are ready; both are released even when cancelled."""
+    async with serving(backend):
+        try:
+            await player.start()
+            yield
+        finally:
+            with anyio.CancelScope(shield=True):
+                await player.close()
+
+
+class Recording:
+    """Takes the episodes of a run into the store, those that were cut short included."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._cut: list[Episode] = []
+
+    async def save(self, episode: Episode) -> None:
+        """Queue a finished episode."""
+        await self._store.submit(episode.trajectory, episode.pictures)
+
+    def cut(self, episode: Episode) -> None:
+        """Note an episode that was cancelled; it is stored when the rest is torn down."""
+        self._cut.append(episode)
+
+    def finish(self) -> None:
+        """Store what is left."""
+        for episode in self._cut:
+            self._store.enqueue(episode.trajectory, episode.pictures)
+        self._store.drain()
+
+
+@contextmanager
+def recording(store: Store, run: Run, config: ExperimentConfig, tasks: Sequence[Task]) -> Iterator[Recording]:
+    """Record a run, its tasks, the episodes that the caller saves, and how it ended."""
+    from cuarl.workflow.ending import in_store
+
+    taken = Recording(store)
+    with in_store(store, run, config, taken.finish):
+        store.save_tasks(list({task.id: task for task in tasks}.values()))
+        yield taken

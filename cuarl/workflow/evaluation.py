@@ -1,0 +1,155 @@
+"""Evaluations as commands need them: planned, run, recorded, with the baselines beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cuarl.cli.progress import EpisodeProgress
+from cuarl.config.rules import env_options
+from cuarl.config.schema import ExperimentConfig
+from cuarl.evaluate.suite import Evaluation, conditions_key, evaluate, folder_for, plan_evaluation, write_results
+from cuarl.evaluate.summary import Outcome
+from cuarl.rollout.failures import FailureWindow
+from cuarl.rollout.pool import Progress
+from cuarl.tasks import changes
+from cuarl.tasks.task import Task
+from cuarl.workflow import environments, players, signals
+from cuarl.workflow import episodes as parts
+from cuarl.workflow.experiment import Experiment
+from cuarl.workflow.players import Player
+
+if TYPE_CHECKING:
+    from cuarl.run import Run
+    from cuarl.store import Store
+
+BASELINES = ("nothing", "random")
+
+_SETTINGS = (
+    "env", "side_effects", "max_turns", "max_task_time_seconds", "max_turn_time_seconds", "top_p", "top_k", "max_tokens",
+    "renderer_name", "history_images", "history_turns", "history_older", "max_prompt_tokens", "dtype",
+)  # fmt: skip
+"""Fields that success may depend on in any environment."""
+_CAPACITY = frozenset({
+    "linux_displays", "browser_contexts", "gbox_boxes", "gbox_starting", "gbox_start_seconds", "gbox_expires_in",
+    "gym_creates", "gym_executions", "gym_poll_seconds", "gym_listen", "gym_model_url", "gym_picture_hosts",
+    "gymnasium_processes", "browsergym_processes", "openenv_url", "openenv_sessions", "pods_namespace", "pods_at_once",
+    "pods_starting", "pods_start_seconds", "pods_expires_seconds", "adb_reconnect_seconds",
+})  # fmt: skip
+"""Options of environments that say how many, where and how long to wait, and not what an episode is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """What is measured, and on what."""
+
+    config: ExperimentConfig
+    tasks: Sequence[Task]
+    episodes: int
+    attempts: int = 1
+
+    @property
+    def label(self) -> str:
+        """The suites that the tasks are from."""
+        suites = sorted({task.suite or "tasks" for task in self.tasks})
+        return "+".join(suites) if len(suites) <= 3 else f"{suites[0]}+{len(suites) - 1}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """With what it is measured, as far as success may depend on it."""
+        config = self.config
+        tasks = changes.digest({"eval": [changes.content(task) for task in self.tasks]})
+        return {
+            "episodes": self.episodes, "attempts": self.attempts, "tasks": tasks[:12],
+            "temperature": config.eval_temperature, **{name: getattr(config, name) for name in _SETTINGS},
+            **{name: getattr(config, name) for name in env_options(config.env) if name not in _CAPACITY},
+        }  # fmt: skip
+
+    @property
+    def key(self) -> str:
+        """The key that its evaluations will have."""
+        conditions = {"seed": self.config.seed, "limited": self.limited, **self.settings}
+        return conditions_key(self.label, conditions)
+
+    @property
+    def limited(self) -> str:
+        """In what the tasks are fewer than the selection; empty if they aren't."""
+        instances = max(1, self.episodes // self.attempts)
+        if instances < len(self.tasks):
+            return f"a sample of {instances} of {len(self.tasks)} tasks"
+        return f"at most {self.config.limit} tasks" if self.config.limit else ""
+
+
+async def measure(
+    what: Measurement, player: Player, *, prefix: str, run_id: str = "", step: int = 0,
+    record: parts.Recording | None = None, progress: Progress | None = None,
+) -> Evaluation:  # fmt: skip
+    """Evaluate ``player``. Episodes go to ``record``; ``prefix`` must be unique to this evaluation within its store."""
+    config = what.config
+    plan = plan_evaluation(
+        what.tasks, episodes=what.episodes, attempts=what.attempts, run_seed=config.seed, prefix=prefix, run_id=run_id,
+        step=step,
+    )  # fmt: skip
+    served = environments.backend(config, what.tasks)
+    async with parts.playing(player, served):
+        return await evaluate(
+            plan, parts.setup(config, served, player), label=what.label, run_seed=config.seed, limited=what.limited,
+            settings=what.settings, max_concurrent=served.concurrent(config.max_concurrent_rollouts),
+            failures=FailureWindow(max_share=config.max_failed_share), save=record.save if record else None,
+            on_cancel=record.cut if record else None, progress=progress,
+        )  # fmt: skip
+
+
+def measure_baselines(what: Measurement) -> dict[str, tuple[Outcome, ...]]:
+    """Outcomes of the agents that know nothing, on the same instances; they are not stored."""
+    found = {}
+    for name in BASELINES:
+        with EpisodeProgress(name) as progress:
+            player = players.scripted(name)
+            found[name] = signals.run(partial(measure, what, player, prefix=name, progress=progress)).outcomes
+    return found
+
+
+@contextmanager
+def home(
+    experiment: Experiment, store: Store, run: Path | None, what: Measurement
+) -> Iterator[tuple[Run, parts.Recording]]:
+    """Where an evaluation is recorded: with the run that it measures, or in a run of its own, as one with a name is."""
+    from cuarl.run import Run
+
+    if run is None or experiment.name is not None:
+        resolved = replace(experiment.resolved, config=what.config)
+        with (
+            replace(experiment, resolved=resolved).open_run("eval", store) as made,
+            parts.recording(store, made, what.config, what.tasks) as record,
+        ):
+            yield made, record
+        return
+    record = parts.Recording(store)
+    try:
+        yield Run(run), record
+    finally:
+        record.finish()
+
+
+def keep(store: Store, evaluation: Evaluation, evaluation_id: str, run: Run, *, own: bool) -> Path:
+    """Write ``results.json`` into ``run`` and the evaluation into the store; returns the file.
+
+    ``own`` says that the run itself makes the evaluation, and nobody afterwards.
+    """
+    from cuarl.store import EvaluationRecord
+
+    store.save_evaluation(
+        EvaluationRecord(
+            id=evaluation_id, run_id=run.run_id, suite=evaluation.label, step=evaluation.step, policy=evaluation.policy,
+            policy_version=evaluation.policy_version, started_at=evaluation.started_at,
+            finished_at=evaluation.started_at + evaluation.wall_s, metrics=evaluation.overall.metrics(),
+            info={"agent": evaluation.agent, **evaluation.conditions},
+        ),
+        [o.episode_id for o in evaluation.outcomes],
+    )  # fmt: skip
+    return write_results(folder_for(run.evals_dir, evaluation, own=own), evaluation)

@@ -1,0 +1,154 @@
+"""Who acts in the episodes of a command: a scripted agent, a policy in this process, or one behind an endpoint."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cuarl.agent import formats
+from cuarl.agent.base import Agent
+from cuarl.agent.formats import Format
+from cuarl.agent.formats.described.format import Described
+from cuarl.agent.model import ModelAgent
+from cuarl.agent.pointing import Pointer
+from cuarl.agent.prompt import Window
+from cuarl.agent.scripted import DemonstratingAgent, DoNothingAgent, OracleAgent, RandomAgent
+from cuarl.config.schema import ExperimentConfig
+from cuarl.env.base import AimedEnv, Env
+from cuarl.env.gym.mini_agent import MiniAgentEnv
+from cuarl.errors import ConfigError
+from cuarl.policy.sampler import Sampler, SamplingParams
+from cuarl.policy.spec import ModelSpec
+from cuarl.rollout.setup import MakeAgent
+from cuarl.rollout.spec import EpisodeSpec
+from cuarl.workflow import signals
+
+if TYPE_CHECKING:
+    from cuarl.policy.model import PolicyModel
+
+SCRIPTED: dict[str, Callable[[Env], Agent]] = {
+    "oracle": OracleAgent,
+    "random": lambda env: RandomAgent(env.capabilities.actions),
+    "nothing": lambda env: DoNothingAgent(),
+}
+AGENTS = ("policy", "demonstration", *SCRIPTED)
+
+
+async def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """How an agent is made for each episode, and what has to happen before the first and after the last."""
+
+    name: str
+    make_agent: MakeAgent
+    attend: Callable[[], AbstractContextManager[object]] = nullcontext
+    start: Callable[[], Awaitable[object]] = _nothing
+    close: Callable[[], Awaitable[None]] = _nothing
+
+
+def scripted(name: str) -> Player:
+    """One of ``SCRIPTED``."""
+    return Player(name, lambda spec, env: SCRIPTED[name](env))
+
+
+def check_agent(name: str) -> None:
+    """Raise ConfigError for an agent that does not exist."""
+    if name not in AGENTS:
+        near = difflib.get_close_matches(name, AGENTS, n=1)
+        guess = f' (did you mean "{near[0]}"?)' if near else ""
+        raise ConfigError(
+            f'there is no agent "{name}"{guess}', where="--agent", hint=f"--agent {near[0] if near else AGENTS[0]}"
+        )
+
+
+def load_model(config: ExperimentConfig, *, model: str | None = None, adapter: str | None = None) -> PolicyModel:
+    """Load the policy that ``config`` names, or another base or adapter, to sample from."""
+    from cuarl.policy.load import load_policy
+
+    return load_policy(
+        ModelSpec(
+            model=model or config.model_name, adapter=adapter, dtype=config.dtype, device=config.device,
+            trust_remote_code=config.trust_remote_code,
+        )
+    )  # fmt: skip
+
+
+def in_process(
+    config: ExperimentConfig, policy: PolicyModel, *, temperature: float, strict: bool, name: str = ""
+) -> Player:
+    """``policy``, batched over the episodes. ``strict`` reads its answers as in training."""
+    from cuarl.policy.local import LocalSampler
+
+    sampler, policy.halted = LocalSampler(policy), signals.cutting
+    make = model_agents(config, sampler, config.model_name, temperature=temperature, strict=strict)
+    return Player(name or policy.name, make, attend=sampler.attend)
+
+
+def demonstrations(config: ExperimentConfig, policy: PolicyModel) -> Player:
+    """The oracle, its actions said in the words of ``policy``, for supervised training.
+
+    Raises ConfigError where targets are described: an oracle knows points only.
+    """
+    if config.coordinate_mode == "gbox":
+        raise ConfigError(
+            "a demonstration points at what it acts on, and can't describe it", where="--coordinate-mode gbox",
+            hint="--coordinate-mode direct",
+        )  # fmt: skip
+
+    from cuarl.policy.tiny.skills import GRID
+
+    def make(spec: EpisodeSpec, env: Env) -> Agent:
+        format = _format(config, config.model_name, env)
+        return DemonstratingAgent(
+            OracleAgent(env), format, policy.written, window=_window(config, format), resize=policy.resize,
+            # the shipped base was taught to name points in these steps, and learns little from others
+            step=GRID if config.model_name == "tiny" else None,
+            around=env.around if isinstance(env, AimedEnv) else None,
+        )  # fmt: skip
+
+    return Player("demonstration", make)
+
+
+def model_agents(
+    config: ExperimentConfig, sampler: Sampler, model: str, *, temperature: float, strict: bool
+) -> MakeAgent:
+    """Agents that ask ``sampler``, in the format of ``model``."""
+    params = SamplingParams(
+        temperature=temperature, top_p=config.top_p, top_k=config.top_k, max_tokens=config.max_tokens
+    )
+
+    def make(spec: EpisodeSpec, env: Env) -> Agent:
+        if isinstance(env, MiniAgentEnv):
+            return env.follow(sampler, params, spec.sampling_seed)
+        format = _format(config, model, env)
+        return ModelAgent(
+            sampler,
+            format,
+            params=params,
+            window=_window(config, format),
+            strict=strict,
+            pointer=env if config.coordinate_mode == "gbox" and isinstance(env, Pointer) else None,
+        )
+
+    return make
+
+
+def _window(config: ExperimentConfig, format: Format) -> Window:
+    return format.window.but(
+        history_images=config.history_images, history_turns=config.history_turns, history_older=config.history_older,
+        max_prompt_tokens=config.max_prompt_tokens,
+    )  # fmt: skip
+
+
+def _format(config: ExperimentConfig, model: str, env: Env) -> Format:
+    kind: Any = env.capabilities.kind
+    if config.coordinate_mode == "gbox":
+        return Described(kind)
+    name = config.renderer_name if config.renderer_name != "auto" else formats.for_model(model)
+    return formats.get(name, kind)

@@ -1,0 +1,143 @@
+"""What a person means by the thing to evaluate or to roll out: a run, a checkpoint, the base, a baseline, an endpoint."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from cuarl.cli.output import note
+from cuarl.config.load import Resolved, in_url
+from cuarl.config.schema import ExperimentConfig
+from cuarl.errors import CheckpointError, ConfigError
+from cuarl.run.checkpoints import LATEST, POINTER, newest, saved_steps, step_name
+from cuarl.safe_text import has_credentials, masked
+from cuarl.workflow.players import SCRIPTED
+
+if TYPE_CHECKING:
+    from cuarl.settings import Settings
+
+TINKER_BASE = "tinker"
+"""The untrained model, as Tinker has it."""
+ALIASES = {"do-nothing": "nothing", "noop": "nothing"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A resolved target."""
+
+    kind: Literal["scripted", "policy", "endpoint", "tinker"]
+    name: str
+    """Agent, base model, checkpoint folder, URL, or path of weights that Tinker keeps, for people."""
+    model: str | None = None
+    """Base model, where it is not the configured one."""
+    adapter: str | None = None
+    """Folder of the adapter on it."""
+    step: int = 0
+    """Training steps behind it."""
+    run: Path | None = None
+    """The run it belongs to."""
+
+
+def resolve_target(text: str, settings: Settings) -> Target:
+    """Find out what ``text`` means.
+
+    An agent's name (oracle, random, nothing), ``base``, a URL, ``tinker`` or the ``tinker://`` path of weights, the folder
+    of a checkpoint, or a run: its name, path, unique beginning or ``latest``, with ``@STEP`` for another checkpoint than the
+    last. Raises ConfigError.
+    """
+    name = ALIASES.get(text, text)
+    if name in SCRIPTED:
+        return Target("scripted", name)
+    if text == "base":
+        return Target("policy", "base")
+    if text.startswith(("http://", "https://")):
+        if has_credentials(text):
+            raise in_url("the target", where=masked(text))
+        return Target("endpoint", text)
+    if text == TINKER_BASE or text.startswith("tinker://"):
+        return Target("tinker", text)
+    folder = Path(text).expanduser()
+    if (folder / POINTER).is_file():
+        return _kept_by_tinker(folder)
+    if (folder / "adapter_config.json").is_file() or ((folder / "config.json").is_file() and not _is_run(folder)):
+        return checkpoint(folder)
+    return _of_run(text, settings)
+
+
+def checkpoint(folder: Path) -> Target:
+    """The checkpoint in ``folder``: an adapter with the base that it names, or a whole model.
+
+    Raises CheckpointError where there is none, or only the name of weights that Tinker keeps.
+    """
+    if folder.name == LATEST and not folder.exists():
+        folder = _newest(folder.parent) or folder
+    if (folder / POINTER).is_file():
+        raise CheckpointError(
+            "Tinker keeps the weights of this checkpoint; they can be served from there", where=str(folder),
+            hint=f"cuarl serve {folder}",
+        )  # fmt: skip
+    facts = folder / "cuarl.json"
+    known = json.loads(facts.read_text(encoding="utf-8")) if facts.is_file() else {}
+    step = int(known.get("step", 0))
+    run = _run_of(folder)
+    if (folder / "adapter_config.json").is_file():
+        return Target("policy", str(folder), known.get("base_model"), str(folder), step, run)
+    if (folder / "config.json").is_file():
+        return Target("policy", str(folder), str(folder), None, step, run)
+    raise CheckpointError("there is no checkpoint here", where=str(folder), hint="cuarl train")
+
+
+def with_run_config(resolved: Resolved, run: Path | None) -> ExperimentConfig:
+    """The configuration of ``run`` with what was asked for explicitly on top, so that it is measured as it was trained."""
+    if run is None:
+        return resolved.config
+    recorded = ExperimentConfig.model_validate_json((run / "config.json").read_text(encoding="utf-8"))
+    asked = {name: getattr(resolved.config, name) for name, source in resolved.sources.items() if source != "default"}
+    return ExperimentConfig.model_validate(recorded.model_dump() | asked)
+
+
+def _of_run(text: str, settings: Settings) -> Target:
+    from cuarl.run import find_run
+
+    reference, at, wanted = text.partition("@")
+    if at and not wanted.isdecimal():
+        raise ConfigError(f'"{wanted}" is no step', where=text, hint=f"cuarl eval {reference}@8")
+    try:
+        run = find_run(settings.runs_dir, reference)
+    except ConfigError as error:
+        also = f"base, {', '.join(SCRIPTED)}, a checkpoint's folder, a URL, or a run"
+        raise ConfigError(error.what, where=error.where, hint=f"cuarl eval base   # or {also}") from None
+    if wanted and int(wanted) == 0:
+        return Target("policy", "base", run=run)
+    root = run / "checkpoints"
+    folder = root / step_name(int(wanted)) if wanted else _newest(root)
+    if folder is None or not folder.is_dir():
+        have = map(step_name, saved_steps(root))
+        what = f"the run has no checkpoint of step {wanted}" if wanted else "the run has no checkpoint yet"
+        raise ConfigError(
+            f"{what} (it has {', '.join(have) or 'none'})", where=str(run), hint=f"cuarl eval {run.name}@0"
+        )
+    return _kept_by_tinker(folder) if (folder / POINTER).is_file() else checkpoint(folder)
+
+
+def _newest(root: Path) -> Path | None:
+    found = newest(root, state=False)
+    if found is not None and found.note:
+        note(found.note)
+    return root / step_name(found.step) if found else None
+
+
+def _kept_by_tinker(folder: Path) -> Target:
+    there = json.loads((folder / POINTER).read_text(encoding="utf-8"))
+    return Target("tinker", str(there["sampler"]), step=int(there["step"]), run=_run_of(folder))
+
+
+def _run_of(folder: Path) -> Path | None:
+    """The run whose checkpoint ``folder`` is."""
+    return folder.parent.parent if folder.parent.name == "checkpoints" and _is_run(folder.parent.parent) else None
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / "manifest.json").is_file()

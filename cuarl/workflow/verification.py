@@ -1,0 +1,164 @@
+"""Proves that what was recorded is what was sampled: log-probabilities of stored turns, computed again."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from cuarl.config.schema import ExperimentConfig
+from cuarl.errors import ConfigError
+from cuarl.run.checkpoints import POINTER
+from cuarl.trajectory import Sampled, Trajectory
+from cuarl.types import Record, Screenshot
+from cuarl.workflow.players import load_model
+from cuarl.workflow.targets import checkpoint
+from cuarl.workflow.upstream import WEIGHTS
+
+if TYPE_CHECKING:
+    from cuarl.policy.model import PolicyModel
+
+_ROWS = 32
+ADAPTERS = "adapters"
+"""Folder of a run with what a server was given."""
+NumberFormat = Literal["float32", "float16", "bfloat16"]
+BARS: Mapping[NumberFormat, float] = {"float32": 1e-4, "float16": 0.03, "bfloat16": 0.25}
+"""Largest difference that rounding explains, in nats, from the finest format to the coarsest: where both sides compute in float32
+it was below 2e-5; bfloat16 has eight bits for a number, and differed by up to 0.08."""
+
+
+class Verified(Record):
+    """How far the recorded log-probabilities of one policy version are from the recomputed ones."""
+
+    policy_version: int
+    turns: int
+    tokens: int
+    largest: float | None
+    """Largest absolute difference, in nats, times the temperature where that is below 1 (it divides the logits, and what they
+    are off by); None where the version's weights are gone."""
+    mean: float | None = None
+    """Mean of the absolute differences, in nats; of weights that are others it is larger, however coarse the numbers are."""
+    dtype: NumberFormat = "float32"
+    """The coarser of the formats in which the turns were sampled and recomputed."""
+    worst: str = ""
+    """Episode and turn of the largest difference."""
+
+    @property
+    def shown(self) -> str:
+        """The difference for people."""
+        return "no weights" if self.largest is None else f"{self.largest:.1e}"
+
+    @property
+    def shown_mean(self) -> str | None:
+        """The mean for people."""
+        return None if self.mean is None else f"{self.mean:.1e}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    name: str
+    sampled: Sampled
+
+
+def verify(
+    config: ExperimentConfig, run: Path, kind: str, trajectories: Iterable[Trajectory], picture: Callable[[str], Screenshot],
+    sampled_in: NumberFormat | None = None,
+) -> Iterator[Verified]:  # fmt: skip
+    """Recompute every stored turn with token ids and log-probabilities, one policy version after the other.
+
+    ``sampled_in`` is the format in which the turns were sampled, where it is not that of the run's configuration.
+
+    The weights of version n are the run's checkpoint of step n, or the adapter that its server was given then; a version of
+    which neither was kept is reported without a difference. Raises ConfigError where samples were truncated, since their distribution can't be rebuilt.
+    """
+    if config.top_p < 1 or config.top_k > 0:
+        raise ConfigError(
+            "the run sampled with top_p or top_k, so its log-probabilities are of a truncated distribution",
+            where=str(run),
+        )
+    turns: dict[int, list[_Turn]] = defaultdict(list)
+    for t in trajectories:
+        for turn in t.turns:
+            if turn.sampled and turn.sampled.exact and turn.sampled.logprobs and turn.sampled.prompt_ids:
+                turns[turn.sampled.policy_version].append(_Turn(f"{t.episode_id}#{turn.index}", turn.sampled))
+    for version in sorted(turns):
+        policy = _weights(config, run, kind, version)
+        if policy is None:
+            yield Verified(policy_version=version, turns=len(turns[version]), tokens=0, largest=None)
+        else:
+            yield _compare(policy, version, turns[version], picture, sampled_in)
+
+
+def _weights(config: ExperimentConfig, run: Path, kind: str, version: int) -> PolicyModel | None:
+    swapped = _swapped_in(run, version) if kind == "serve" else None
+    if swapped is not None:
+        return None if swapped.startswith("tinker://") else load_model(config, adapter=swapped)
+    if kind == "train" and version > 0:
+        folder = run / "checkpoints" / f"step-{version:06d}"
+        if (folder / POINTER).is_file():
+            return None
+        if not folder.is_dir():
+            handed = run / ADAPTERS / f"step-{version:06d}"
+            return load_model(config, adapter=str(handed)) if handed.is_dir() else None
+    elif config.load_checkpoint_path:
+        folder = Path(config.load_checkpoint_path)
+    else:
+        return load_model(config)
+    found = checkpoint(folder)
+    return load_model(config, model=found.model, adapter=found.adapter)
+
+
+def _swapped_in(run: Path, version: int) -> str | None:
+    """Folder of the adapter that a server had as ``version``, or where Tinker keeps it; None for what it started with."""
+    noted = run / WEIGHTS
+    paths = json.loads(noted.read_text(encoding="utf-8")) if noted.is_file() else {}
+    found: str | None = paths.get(str(version))
+    return found
+
+
+def _compare(
+    policy: PolicyModel, version: int, turns: Sequence[_Turn], picture: Callable[[str], Screenshot],
+    sampled_in: NumberFormat | None,
+) -> Verified:  # fmt: skip
+    import torch
+
+    from cuarl.policy.inputs import Row
+    from cuarl.policy.score import Scorer
+
+    scorer, largest, worst, tokens, total = Scorer(policy), 0.0, "", 0, 0.0
+    ordered = sorted(turns, key=lambda t: len(t.sampled.prompt_ids))
+    for part in (ordered[i : i + _ROWS] for i in range(0, len(ordered), _ROWS)):
+        rows = [
+            Row(t.sampled.prompt_ids, tuple(picture(ref.digest) for ref in t.sampled.images), t.sampled.token_ids)
+            for t in part
+        ]
+        with torch.no_grad():
+            temperatures = torch.tensor([t.sampled.temperature for t in part], device=policy.device)
+            scores = scorer(policy.collate(rows, padding="right"), temperatures).logprobs.double().cpu()
+        for turn, scored in zip(part, scores, strict=True):
+            recorded = torch.tensor(turn.sampled.logprobs, dtype=torch.float64)
+            differences = (scored[: len(recorded)] - recorded).abs() * min(turn.sampled.temperature or 1.0, 1.0)
+            difference = float(differences.max())
+            tokens, total = tokens + len(recorded), total + float(differences.sum())
+            if not difference <= largest:
+                largest, worst = difference, turn.name
+    return Verified(
+        policy_version=version, turns=len(turns), tokens=tokens, largest=largest, worst=worst, mean=total / tokens,
+        dtype=_coarser(_format(policy), sampled_in or "float32"),
+    )  # fmt: skip
+
+
+def _format(policy: PolicyModel) -> NumberFormat:
+    """The number format of the base's weights: an adapter's are float32 in any case."""
+    sizes = {p.dtype: 0 for p in policy.model.parameters()}
+    for parameter in policy.model.parameters():
+        sizes[parameter.dtype] += parameter.numel()
+    name = str(max(sizes, key=sizes.__getitem__)).removeprefix("torch.")
+    return next((known for known in BARS if known == name), "float32")
+
+
+def _coarser(one: NumberFormat, other: NumberFormat) -> NumberFormat:
+    return max(one, other, key=lambda name: BARS[name])
