@@ -25,6 +25,7 @@ from cuarl.env.base import Env
 from cuarl.evaluate.summary import Summary
 from cuarl.policy.load import load_policy
 from cuarl.rollout.spec import EpisodeSpec
+from cuarl.settings import Settings
 from cuarl.tasks.select import Filters
 from cuarl.tasks.source import load
 from cuarl.tasks.suites import shipped_folder
@@ -34,10 +35,12 @@ from cuarl.train.loop import LoopConfig, train
 from cuarl.train.processes import join_processes
 from cuarl.types import Action, StepResult
 from cuarl.workflow import environments, players
-from cuarl.workflow.asynchronous import AsyncPractice
+from cuarl.workflow.asynchronous import Asynchronous
+from cuarl.workflow.collector import Collector, InTurn
 from cuarl.workflow.environments import Backend
 from cuarl.workflow.evaluation import Measurement, measure
-from cuarl.workflow.from_config import Practice, learner_config, model_spec
+from cuarl.workflow.from_config import learner_config, model_spec
+from cuarl.workflow.source import Source
 
 
 @dataclass
@@ -139,7 +142,8 @@ def trained(resolved: Resolved, tasks: Sequence[Task], latency_s: float) -> Trai
     config, sink = resolved.config, Steps()
     learner = Learner(load_policy(model_spec(resolved, "cpu")), learner_config(config), join_processes("cpu"))
     waits = Waits(latency_s)
-    backend = slowed(environments.backend(config, tasks), waits)
+    backend = slowed(environments.backend(config, tasks, Settings()), waits)
+    collector = Collector(config=config, tasks=tasks, run_id="b", backend=backend, curriculum=learner.curriculum)
     loop = LoopConfig(max_steps=config.max_steps, eval_every=0, save_every=0, skip_baseline=True)
 
     async def unmeasured(step: int) -> None:
@@ -147,13 +151,12 @@ def trained(resolved: Resolved, tasks: Sequence[Task], latency_s: float) -> Trai
 
     async def work() -> None:
         if config.max_steps_off_policy:
-            beside = AsyncPractice(config, tasks, "b", learner, None, sink, backend=backend)
+            beside = Asynchronous(collector, learner, sink)
             async with beside.running():
                 await train(loop, learner, beside, unmeasured, sink, Unsaved(), 0, beside.settled)
             return
         player = players.in_process(config, learner.policy, temperature=config.temperature, strict=True)
-        practice = Practice(config, tasks, player, "b", learner, None, json=False, backend=backend)
-        await train(loop, learner, practice, unmeasured, sink, Unsaved())
+        await train(loop, learner, InTurn(collector, Source(player)), unmeasured, sink, Unsaved())
 
     start = time.perf_counter()
     anyio.run(work)
@@ -166,7 +169,7 @@ def measured(resolved: Resolved, tasks: Sequence[Task], learner: Learner, episod
     what = Measurement(config=config, tasks=tasks, episodes=episodes)
 
     async def work() -> Summary:
-        return (await measure(what, player, prefix="e")).overall
+        return (await measure(what, player, Settings(), prefix="e")).overall
 
     return anyio.run(work)
 

@@ -1,29 +1,35 @@
 """Give a command the options of an experiment: ``-c``, ``--preset``, ``-s`` and one flag per field.
 
 The flags, their help and their panels are made from ``config.schema``, so there is one source of truth. A command takes
-an ``Experiment`` as its first parameter::
+a ``Request`` as its first parameter::
 
     @app.command()
     @experiment_options(TaskFields, ModelFields, resumable=True)
-    def train(experiment: Experiment, processes: int = 1) -> None: ...
+    def train(request: Request, processes: int = 1) -> None: ...
 """
 
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
+from pydantic import create_model
 from pydantic.fields import FieldInfo
 
 from cuarl.cli.complete import preset_names, run_names
 from cuarl.cli.output import print_text
+from cuarl.cli.state import load_settings
+from cuarl.cli.watcher import TerminalWatcher
 from cuarl.config.kinds import kind_of
 from cuarl.config.load import flag_of, presets, resolve
 from cuarl.config.schema import Fields
-from cuarl.config.show import as_json, as_yaml
+from cuarl.config.show import as_json as config_as_json
+from cuarl.config.show import as_yaml
 from cuarl.errors import ConfigError
 from cuarl.workflow.experiment import Experiment, run_to_resume
 
@@ -34,8 +40,28 @@ Command = Callable[..., None]
 Complete = Callable[[str], list[str]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(Experiment):
+    """An experiment as a command line asks for it."""
+
+    dry_run: bool = False
+    """Check everything and print the plan, but start nothing and write nothing."""
+    json: bool = False
+    """Standard output is for JSON only."""
+    db: str | None = None
+    runs_dir: Path | None = None
+
+
+def only(panel: type[Fields], *names: str) -> type[Fields]:
+    """A panel with these fields alone, for a command that could not honour the others."""
+    fields: dict[str, Any] = {name: (panel.model_fields[name].annotation, panel.model_fields[name]) for name in names}
+    part = create_model(panel.__name__, __base__=Fields, **fields)
+    part.panel = panel.panel
+    return part
+
+
 def experiment_options(*panels: type[Fields], resumable: bool = False) -> Callable[[Command], Command]:
-    """Decorate a command so that it takes the flags of these panels and is called with the ``Experiment``.
+    """Decorate a command so that it takes the flags of these panels and is called with the ``Request``.
 
     ``resumable`` adds ``--name``, ``--overwrite``, ``--accept-changes`` and ``--resume``, whose run's configuration is the first file.
     ``--print-config`` is dealt with here: it prints the resolved configuration and ends the command.
@@ -50,8 +76,8 @@ def experiment_options(*panels: type[Fields], resumable: bool = False) -> Callab
         def wrapper(**options: Any) -> None:
             flags = {field.name: options.pop(field.name) for field in fields}
             given = {name: value for name, value in flags.items() if value is not None}
-            experiment = _experiment(given, {one.name: options.pop(one.name) for one in shared})
-            command(**{first.name: experiment}, **options)
+            request = _request(given, {one.name: options.pop(one.name) for one in shared})
+            command(**{first.name: request}, **options)
 
         mine = [parameter.replace(annotation=hints[parameter.name]) for parameter in own]
         keyword = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in [*mine, *shared, *fields]]
@@ -64,24 +90,23 @@ def experiment_options(*panels: type[Fields], resumable: bool = False) -> Callab
     return decorate
 
 
-def _experiment(flags: Mapping[str, Any], shared: Mapping[str, Any]) -> Experiment:
-    files = list(shared["config"] or [])
-    where = {name: shared.get(name) for name in ("db", "runs_dir", "name")}
-    overwrite, resume, accept = bool(shared.get("overwrite")), None, bool(shared.get("accept_changes"))
-    if accept and not shared.get("resume"):
+def _request(flags: Mapping[str, Any], shared: Mapping[str, Any]) -> Request:
+    files, as_json = list(shared["config"] or []), bool(shared["json"])
+    name, overwrite, resume = shared.get("name"), bool(shared.get("overwrite")), None
+    if shared.get("accept_changes") and not shared.get("resume"):
         raise ConfigError("--accept-changes goes with --resume", hint="--resume NAME --accept-changes, or leave it out")
+    settings = load_settings(database_url=shared.get("db"), runs_dir=shared.get("runs_dir"))
     if shared.get("resume"):
-        resume = run_to_resume(
-            shared["resume"], name=where["name"], overwrite=overwrite, runs_dir=where["runs_dir"]
-        )  # fmt: skip
+        resume = run_to_resume(shared["resume"], settings, name=name, overwrite=overwrite)
         files.insert(0, resume / "config.json")
     resolved = resolve(files=files, preset=shared["preset"], flags=flags, sets=shared["set"] or [])
     if shared["print_config"]:
-        print_text((as_json(resolved.config) if shared["json"] else as_yaml(resolved)).rstrip("\n"))
+        print_text((config_as_json(resolved.config) if as_json else as_yaml(resolved)).rstrip("\n"))
         raise typer.Exit
-    return Experiment(
-        resolved=resolved, dry_run=shared["dry_run"], json=shared["json"], overwrite=overwrite, resume=resume,
-        accept_changes=accept, **where,
+    return Request(
+        resolved=resolved, settings=settings, watcher=TerminalWatcher(json=as_json), name=name, overwrite=overwrite,
+        resume=resume, accept_changes=bool(shared.get("accept_changes")), command=("cuarl", *sys.argv[1:]),
+        dry_run=shared["dry_run"], json=as_json, db=shared.get("db"), runs_dir=shared.get("runs_dir"),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Practice beside training: the parts of ``rollout.stream`` put together from a configuration."""
+"""Collecting beside training: the parts of ``rollout.stream`` put together from a configuration."""
 
 from __future__ import annotations
 
@@ -7,39 +7,31 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
-from cuarl.config.schema import ExperimentConfig
 from cuarl.policy.gated import GatedSampler
 from cuarl.policy.twin import follow, twin
-from cuarl.rollout.failures import FailureWindow
 from cuarl.rollout.hold import Gate, RecallingSampler
 from cuarl.rollout.setup import Setup
-from cuarl.rollout.spec import EpisodeSpec, plan
+from cuarl.rollout.spec import EpisodeSpec
 from cuarl.rollout.stream import Stream, StreamConfig, Ticket
-from cuarl.tasks.task import Task
 from cuarl.train.batch import Batch
 from cuarl.train.gradients import reproducible
 from cuarl.train.learner import Learner
 from cuarl.types import Sink
-from cuarl.workflow import environments, players
 from cuarl.workflow import episodes as parts
-from cuarl.workflow.environments import Backend
-from cuarl.workflow.from_config import check_alone, stretch
+from cuarl.workflow import players
+from cuarl.workflow.collector import Collector, stretch
+from cuarl.workflow.from_config import check_alone
 from cuarl.workflow.players import Player
 
 
-class AsyncPractice:
+class Asynchronous:
     """Collects groups beside training, with a twin of the policy that is trained, at most some steps older than it."""
 
-    def __init__(
-        self, config: ExperimentConfig, tasks: Sequence[Task], run_id: str, learner: Learner,
-        record: parts.Recording | None, sink: Sink, *, backend: Backend | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, collector: Collector, learner: Learner, sink: Sink) -> None:
         """``learner`` must have been restored, if there is something to restore. Raises ConfigError for several processes."""
+        config = collector.config
         check_alone(config, learner.accelerator.num_processes)
-        self._config, self._run_id, self._learner, self._sink = config, run_id, learner, sink
-        self._tasks = {task.id: task for task in tasks}
-        self._order = tasks
-        self._backend = backend or environments.backend(config, tasks)
+        self._collector, self._learner, self._sink = collector, learner, sink
         self._twin = twin(learner.policy, config.sampler_device)
         self._twin.halted = bool  # a signal lets it go on for as long as what is under way may be finished
         gate = Gate()
@@ -47,23 +39,22 @@ class AsyncPractice:
         make = players.model_agents(
             config, RecallingSampler(sampler, gate), config.model_name, temperature=config.temperature, strict=True
         )
-        setup = parts.setup(config, self._backend, Player(self._twin.name, make, attend=sampler.attend))
-        self._stream = self._streaming(gate, setup, record)
+        setup = collector.setup(Player(self._twin.name, make, attend=sampler.attend))
+        self._stream = self._streaming(gate, setup)
         self._ages: tuple[int, ...] = ()
         self._dropped = 0
         learner.beside = self._stream
 
-    def _streaming(self, gate: Gate, setup: Setup, record: parts.Recording | None) -> Stream:
-        config = self._config
+    def _streaming(self, gate: Gate, setup: Setup) -> Stream:
+        config, record = self._collector.config, self._collector.record
         shape = StreamConfig(
             groups_per_batch=config.groups_per_batch, max_age=config.max_steps_off_policy or 0,
-            max_concurrent=self._backend.concurrent(config.max_concurrent_rollouts),
+            max_concurrent=self._collector.at_once,
         )  # fmt: skip
         return Stream(
             shape, gate, setup, plan=self._plan, next_tasks=self._next_tasks, attend=setup.attend,
             swap=partial(follow, self._twin, self._learner.policy), save=record.save if record else None,
-            failures=FailureWindow(max_share=config.max_failed_share), dropped=self._say_dropped,
-            on_cancel=record.cut if record else None,
+            failures=self._collector.failures, dropped=self._say_dropped, on_cancel=record.cut if record else None,
         )  # fmt: skip
 
     @asynccontextmanager
@@ -71,7 +62,7 @@ class AsyncPractice:
         """Inside, groups are collected: from where the restored checkpoint left off, or anew."""
         # a process either computes reproducibly or does not: both threads must agree on it
         with reproducible(self._learner.policy.device):
-            async with parts.serving(self._backend), self._stream.running(self._learner.left_beside):
+            async with parts.serving(self._collector.backend), self._stream.running(self._learner.left_beside):
                 try:
                     yield
                 finally:  # those who wait for answers are cancelled now
@@ -95,20 +86,18 @@ class AsyncPractice:
         }  # fmt: skip
 
     def _next_tasks(self, serial: int, count: int) -> list[str]:
-        curriculum = self._learner.curriculum
-        if curriculum is not None:
-            return curriculum.choose(sorted(self._tasks), count)
-        seed = self._config.seed
-        return [next(stretch(self._order, seed, n + 1, 1)).id for n in range(serial, serial + count)]
+        found = self._collector.by_curriculum(count)
+        if found is not None:
+            return [task.id for task in found]
+        order, seed = self._collector.tasks, self._collector.config.seed
+        return [next(stretch(order, seed, n + 1, 1)).id for n in range(serial, serial + count)]
 
     def _plan(self, ticket: Ticket) -> Sequence[EpisodeSpec]:
-        return plan(
-            [self._tasks[ticket.task_id]], group_size=self._config.group_size, run_seed=self._config.seed,
-            prefix=f"{self._run_id}.{ticket.serial:06d}", run_id=self._run_id, step=ticket.step, purpose="train",
-            first_group=ticket.serial,
-        )  # fmt: skip
+        tasks, serial = [self._collector.task(ticket.task_id)], ticket.serial
+        return self._collector.specs(tasks, name=f"{serial:06d}", step=ticket.step, first_group=serial)
 
     def _say_dropped(self, ticket: Ticket, step: int, age: int) -> None:
         self._dropped += 1
-        facts = {"step": step, "group": f"{self._run_id}.{ticket.serial:06d}", "task": ticket.task_id, "age": age}
-        self._sink.event("group_dropped", {**facts, "limit": self._config.max_steps_off_policy})
+        group = f"{self._collector.run_id}.{ticket.serial:06d}"
+        facts = {"step": step, "group": group, "task": ticket.task_id, "age": age}
+        self._sink.event("group_dropped", {**facts, "limit": self._collector.config.max_steps_off_policy})

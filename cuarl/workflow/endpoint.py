@@ -6,14 +6,13 @@ import secrets
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 
-from cuarl.cli.output import note
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError, CuarlError, PrerequisiteError, SamplerError
 from cuarl.policy import openai_adapters
@@ -22,6 +21,8 @@ from cuarl.policy.openai_probe import check_draws, probe
 from cuarl.policy.openai_wire import EndpointFeatures
 from cuarl.workflow import players, signals
 from cuarl.workflow.players import Player
+from cuarl.workflow.source import Source
+from cuarl.workflow.watcher import SILENT, Note
 
 if TYPE_CHECKING:
     from cuarl.policy.model import PolicyModel
@@ -29,22 +30,23 @@ if TYPE_CHECKING:
     from cuarl.policy.rescore import RescoringSampler
     from cuarl.policy.spec import ModelSpec
     from cuarl.settings import Settings
-    from cuarl.train.batch import Batch
     from cuarl.train.learner import Learner
 
 _FORGET_S = 20.0
 """How long a server may take to forget an adapter at the end of a run."""
 
 
-def player(config: ExperimentConfig, url: str, settings: Settings, *, temperature: float, strict: bool) -> Player:
+def player(
+    config: ExperimentConfig, url: str, settings: Settings, *, temperature: float, strict: bool, note: Note = SILENT.note
+) -> Player:  # fmt: skip
     """A policy behind a server, to be rolled out or measured.
 
     Prompts are checked against our own rendering where the
     model's tokenizer is here; ``rescore`` loads the model itself, too.
     """
-    sampler: Any = _sampler(config, url, settings, *_renderer(config))
+    sampler: Any = _sampler(config, url, settings, *_renderer(config, note))
     attend: Callable[[], AbstractContextManager[object]] = nullcontext
-    start: Callable[[], Awaitable[object]] = partial(_begin_and_say, sampler, config, temperature)
+    start: Callable[[], Awaitable[object]] = partial(_begin_and_say, sampler, config, temperature, note)
     if config.rescore:
         from cuarl.policy.rescore import RescoringSampler
 
@@ -55,17 +57,17 @@ def player(config: ExperimentConfig, url: str, settings: Settings, *, temperatur
 
 
 def endpoint(
-    config: ExperimentConfig, url: str, settings: Settings
+    config: ExperimentConfig, url: str, settings: Settings, note: Note = SILENT.note
 ) -> tuple[OpenAISampler, Renderer | None, Callable[[], Awaitable[list[str]]]]:
     """A policy behind a server as a plain sampler, our own rendering if it can be had, and what has to be awaited first.
 
     The latter gives what the server lacks for training.
     """
-    renderer, placeholders = _renderer(config)
+    renderer, placeholders = _renderer(config, note)
     sampler = _sampler(config, url, settings, renderer, placeholders)
 
     async def begin() -> list[str]:
-        return missing(await _begin_tested(sampler, config), config.temperature)
+        return missing(await _begin_tested(sampler, config, note), config.temperature)
 
     return sampler, renderer, begin
 
@@ -84,7 +86,7 @@ def missing(features: EndpointFeatures, temperature: float) -> list[str]:
     return found
 
 
-def check(config: ExperimentConfig, settings: Settings, spec: ModelSpec) -> None:
+def check(config: ExperimentConfig, settings: Settings, spec: ModelSpec, note: Note = SILENT.note) -> None:
     """See that the server is there, gives what training needs, and takes adapters like that of ``spec``.
 
     Raises ConfigError by name for what it does not give, unless ``rescore`` is set, and PrerequisiteError for an adapter
@@ -95,7 +97,7 @@ def check(config: ExperimentConfig, settings: Settings, spec: ModelSpec) -> None
     async def ask() -> EndpointFeatures:
         sampler = _sampler(config, url, settings)
         try:
-            features = await _begin_tested(sampler, config)
+            features = await _begin_tested(sampler, config, note)
             await _try_adapter(sampler, spec, settings.runs_dir)
             return features
         finally:
@@ -111,15 +113,17 @@ def check(config: ExperimentConfig, settings: Settings, spec: ModelSpec) -> None
         note(f"the endpoint does not give {' and '.join(lacking)}: recomputed here (--rescore)")
 
 
-def trained(config: ExperimentConfig, settings: Settings, learner: Learner, folder: Path, start: int) -> Trained:
+def trained(
+    config: ExperimentConfig, settings: Settings, learner: Learner, folder: Path, note: Note = SILENT.note
+) -> Trained:
     """The server's side of a training run, kept in step with ``learner``; adapters are handed over in ``folder``."""
     policy = learner.policy
     sampler = _sampler(config, config.model_base_url or "", settings, policy.renderer, _placeholders(policy))
     if not config.rescore:
-        return Trained(config, learner, sampler, folder)
+        return Trained(config, learner, sampler, folder, note)
     from cuarl.policy.rescore import RescoringSampler
 
-    return Trained(config, learner, sampler, folder, RescoringSampler(sampler, policy))
+    return Trained(config, learner, sampler, folder, note, RescoringSampler(sampler, policy))
 
 
 @dataclass(slots=True)
@@ -130,34 +134,23 @@ class Trained:
     learner: Learner
     endpoint: OpenAISampler
     folder: Path
+    note: Note = SILENT.note
     rescoring: RescoringSampler | None = None
     _ready: bool = False
     _loaded: Path | None = field(default=None)
 
-    def player(self) -> Player:
-        """Who practises."""
+    def source(self) -> Source:
+        """What training samples from: the server, brought up to date before each step."""
         sampler: Any = self.rescoring or self.endpoint
         attend = self.rescoring.attend if self.rescoring else nullcontext
         config = self.config
         make = players.model_agents(config, sampler, config.model_name, temperature=config.temperature, strict=True)
-        return Player(self.endpoint.name, make, attend=attend, close=sampler.close)
+        player = Player(self.endpoint.name, make, attend=attend, close=sampler.close)
+        if self.rescoring is None:
+            return Source(player, self.refresh, self.endpoint.close)
+        from cuarl.policy.rescore import accept
 
-    def collector(self, practice: Callable[[int, int], Awaitable[Batch]]) -> Callable[[int, int], Awaitable[Batch]]:
-        """``practice`` with the server brought up to date before each step."""
-
-        async def collect(step: int, policy_version: int) -> Batch:
-            try:
-                await self.refresh(policy_version)
-                batch = await practice(step, policy_version)
-            finally:
-                await self.endpoint.close()
-            if self.rescoring is None:
-                return batch
-            from cuarl.policy.rescore import accept
-
-            return replace(batch, groups=accept(batch.groups))
-
-        return collect
+        return Source(player, self.refresh, self.endpoint.close, accept)
 
     async def refresh(self, version: int) -> None:
         """Have the server sample from the learner's weights. Raises SamplerError if it can't load them."""
@@ -200,7 +193,7 @@ class Trained:
         try:
             await self.endpoint.release_adapter()
         except SamplerError as error:  # a server that is gone has nothing to forget
-            note(f"the server keeps the run's last adapter: {error.what}")
+            self.note(f"the server keeps the run's last adapter: {error.what}")
         finally:
             await self.endpoint.close()
 
@@ -256,7 +249,7 @@ async def _try_adapter(sampler: OpenAISampler, spec: ModelSpec, runs_dir: Path) 
             raise PrerequisiteError(error.what, where=error.where, hint=error.hint) from error
 
 
-async def _begin_tested(sampler: OpenAISampler, config: ExperimentConfig) -> EndpointFeatures:
+async def _begin_tested(sampler: OpenAISampler, config: ExperimentConfig, note: Note) -> EndpointFeatures:
     """The same, and see whether it samples from what it tells; said is how much that could show."""
     await _begin(sampler, config)
     if sampler.features.logprobs:
@@ -264,15 +257,15 @@ async def _begin_tested(sampler: OpenAISampler, config: ExperimentConfig) -> End
     return sampler.features
 
 
-async def _begin_and_say(sampler: OpenAISampler, config: ExperimentConfig, temperature: float) -> None:
-    lacking = missing(await _begin_tested(sampler, config), temperature)
+async def _begin_and_say(sampler: OpenAISampler, config: ExperimentConfig, temperature: float, note: Note) -> None:
+    lacking = missing(await _begin_tested(sampler, config, note), temperature)
     if lacking and not config.rescore:
         note(
             f"the endpoint does not give {' and '.join(lacking)}: these episodes can be measured, but not trained on exactly"
         )
 
 
-def _renderer(config: ExperimentConfig) -> tuple[Any, tuple[int, ...]]:
+def _renderer(config: ExperimentConfig, note: Note) -> tuple[Any, tuple[int, ...]]:
     """Our own rendering, where the model's tokenizer can be read and is of a family that we know."""
     from cuarl.policy.load import load_renderer
     from cuarl.policy.spec import ModelSpec

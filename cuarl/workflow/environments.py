@@ -12,6 +12,7 @@ from cuarl.env.base import Env
 from cuarl.errors import ConfigError, TaskError
 from cuarl.rollout.setup import MakeEnv
 from cuarl.rollout.spec import EpisodeSpec
+from cuarl.settings import Settings
 from cuarl.tasks.task import Task
 
 
@@ -36,7 +37,10 @@ class Backend:
         return wanted if self.at_most is None else min(wanted, self.at_most)
 
 
-def _sim(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
+MakeBackend = Callable[[ExperimentConfig, Sequence[Task], Settings], Backend]
+
+
+def _sim(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     from cuarl.env.sim.make import SIMULATED, make_sim
 
     strangers = sorted({task.env for task in tasks} - set(SIMULATED))
@@ -54,8 +58,7 @@ def _sim(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     return Backend(make)
 
 
-def _linux(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
-    from cuarl.cli.state import load_settings
+def _linux(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     from cuarl.env.leases import Ledger
     from cuarl.env.linux.env import LinuxEnv
     from cuarl.env.linux.programs import programs_of, require
@@ -66,7 +69,7 @@ def _linux(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     drawn = [task.instantiate(seed) for task in tasks for seed in range(16 if task.params else 1)]
     require(name for instance in drawn for name in programs_of(instance.preset))
     width, height = map(int, config.linux_screen.split("x"))
-    ledger = Ledger(load_settings().sessions_folder)
+    ledger = Ledger(settings.sessions_folder)
 
     async def make(spec: EpisodeSpec) -> Env:
         return LinuxEnv(ledger, (width, height), settle_ms=config.linux_settle_ms)
@@ -74,15 +77,14 @@ def _linux(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     return Backend(make, at_most=config.linux_displays)
 
 
-def _browser(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
-    from cuarl.cli.state import load_settings
+def _browser(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     from cuarl.env.browser.browser import Browser
     from cuarl.env.browser.make import check_tasks, factory, paced, page_options
     from cuarl.env.leases import Ledger
 
     _only("browser", config, tasks)
     check_tasks(tasks)
-    settings, at_once = load_settings(), min(config.browser_contexts, config.max_concurrent_rollouts)
+    at_once = min(config.browser_contexts, config.max_concurrent_rollouts)
     browser = Browser(Ledger(settings.sessions_folder), settings.browser, paced=paced(tasks, at_once))
     make_env = factory(browser, page_options(config, tasks), mask=config.browser_instruction == "mask")
 
@@ -92,16 +94,15 @@ def _browser(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     return Backend(make, close=browser.close, at_most=config.browser_contexts)
 
 
-def _gbox(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
+def _gbox(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     import anyio
 
-    from cuarl.cli.state import load_settings
     from cuarl.env.gbox.env import GBoxEnv
     from cuarl.env.gbox.make import boxes, check_tasks, options
     from cuarl.env.leases import Ledger
 
     check_tasks(tasks)
-    settings, chosen = load_settings(), options(config)
+    chosen = options(config)
     service = boxes(settings)
     ledger = Ledger(settings.sessions_folder)
     starting: list[anyio.CapacityLimiter] = []  # made where the event loop is
@@ -115,13 +116,12 @@ def _gbox(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     return Backend(make, start=start, close=service.close, at_most=config.gbox_boxes)
 
 
-def _adb(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
-    from cuarl.cli.state import load_settings
+def _adb(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     from cuarl.env.adb.make import Devices, check_tasks, choose, options
     from cuarl.env.adb.transport import client
     from cuarl.env.leases import Ledger
 
-    settings, how = load_settings(), options(config)
+    how = options(config)
     check_tasks(tasks, how)
     adb, ledger = client(settings.adb_host, settings.adb_port), Ledger(settings.sessions_folder)
     wanted = [serial.strip() for serial in (settings.adb_serials or "").split(",") if serial.strip()]
@@ -134,22 +134,21 @@ def _adb(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     return Backend(make, start=devices.start, close=devices.close, at_most=len(found))
 
 
-def _gym(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
+def _gym(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     from cuarl.workflow import gym
 
-    return gym.backend(config, tasks)
+    return gym.backend(config, tasks, settings)
 
 
-def _pods(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
+def _pods(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     import anyio
 
-    from cuarl.cli.state import load_settings
     from cuarl.env.leases import Ledger
     from cuarl.env.pods import make as parts
     from cuarl.env.pods.env import PodEnv
 
     parts.check_tasks(tasks)
-    settings, chosen = load_settings(), parts.options(config)
+    chosen = parts.options(config)
     pods, ledger = parts.pods(settings, config.pods_namespace), Ledger(settings.sessions_folder)
     ways = parts.Ways(pods, settings.pods_proxy_url, chosen.template.port)
     starting: list[anyio.CapacityLimiter] = []  # made where the event loop is
@@ -164,13 +163,13 @@ def _pods(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     return Backend(make, start=start, close=ways.close, at_most=config.pods_at_once)
 
 
-def _foreign(name: str) -> Callable[[ExperimentConfig, Sequence[Task]], Backend]:
+def _foreign(name: str) -> MakeBackend:
     """A backend of ``workflow.foreign``, which is loaded once it is used."""
 
-    def make(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
+    def make(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
         from cuarl.workflow import foreign
 
-        made: Backend = getattr(foreign, name)(config, tasks)
+        made: Backend = getattr(foreign, name)(config, tasks, settings)
         return made
 
     return make
@@ -195,7 +194,7 @@ def _only(env: str, config: ExperimentConfig, tasks: Sequence[Task]) -> None:
         )  # fmt: skip
 
 
-BACKENDS: Mapping[str, Callable[[ExperimentConfig, Sequence[Task]], Backend]] = {
+BACKENDS: Mapping[str, MakeBackend] = {
     "sim": _sim,
     "adb": _adb,
     "linux": _linux,
@@ -214,21 +213,21 @@ WITH_TASKS = ("adb", "browser", "gbox", "gymnasium", "pods")
 """Environments with options that some tasks leave without effect."""
 
 
-def check(config: ExperimentConfig, tasks: Sequence[Task]) -> None:
+def check(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> None:
     """See, before anything starts, that the environment is there for all tasks of a run, and that they can honour its options.
 
     Raises CuarlError for what is missing, and ConfigError for an option that none of ``tasks`` can honour.
     """
-    backend(config, tasks)
+    backend(config, tasks, settings)
     if config.env in WITH_TASKS:
         import_module(f"cuarl.env.{config.env}.make").check_options(config, tasks)
 
 
-def backend(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
+def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """The backend that ``config`` names. Raises ConfigError if there is none, or if one of ``tasks`` needs another."""
     if config.env not in BACKENDS:
         raise ConfigError(
             f'there is no environment "{config.env}"{did_you_mean(config.env, tuple(BACKENDS))}',
             where="--env", hint=f"--env {next(iter(BACKENDS))}",
         )  # fmt: skip
-    return BACKENDS[config.env](config, tasks)
+    return BACKENDS[config.env](config, tasks, settings)

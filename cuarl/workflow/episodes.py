@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import anyio
-from pydantic import create_model
 
-from cuarl.cli.output import note
-from cuarl.config.schema import ExperimentConfig, Fields
+from cuarl.config.schema import ExperimentConfig
 from cuarl.rollout import reward
+from cuarl.rollout.failures import FailureWindow
+from cuarl.rollout.pool import Progress, Save, collect
 from cuarl.rollout.setup import Episode, Setup
-from cuarl.rollout.spec import Limits
+from cuarl.rollout.spec import EpisodeSpec, Limits
 from cuarl.tasks.check import verdict
 from cuarl.tasks.select import Filters
 from cuarl.tasks.source import Selection, load
 from cuarl.tasks.suites import shipped_folder
 from cuarl.tasks.task import Task
+from cuarl.trajectory import Group
 from cuarl.workflow.environments import Backend
 from cuarl.workflow.players import Player
+from cuarl.workflow.watcher import SILENT, Note
 
 if TYPE_CHECKING:
     from cuarl.run import Run
@@ -30,18 +32,12 @@ if TYPE_CHECKING:
     from cuarl.store import Store
 
 
-def only(panel: type[Fields], *names: str) -> type[Fields]:
-    """A panel with these fields alone, for a command that could not honour the others."""
-    fields: dict[str, Any] = {name: (panel.model_fields[name].annotation, panel.model_fields[name]) for name in names}
-    part = create_model(panel.__name__, __base__=Fields, **fields)
-    part.panel = panel.panel
-    return part
+def select_tasks(
+    config: ExperimentConfig, settings: Settings, role: Literal["train", "eval"], note: Note = SILENT.note
+) -> Selection:  # fmt: skip
+    """The tasks to train or to evaluate on; what a person should know about the selection goes to ``note``.
 
-
-def select_tasks(config: ExperimentConfig, settings: Settings, role: Literal["train", "eval"]) -> Selection:
-    """The tasks to practise or to measure; what a person should know about the selection goes to stderr.
-
-    To measure, ``eval_tasks`` are taken, or the evaluation tasks that the selectors of ``tasks`` pick.
+    To evaluate, ``eval_tasks`` are taken, or the evaluation tasks that the selectors of ``tasks`` pick.
     """
     if config.env == "gym":
         from cuarl.workflow import gym
@@ -49,7 +45,7 @@ def select_tasks(config: ExperimentConfig, settings: Settings, role: Literal["tr
         return gym.select(config, settings, role)
     from cuarl.workflow import foreign
 
-    made = foreign.select(config, role)
+    made = foreign.select(config, settings, role)
     if made is not None:
         return made
     selectors = config.eval_tasks or config.tasks if role == "eval" else config.tasks
@@ -78,6 +74,19 @@ def setup(config: ExperimentConfig, backend: Backend, player: Player) -> Setup:
         attend=player.attend if backend.in_step else nullcontext,
         judge=partial(verdict, side_effects=config.side_effects), reward=reward.get(config.reward),
         limits=limits(config),
+    )  # fmt: skip
+
+
+async def collected(
+    specs: Sequence[EpisodeSpec], setup: Setup, backend: Backend, config: ExperimentConfig, *, save: Save,
+    failures: FailureWindow | None = None, on_cancel: Callable[[Episode], None] | None = None,
+    progress: Progress | None = None,
+) -> list[Group]:  # fmt: skip
+    """``rollout.pool.collect``, with as many episodes at the same time as are wanted and as the backend bears."""
+    return await collect(
+        specs, setup, max_concurrent=backend.concurrent(config.max_concurrent_rollouts),
+        failures=failures or FailureWindow(max_share=config.max_failed_share), save=save, progress=progress,
+        on_cancel=on_cancel,
     )  # fmt: skip
 
 

@@ -9,19 +9,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cuarl.cli.progress import EpisodeProgress
 from cuarl.config.rules import env_options
 from cuarl.config.schema import ExperimentConfig
 from cuarl.evaluate.suite import Evaluation, conditions_key, evaluate, folder_for, plan_evaluation, write_results
 from cuarl.evaluate.summary import Outcome
 from cuarl.rollout.failures import FailureWindow
 from cuarl.rollout.pool import Progress
+from cuarl.settings import Settings
 from cuarl.tasks import changes
 from cuarl.tasks.task import Task
 from cuarl.workflow import environments, players, signals
 from cuarl.workflow import episodes as parts
 from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.players import Player
+from cuarl.workflow.watcher import SILENT, Watcher
 
 if TYPE_CHECKING:
     from cuarl.run import Run
@@ -85,7 +86,7 @@ class Measurement:
 
 
 async def measure(
-    what: Measurement, player: Player, *, prefix: str, run_id: str = "", step: int = 0,
+    what: Measurement, player: Player, settings: Settings, *, prefix: str, run_id: str = "", step: int = 0,
     record: parts.Recording | None = None, progress: Progress | None = None,
 ) -> Evaluation:  # fmt: skip
     """Evaluate ``player``. Episodes go to ``record``; ``prefix`` must be unique to this evaluation within its store."""
@@ -94,7 +95,7 @@ async def measure(
         what.tasks, episodes=what.episodes, attempts=what.attempts, run_seed=config.seed, prefix=prefix, run_id=run_id,
         step=step,
     )  # fmt: skip
-    served = environments.backend(config, what.tasks)
+    served = environments.backend(config, what.tasks, settings)
     async with parts.playing(player, served):
         return await evaluate(
             plan, parts.setup(config, served, player), label=what.label, run_seed=config.seed, limited=what.limited,
@@ -104,13 +105,13 @@ async def measure(
         )  # fmt: skip
 
 
-def measure_baselines(what: Measurement) -> dict[str, tuple[Outcome, ...]]:
+def measure_baselines(what: Measurement, settings: Settings, watcher: Watcher) -> dict[str, tuple[Outcome, ...]]:
     """Outcomes of the agents that know nothing, on the same instances; they are not stored."""
     found = {}
     for name in BASELINES:
-        with EpisodeProgress(name) as progress:
+        with watcher.progress(name) as progress:
             player = players.scripted(name)
-            found[name] = signals.run(partial(measure, what, player, prefix=name, progress=progress)).outcomes
+            found[name] = signals.run(partial(measure, what, player, settings, prefix=name, progress=progress)).outcomes
     return found
 
 
@@ -153,3 +154,29 @@ def keep(store: Store, evaluation: Evaluation, evaluation_id: str, run: Run, *, 
         [o.episode_id for o in evaluation.outcomes],
     )  # fmt: skip
     return write_results(folder_for(run.evals_dir, evaluation, own=own), evaluation)
+
+
+class Measuring:
+    """Evaluates the policy as it is, in the main process, and keeps the first and the last evaluation."""
+
+    def __init__(
+        self, what: Measurement, player: Player, settings: Settings, run: Run, store: Store | None,
+        record: parts.Recording | None, watcher: Watcher = SILENT,
+    ) -> None:  # fmt: skip
+        self._what, self._player, self._settings, self._run, self._watcher = what, player, settings, run, watcher
+        self._store, self._record = store, record
+        self.last: Evaluation | None = None
+
+    async def __call__(self, step: int) -> dict[str, float] | None:
+        """A ``train.loop.Evaluate``."""
+        if self._store is None or self._record is None:
+            return None
+        prefix = f"{self._run.run_id}.eval.{step:04d}"
+        with self._watcher.progress(f"evaluation at step {step}", part=True) as progress:
+            evaluation = await measure(
+                self._what, self._player, self._settings, prefix=prefix, run_id=self._run.run_id, step=step, record=self._record,
+                progress=progress,
+            )  # fmt: skip
+        keep(self._store, evaluation, prefix, self._run, own=True)
+        self.last = evaluation
+        return evaluation.metrics()

@@ -1,51 +1,44 @@
-"""The experiment that a command line asks for, and the run directory it is done in."""
+"""The experiment that somebody asks for, and the run directory it is done in."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cuarl.cli.output import note
-from cuarl.cli.state import load_settings
 from cuarl.config.load import Resolved
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
+from cuarl.settings import Settings
+from cuarl.workflow.watcher import SILENT, Watcher
 
 if TYPE_CHECKING:
     from cuarl.run import Run
-    from cuarl.settings import Settings
     from cuarl.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """Everything that the options of an experiment say."""
+    """What is to be done, with what, and who watches."""
 
     resolved: Resolved
-    dry_run: bool = False
-    """Check everything and print the plan, but start nothing and write nothing."""
-    json: bool = False
-    """Standard output is for JSON only."""
-    db: str | None = None
-    runs_dir: Path | None = None
+    settings: Settings
+    """Machine facts and secrets, with ``--db`` and ``--runs-dir`` on top."""
+    watcher: Watcher = SILENT
     name: str | None = None
     overwrite: bool = False
     resume: Path | None = None
     """Directory of the run to go on with."""
     accept_changes: bool = False
     """Go on with it although its tasks or its reward's code are not what they were."""
+    command: tuple[str, ...] = ()
+    """The command line that asks for it, for the record."""
 
     @property
     def config(self) -> ExperimentConfig:
         """The resolved fields."""
         return self.resolved.config
-
-    def settings(self) -> Settings:
-        """Machine facts and secrets, with ``--db`` and ``--runs-dir`` on top."""
-        return load_settings(database_url=self.db, runs_dir=self.runs_dir)
 
     def open_run(self, kind: Literal["train", "rollout", "eval", "serve"], store: Store) -> Run:
         """Make the run directory, or reopen the one to go on with; enter it (``with``) to lock and log.
@@ -54,24 +47,23 @@ class Experiment:
         """
         from cuarl.run import Run
 
-        command = ("cuarl", *sys.argv[1:])
         if self.resume is not None:
-            return Run.reopen(self.resume, self.resolved, command=command)
+            return Run.reopen(self.resume, self.resolved, command=self.command)
         return Run.create(
-            self.settings().runs_dir, self.resolved, kind=kind, name=self.name, overwrite=self.overwrite,
-            forget=partial(_forget, store), command=command,
+            self.settings.runs_dir, self.resolved, kind=kind, name=self.name, overwrite=self.overwrite,
+            forget=partial(_forget, store, self.watcher), command=self.command,
         )  # fmt: skip
 
 
-def _forget(store: Store, run_id: str) -> None:
+def _forget(store: Store, watcher: Watcher, run_id: str) -> None:
     from cuarl.store.deletion import delete_run
 
     done = delete_run(store, run_id)
     kept = f"; {done.kept} are kept, since {done.because} (later: cuarl db prune)" if done.because and done.kept else ""
-    note(f"deleted the run of that name, {done.episodes} episodes and {done.screenshots} screenshots{kept}")
+    watcher.note(f"deleted the run of that name, {done.episodes} episodes and {done.screenshots} screenshots{kept}")
 
 
-def run_to_resume(reference: str, *, name: str | None, overwrite: bool, runs_dir: Path | None) -> Path:
+def run_to_resume(reference: str, settings: Settings, *, name: str | None, overwrite: bool) -> Path:
     """The directory of the training run that ``--resume`` means.
 
     Raises ConfigError if ``--name`` or ``--overwrite`` contradict it, and for a run of another kind.
@@ -81,7 +73,7 @@ def run_to_resume(reference: str, *, name: str | None, overwrite: bool, runs_dir
     if name or overwrite:
         other = "--name" if name else "--overwrite"
         raise ConfigError(f"--resume and {other} contradict each other", hint="leave one of them out")
-    path = find_run(load_settings(runs_dir=runs_dir).runs_dir, reference)
+    path = find_run(settings.runs_dir, reference)
     kind = read_manifest(path).kind
     if kind != "train":
         raise ConfigError(

@@ -11,6 +11,7 @@ from cuarl.config.schema import ExperimentConfig
 from cuarl.env.base import Env
 from cuarl.errors import ConfigError, PrerequisiteError, RolloutError, TaskError
 from cuarl.rollout.spec import EpisodeSpec
+from cuarl.settings import Settings
 from cuarl.suggest import did_you_mean
 from cuarl.tasks.select import Filters, apply, require_some
 from cuarl.tasks.source import Selection
@@ -27,10 +28,10 @@ SPLITS: Mapping[Role, str] = {"train": "train", "eval": "test"}
 _FILTERS = ("tasks", "eval_tasks", "category", "difficulty", "limit")
 
 
-def select(config: ExperimentConfig, role: Role) -> Selection | None:
+def select(config: ExperimentConfig, settings: Settings, role: Role) -> Selection | None:
     """The tasks that options make, or that a server lists; None where tasks are selected as everywhere."""
     if config.env == "openenv":
-        return _openenv(config, role)
+        return _openenv(config, settings, role)
     made: Sequence[Task] = ()
     if config.env == "gymnasium":
         from cuarl.env.gymnasium.make import option_task
@@ -52,9 +53,8 @@ def select(config: ExperimentConfig, role: Role) -> Selection | None:
     return Selection(tuple(made))
 
 
-def gymnasium(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
+def gymnasium(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """Environments of Gymnasium, each in a worker."""
-    from cuarl.cli.state import load_settings
     from cuarl.env.gymnasium.env import CHILD, GymnasiumEnv
     from cuarl.env.gymnasium.make import check_tasks, require_gymnasium, source
     from cuarl.env.leases import Ledger
@@ -63,7 +63,7 @@ def gymnasium(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
 
     require_gymnasium()
     check_tasks(tasks, config)
-    pool = Pool(Ledger(load_settings().sessions_folder), CHILD)
+    pool = Pool(Ledger(settings.sessions_folder), CHILD)
 
     async def make(spec: EpisodeSpec) -> Env:
         return await GymnasiumEnv.opened(pool, source(config, spec.task))
@@ -71,9 +71,8 @@ def gymnasium(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     return Backend(make, close=pool.close, at_most=config.gymnasium_processes)
 
 
-def browsergym(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
+def browsergym(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """Tasks of BrowserGym, each in a worker with browsers of its own."""
-    from cuarl.cli.state import load_settings
     from cuarl.env.browser.browser import find_program
     from cuarl.env.browsergym.env import CHILD, BrowserGymEnv
     from cuarl.env.browsergym.make import check_tasks, require_browsergym, source
@@ -83,7 +82,6 @@ def browsergym(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
 
     require_browsergym()
     check_tasks(tasks)
-    settings = load_settings()
     browser = find_program(settings.browser)
     pool = Pool(Ledger(settings.sessions_folder), CHILD)
 
@@ -93,7 +91,7 @@ def browsergym(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     return Backend(make, close=pool.close, at_most=config.browsergym_processes)
 
 
-def openenv(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
+def openenv(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """Sessions of an OpenEnv server, which is asked how to speak to it when the first is to start."""
     from cuarl.env.openenv.env import OpenEnvEnv
     from cuarl.env.openenv.make import terms
@@ -102,7 +100,7 @@ def openenv(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     stranger = next((task for task in tasks if task.env != "openenv"), None)
     if stranger is not None:
         raise ConfigError(f"task {stranger.id} is for {stranger.env}, and not for openenv", where="--env openenv")
-    server = _server(config)
+    server = _server(config, settings)
     schema: dict[str, Any] = {}
 
     async def start() -> None:
@@ -117,13 +115,13 @@ def openenv(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     return Backend(make, start=start, close=server.close, at_most=config.openenv_sessions)
 
 
-def _openenv(config: ExperimentConfig, role: Role) -> Selection:
+def _openenv(config: ExperimentConfig, settings: Settings, role: Role) -> Selection:
     """The tasks that a server lists, or the one that options make."""
     from cuarl.env.openenv.make import listed_task, option_task
 
-    entries = _asked(config, lambda server: server.tasks(SPLITS[role]))
+    entries = _asked(config, settings, lambda server: server.tasks(SPLITS[role]))
     if not entries and role == "eval":
-        entries = _asked(config, lambda server: server.tasks(SPLITS["train"]))
+        entries = _asked(config, settings, lambda server: server.tasks(SPLITS["train"]))
     if not entries:
         return Selection((option_task(config),))
     found = [listed_task(entry, config) for entry in entries]
@@ -151,19 +149,18 @@ def _named(tasks: Sequence[Task], wanted: Sequence[str]) -> list[Task]:
     return [task for task in tasks if any(fnmatchcase(task.id, one) for one in wanted)]
 
 
-def _server(config: ExperimentConfig) -> Server:
-    from cuarl.cli.state import load_settings
+def _server(config: ExperimentConfig, settings: Settings) -> Server:
     from cuarl.env.openenv.make import server
 
-    token = load_settings().openenv_token
+    token = settings.openenv_token
     return server(config, token.get_secret_value() if token else None)
 
 
-def _asked(config: ExperimentConfig, question: Any) -> Any:
+def _asked(config: ExperimentConfig, settings: Settings, question: Any) -> Any:
     """What the server answers, before anything starts. Raises PrerequisiteError."""
 
     async def ask() -> Any:
-        server = _server(config)
+        server = _server(config, settings)
         try:
             return await question(server)
         finally:

@@ -12,6 +12,7 @@ from cuarl.config.schema import ExperimentConfig
 from cuarl.env.base import Env
 from cuarl.errors import ConfigError, PrerequisiteError, RolloutError
 from cuarl.rollout.spec import EpisodeSpec
+from cuarl.settings import Settings
 from cuarl.tasks.gym import GymTask, Split, narrow, pick
 from cuarl.tasks.recipe import TaskSource, read_sources
 from cuarl.tasks.source import Selection, split
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from cuarl.env.gym.runs import MiniAgent
     from cuarl.policy.sampler import Sampler, SamplingParams
     from cuarl.serve.hosted import Address, Host
-    from cuarl.settings import Settings
     from cuarl.workflow.environments import Backend
 
 _MODEL = "cuarl"
@@ -103,9 +103,8 @@ def _of_source(tasks: Sequence[GymTask], source: TaskSource, how: Split) -> Sequ
 # --- environments --------------------------------------------------------------------------------------------------
 
 
-def backend(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
+def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """Executions of the gym. Raises ConfigError for tasks of another environment."""
-    from cuarl.cli.state import load_settings
     from cuarl.env.gbox.make import boxes
     from cuarl.env.gym.devices import Devices
     from cuarl.env.gym.env import GymEnv
@@ -116,7 +115,6 @@ def backend(config: ExperimentConfig, tasks: Sequence[Task]) -> Backend:
     stranger = next((task for task in tasks if task.env != "gym"), None)
     if stranger is not None:
         raise ConfigError(f"task {stranger.id} is for {stranger.env}, and not for a gym", where="--env gym")
-    settings = load_settings()
     gym, agent, ledger = _gym(config, settings), _mini_agent(settings), Ledger(settings.sessions_folder)
     devices = Devices(
         ledger,

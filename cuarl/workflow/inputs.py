@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cuarl.cli.output import note
 from cuarl.errors import ResumeMismatch
 from cuarl.rollout import plugin
 from cuarl.run.atomic import write_text
@@ -58,7 +57,9 @@ def check(experiment: Experiment, inputs: Inputs) -> None:
     if experiment.resume is None:
         return
     _settle(
-        experiment, _changes(experiment.resume, inputs), "the run's tasks or its reward's code are not what they were"
+        experiment,
+        _changes(experiment, experiment.resume, inputs),
+        "the run's tasks or its reward's code are not what they were",
     )
 
 
@@ -87,10 +88,12 @@ def check_imitated(experiment: Experiment, run: Path, ids: Sequence[str], *, wri
         write_text(file, "".join(f"{name}\n" for name in ids))
 
 
-def _changes(folder: Path, inputs: Inputs) -> list[str]:
+def _changes(experiment: Experiment, folder: Path, inputs: Inputs) -> list[str]:
     if not (folder / _TASKS).is_file():  # from before they were kept, or killed before it began
         if read_manifest(folder).attempts:
-            note("the run has no record of its tasks, so they are not compared with those selected now")
+            experiment.watcher.note(
+                "the run has no record of its tasks, so they are not compared with those selected now"
+            )
         return []
     try:
         kept = json.loads((folder / _TASKS).read_text(encoding="utf-8"))
@@ -113,7 +116,7 @@ def _settle(experiment: Experiment, lines: Sequence[str], what: str) -> None:
     more = [f"and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
     listed = "\n".join(f"  {line}" for line in [*lines[:_MOST_LINES], *more])
     if experiment.accept_changes:
-        note(f"{what}; going on with them as they are now:\n{listed}")
+        experiment.watcher.note(f"{what}; going on with them as they are now:\n{listed}")
         return
     raise ResumeMismatch(
         f"{what}:\n{listed}", where=str(experiment.resume),

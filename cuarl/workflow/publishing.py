@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cuarl.cli.state import load_settings
 from cuarl.errors import CheckpointError, ConfigError
 from cuarl.workflow.episodes import open_store
 from cuarl.workflow.targets import Target, resolve_target
+from cuarl.workflow.watcher import SILENT, Note
 
 if TYPE_CHECKING:
     from cuarl.policy.merge import MergeType
@@ -39,10 +39,9 @@ class Checkpoint:
         return About.model_validate({name: v for name, v in self.facts.items() if name in About.model_fields})
 
 
-def found(text: str, db: str | None, runs_dir: Path | None) -> Checkpoint:
+def found(text: str, settings: Settings, note: Note = SILENT.note) -> Checkpoint:
     """The checkpoint that ``text`` means. Raises ConfigError for anything that was not trained by cuarl."""
-    settings = load_settings(database_url=db, runs_dir=runs_dir)
-    target = resolve_target(text, settings)
+    target = resolve_target(text, settings, note)
     folder = Path(target.adapter or target.model or "")
     facts = folder / "cuarl.json"
     if target.kind != "policy" or not facts.is_file():

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cuarl.cli.output import note
 from cuarl.config.load import Resolved, in_url
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import CheckpointError, ConfigError
 from cuarl.run.checkpoints import LATEST, POINTER, newest, saved_steps, step_name
 from cuarl.safe_text import has_credentials, masked
 from cuarl.workflow.players import SCRIPTED
+from cuarl.workflow.watcher import SILENT, Note
 
 if TYPE_CHECKING:
     from cuarl.settings import Settings
@@ -40,7 +40,7 @@ class Target:
     """The run it belongs to."""
 
 
-def resolve_target(text: str, settings: Settings) -> Target:
+def resolve_target(text: str, settings: Settings, note: Note = SILENT.note) -> Target:
     """Find out what ``text`` means.
 
     An agent's name (oracle, random, nothing), ``base``, a URL, ``tinker`` or the ``tinker://`` path of weights, the folder
@@ -62,17 +62,17 @@ def resolve_target(text: str, settings: Settings) -> Target:
     if (folder / POINTER).is_file():
         return _kept_by_tinker(folder)
     if (folder / "adapter_config.json").is_file() or ((folder / "config.json").is_file() and not _is_run(folder)):
-        return checkpoint(folder)
-    return _of_run(text, settings)
+        return checkpoint(folder, note)
+    return _of_run(text, settings, note)
 
 
-def checkpoint(folder: Path) -> Target:
+def checkpoint(folder: Path, note: Note = SILENT.note) -> Target:
     """The checkpoint in ``folder``: an adapter with the base that it names, or a whole model.
 
     Raises CheckpointError where there is none, or only the name of weights that Tinker keeps.
     """
     if folder.name == LATEST and not folder.exists():
-        folder = _newest(folder.parent) or folder
+        folder = _newest(folder.parent, note) or folder
     if (folder / POINTER).is_file():
         raise CheckpointError(
             "Tinker keeps the weights of this checkpoint; they can be served from there", where=str(folder),
@@ -98,7 +98,7 @@ def with_run_config(resolved: Resolved, run: Path | None) -> ExperimentConfig:
     return ExperimentConfig.model_validate(recorded.model_dump() | asked)
 
 
-def _of_run(text: str, settings: Settings) -> Target:
+def _of_run(text: str, settings: Settings, note: Note) -> Target:
     from cuarl.run import find_run
 
     reference, at, wanted = text.partition("@")
@@ -112,17 +112,17 @@ def _of_run(text: str, settings: Settings) -> Target:
     if wanted and int(wanted) == 0:
         return Target("policy", "base", run=run)
     root = run / "checkpoints"
-    folder = root / step_name(int(wanted)) if wanted else _newest(root)
+    folder = root / step_name(int(wanted)) if wanted else _newest(root, note)
     if folder is None or not folder.is_dir():
         have = map(step_name, saved_steps(root))
         what = f"the run has no checkpoint of step {wanted}" if wanted else "the run has no checkpoint yet"
         raise ConfigError(
             f"{what} (it has {', '.join(have) or 'none'})", where=str(run), hint=f"cuarl eval {run.name}@0"
         )
-    return _kept_by_tinker(folder) if (folder / POINTER).is_file() else checkpoint(folder)
+    return _kept_by_tinker(folder) if (folder / POINTER).is_file() else checkpoint(folder, note)
 
 
-def _newest(root: Path) -> Path | None:
+def _newest(root: Path, note: Note) -> Path | None:
     found = newest(root, state=False)
     if found is not None and found.note:
         note(found.note)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,84 +13,32 @@ from cuarl.errors import PrerequisiteError
 from cuarl.policy.load import load_renderer
 from cuarl.policy.spec import ModelSpec
 from cuarl.policy.tinker import TinkerSampler, connect, mapped
-from cuarl.store import PolicyRecord, Store
-from cuarl.tasks.task import Task
-from cuarl.train.batch import Batch
-from cuarl.train.loop import last_reported
-from cuarl.train.loop import train as train_loop
+from cuarl.store import PolicyRecord
 from cuarl.train.shutdown import Shutdown
 from cuarl.train.tinker import TinkerCheckpoints, TinkerConfig, TinkerLearner, saved_state
-from cuarl.workflow import episodes as parts
-from cuarl.workflow import inputs, players, signals
-from cuarl.workflow.evaluation import Measurement
-from cuarl.workflow.experiment import Experiment
-from cuarl.workflow.from_config import Imitation, Measuring, Practice, learner_config, loop_config
-from cuarl.workflow.inputs import Inputs
+from cuarl.types import Sink
+from cuarl.workflow import environments, players
+from cuarl.workflow.collector import Collector, InTurn
+from cuarl.workflow.from_config import batch_config
 from cuarl.workflow.players import Player
+from cuarl.workflow.source import Source
+from cuarl.workflow.training import Collecting, Job, Place, Trainer, imitation, recorded
 
 if TYPE_CHECKING:
     from cuarl.policy.render import Renderer
-    from cuarl.run import Run
-    from cuarl.types import Sink
-
-MakeSink = Callable[["Run", Store, parts.Recording, int], "Sink"]
-"""Where metrics go; the last argument is the newest step whose metrics stand already."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A training run that is over."""
+@contextmanager
+def trainer(job: Job) -> Iterator[tuple[Place, Trainer]]:
+    """A LoRA adapter on the service, from the newest checkpoint of the run if it has one.
 
-    run: Run
-    measuring: Measuring
-
-
-def train_there(
-    experiment: Experiment, tasks: Sequence[Task], measurement: Measurement, given: Inputs, make_sink: MakeSink
-) -> Finished:
-    """Train a LoRA adapter on the service, from the newest checkpoint of the run if it has one.
-
-    Raises MissingSecret without a key, PrerequisiteError if the service refuses, TrainError if it fails in a step.
+    Raises MissingSecret without a key, PrerequisiteError if the service refuses.
     """
-    config, settings = experiment.config, experiment.settings()
+    config, settings = job.config, job.experiment.settings
     renderer = load_renderer(ModelSpec(model=config.model_name, trust_remote_code=config.trust_remote_code))
     key = settings.require("tinker_api_key")
-    with (
-        parts.open_store(settings) as store,
-        experiment.open_run("train", store) as run,
-        parts.recording(store, run, config, [*tasks, *measurement.tasks]) as record,
-        service(key, settings.tinker_base_url) as connected,
-    ):
-        inputs.keep(run, given)
-        saved = saved_state(run.checkpoints_dir)
-        start, pending = (saved.step, saved.pending) if saved else (0, None)
-        if experiment.resume is not None:
-            store.rewind_run(run.run_id, start)
-        learner = _learner(connected, config, renderer, saved.path if saved else None, start)
-        practised = _player(config, learner.sampler, config.temperature)
-        measured = _player(config, learner.sampler, config.eval_temperature)
-        measuring = Measuring(measurement, measured, run, store, record, json=experiment.json)
-        loop = loop_config(config)
-        checkpoints = TinkerCheckpoints(
-            run.checkpoints_dir, learner, run=run.name, on_commit=partial(_noted, store, run, config), start=start
-        )
-        collecting: Callable[[int, int], Awaitable[Batch]]
-        if config.algorithm == "sft":
-            imitation = Imitation(config, store, settings.runs_dir)
-            inputs.check_imitated(experiment, run.path, imitation.ids, write=True)
-            collecting = imitation
-        else:
-            collecting = Practice(config, tasks, practised, run.run_id, None, record, json=experiment.json)
-        sink = make_sink(run, store, record, last_reported(start, pending))
-        shutdown = Shutdown(settings.grace_seconds)
-        try:
-            work = partial(train_loop, loop, learner, collecting, measuring, sink, checkpoints, start)
-            outcome = signals.run(partial(work, pending=pending, shutdown=shutdown), shutdown)
-        finally:
-            sink.close()
-        if outcome.interrupted:
-            raise KeyboardInterrupt
-    return Finished(run, measuring)
+    with recorded(job) as place, service(key, settings.tinker_base_url) as connected:
+        yield place, _trainer(job, place, connected, renderer)
 
 
 @contextmanager
@@ -107,6 +54,35 @@ def service(key: str, url: str | None) -> Iterator[Any]:
     finally:
         with mapped(PrerequisiteError, "closing the session"):
             connected.close(status).result()
+
+
+def _trainer(job: Job, place: Place, connected: Any, renderer: Renderer) -> Trainer:
+    config, run = job.config, place.run
+    saved = saved_state(run.checkpoints_dir)
+    start, pending = (saved.step, saved.pending) if saved else (0, None)
+    learner = _learner(connected, config, renderer, saved.path if saved else None, start)
+    saver = TinkerCheckpoints(
+        run.checkpoints_dir, learner, run=run.name, on_commit=partial(_noted, place, config), start=start
+    )
+    return Trainer(
+        learner, saver, start, pending, _player(config, learner.sampler, config.eval_temperature),
+        partial(_collecting, job, place, learner), Shutdown(job.experiment.settings.grace_seconds),
+    )  # fmt: skip
+
+
+@asynccontextmanager
+async def _collecting(job: Job, place: Place, learner: TinkerLearner, sink: Sink) -> AsyncIterator[Collecting]:
+    config = job.config
+    if config.algorithm == "sft":
+        yield Collecting(imitation(job, place))
+        return
+    backend = environments.backend(config, job.tasks, job.experiment.settings)
+    collector = Collector(
+        config=config, tasks=job.tasks, run_id=place.run.run_id, backend=backend, record=place.record
+    )  # fmt: skip
+    # the learner itself has its sampler follow each update
+    source = Source(_player(config, learner.sampler, config.temperature))
+    yield Collecting(InTurn(collector, source, watcher=job.experiment.watcher))
 
 
 def _learner(service: Any, config: ExperimentConfig, renderer: Renderer, state: str | None, step: int) -> TinkerLearner:
@@ -133,7 +109,7 @@ def lora_options(config: ExperimentConfig) -> dict[str, Any]:
 def tinker_config(config: ExperimentConfig) -> TinkerConfig:
     """How the service has to learn."""
     return TinkerConfig.model_validate({
-        "algorithm": config.algorithm, "loss": config.tinker_loss, "batch": learner_config(config).batch, "clip_low": config.clip_low,
+        "algorithm": config.algorithm, "loss": config.tinker_loss, "batch": batch_config(config), "clip_low": config.clip_low,
         "clip_high": config.clip_high, "learning_rate": config.effective_learning_rate, "adam_beta1": config.adam_beta1,
         "adam_beta2": config.adam_beta2, "adam_eps": config.adam_eps, "weight_decay": config.weight_decay,
         "max_grad_norm": config.max_grad_norm,
@@ -145,8 +121,10 @@ def _player(config: ExperimentConfig, sampler: TinkerSampler, temperature: float
     return Player(sampler.name, make)
 
 
-def _noted(store: Store, run: Run, config: ExperimentConfig, step: int, folder: Path) -> None:
+def _noted(place: Place, config: ExperimentConfig, step: int, folder: Path) -> None:
     """A step counts only once the store has all up to it."""
+    store, run = place.store, place.run
+    assert store is not None, "one process trains at Tinker"
     store.drain()
     store.save_policy(
         PolicyRecord(

@@ -17,6 +17,7 @@ from cuarl.errors import ConfigError
 from cuarl.run.atomic import write_text
 from cuarl.workflow import players
 from cuarl.workflow.targets import TINKER_BASE, Target
+from cuarl.workflow.watcher import SILENT, Note
 
 if TYPE_CHECKING:
     from cuarl.run import Run
@@ -43,11 +44,12 @@ class Upstream:
 
 @contextmanager
 def upstream(
-    target: Target, config: ExperimentConfig, settings: Settings, run: Run, served_name: str | None
-) -> Iterator[Upstream]:
+    target: Target, config: ExperimentConfig, settings: Settings, run: Run, served_name: str | None,
+    note: Note = SILENT.note,
+) -> Iterator[Upstream]:  # fmt: skip
     """The policy that ``target`` means, released at the end. Raises CuarlError for one that can't be had."""
     if target.kind == "endpoint":
-        yield _endpoint(target, config, settings, served_name)
+        yield _endpoint(target, config, settings, served_name, note)
     elif target.kind == "tinker":
         with _tinker(target, config, settings, run, served_name) as found:
             yield found
@@ -80,11 +82,13 @@ def _in_process(policy: Any, name: str, *, parent: str | None = None, path: str 
     return Served(name, LocalSampler(policy), policy.decode, parent, path)
 
 
-def _endpoint(target: Target, config: ExperimentConfig, settings: Settings, served_name: str | None) -> Upstream:
+def _endpoint(
+    target: Target, config: ExperimentConfig, settings: Settings, served_name: str | None, note: Note
+) -> Upstream:
     from cuarl.serve.models import Served
-    from cuarl.workflow import endpoint as remote
+    from cuarl.workflow import endpoint
 
-    sampler, renderer, start = remote.endpoint(config, target.name, settings)
+    sampler, renderer, start = endpoint.endpoint(config, target.name, settings, note)
     name = served_name or config.served_model_name or config.model_name
     return Upstream(Served(name, sampler, renderer.decode if renderer else None, path=target.name), start)
 

@@ -11,6 +11,7 @@ import torch
 from cuarl.config.load import resolve
 from cuarl.monitor.sinks import FanOut
 from cuarl.policy.load import load_policy
+from cuarl.settings import Settings
 from cuarl.tasks.select import Filters
 from cuarl.tasks.source import load
 from cuarl.tasks.suites import shipped_folder
@@ -18,8 +19,10 @@ from cuarl.train.learner import Learner
 from cuarl.train.loop import LoopConfig, train
 from cuarl.train.processes import join_processes
 from cuarl.workflow import environments, players
-from cuarl.workflow.asynchronous import AsyncPractice
-from cuarl.workflow.from_config import Practice, learner_config, model_spec
+from cuarl.workflow.asynchronous import Asynchronous
+from cuarl.workflow.collector import Collector, InTurn
+from cuarl.workflow.from_config import learner_config, model_spec
+from cuarl.workflow.source import Source
 from tests.integration.small_model import qwen3_folder, tokenizer  # noqa: F401
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -66,7 +69,8 @@ def weights(model, age, *seconds):
     filters = Filters(categories=(), difficulties=("easy",), limit=3, seed=0)
     tasks = load(("settings_train",), filters, role="train", folders=[shipped_folder()]).tasks
     learner = Learner(load_policy(model_spec(resolved, "cpu")), learner_config(config), join_processes("cpu"))
-    backend = late(environments.backend(config, tasks), *seconds)
+    backend = late(environments.backend(config, tasks, Settings()), *seconds)
+    collector = Collector(config=config, tasks=tasks, run_id="r", backend=backend, curriculum=learner.curriculum)
     loop = LoopConfig(max_steps=config.max_steps, eval_every=0, save_every=0, skip_baseline=True)
 
     async def unmeasured(step):
@@ -74,13 +78,12 @@ def weights(model, age, *seconds):
 
     async def work():
         if age:
-            beside = AsyncPractice(config, tasks, "r", learner, None, sink, backend=backend)
+            beside = Asynchronous(collector, learner, sink)
             async with beside.running():
                 await train(loop, learner, beside, unmeasured, sink, Unsaved(), 0, beside.settled)
             return
         player = players.in_process(config, learner.policy, temperature=1.0, strict=True)
-        practice = Practice(config, tasks, player, "r", learner, None, json=True, backend=backend)
-        await train(loop, learner, practice, unmeasured, sink, Unsaved())
+        await train(loop, learner, InTurn(collector, Source(player)), unmeasured, sink, Unsaved())
 
     anyio.run(work)
     trained = learner.policy.model.named_parameters()

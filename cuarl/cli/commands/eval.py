@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cuarl.cli.curves import show_curves
 from cuarl.cli.idle import check_target, given_flags, given_options, refuse
-from cuarl.cli.options import experiment_options
+from cuarl.cli.options import Request, experiment_options, only
 from cuarl.cli.output import closing, finite, note, print_json, print_plan, print_table
-from cuarl.cli.progress import EpisodeProgress
 from cuarl.cli.results import SUMMARY_COLUMNS, headline, percent, print_summaries, print_tasks, summary_cells
-from cuarl.config.schema import EnvFields, ExperimentConfig, ModelFields, RemoteFields, SamplingFields, TaskFields
+from cuarl.config.schema import EnvFields, ModelFields, RemoteFields, SamplingFields, TaskFields
 from cuarl.errors import BarMissed, ConfigError
 from cuarl.evaluate.suite import RESULTS, Evaluation, read_results
-from cuarl.evaluate.summary import Outcome, breakdown, summarise
+from cuarl.evaluate.summary import breakdown
 from cuarl.evaluate.summary import compare as compare_outcomes
-from cuarl.workflow import environments, players, signals
-from cuarl.workflow import episodes as parts
-from cuarl.workflow.evaluation import Measurement, home, keep, measure, measure_baselines
-from cuarl.workflow.experiment import Experiment
-from cuarl.workflow.players import Player
-from cuarl.workflow.targets import Target, resolve_target, with_run_config
+from cuarl.workflow.evaluation import Measurement
+from cuarl.workflow.target_evaluation import Evaluated, measurement
+from cuarl.workflow.target_evaluation import evaluate as evaluate_target
+from cuarl.workflow.targets import Target, resolve_target
 
 if TYPE_CHECKING:
     from cuarl.evaluate.stats import Comparison
@@ -45,17 +40,17 @@ Examples:
   cuarl eval http://localhost:8000/v1 --model-name Qwen/Qwen3-VL-8B-Instruct"""
 )
 @experiment_options(
-    parts.only(TaskFields, "tasks", "category", "difficulty", "limit", "seed"),
+    only(TaskFields, "tasks", "category", "difficulty", "limit", "seed"),
     EnvFields,
-    parts.only(ModelFields, "model_name", "trust_remote_code", "dtype", "device"),
-    parts.only(
+    only(ModelFields, "model_name", "trust_remote_code", "dtype", "device"),
+    only(
         SamplingFields, "eval_temperature", "top_p", "top_k", "max_tokens", "renderer_name", "history_images",
         "history_turns", "history_older", "max_prompt_tokens",
     ),
-    parts.only(RemoteFields, "model_base_url", "served_model_name"),
+    only(RemoteFields, "model_base_url", "served_model_name"),
 )  # fmt: skip
 def evaluate(
-    experiment: Experiment,
+    request: Request,
     target: Annotated[
         str | None,
         typer.Argument(
@@ -99,33 +94,33 @@ def evaluate(
     counted = {"--episodes": episodes, "--attempts": attempts}
     single = {"TARGET": target, "--fail-under": fail_under, "--name": name, "--baselines": baselines is not None}
     if curve or out is not None:
-        others = {"--compare": compare, **single, **counted, "--by-task": by_task, "--dry-run": experiment.dry_run}
-        given = [*given_options({**others, "--db": experiment.db}), *given_flags(experiment)]
+        others = {"--compare": compare, **single, **counted, "--by-task": by_task, "--dry-run": request.dry_run}
+        given = [*given_options({**others, "--db": request.db}), *given_flags(request)]
         if given or not curve:
             told = f", not {given[0]}" if given else ""
             raise ConfigError(
                 f"--curve takes runs and --out alone{told}", hint="cuarl eval --curve RUN --out curve.svg"
             )
-        show_curves(curve, experiment.settings(), out=out, as_json=experiment.json)
+        show_curves(curve, request.settings, out=out, as_json=request.json)
         return
     if compare is not None:
         if given := given_options(single):
             raise ConfigError(f"--compare takes two targets, and no {given[0]}", hint="cuarl eval --compare A B")
         if all(_made(one) is not None for one in compare):
-            idle = [*given_options({**counted, "--dry-run": experiment.dry_run}), *given_flags(experiment)]
+            idle = [*given_options({**counted, "--dry-run": request.dry_run}), *given_flags(request)]
             refuse(idle, "on evaluations that were made already")
-        _compare(experiment, compare, episodes, attempts or 1, by_task=by_task)
+        _compare(request, compare, episodes, attempts or 1, by_task=by_task)
         return
-    found = _target(experiment, target)
-    check_target(experiment, found)
+    found = _target(request, target)
+    check_target(request, found)
     if found.kind == "scripted" and baselines is not None:
         refuse(["--baselines"], f"on {found.name}, which is measured alone")
-    what = _measurement(experiment, found, episodes, attempts or 1)
-    if experiment.dry_run:
-        _print_plan(experiment, found, what)
+    what = measurement(request, found, episodes, attempts or 1)
+    if request.dry_run:
+        _print_plan(request, found, what)
         return
-    done = _evaluate(replace(experiment, name=name), found, what, baselines=baselines is not False)
-    _report(experiment, done, found.name, by_task=by_task)
+    done = evaluate_target(replace(request, name=name), found, what, baselines=baselines is not False)
+    _report(request, done, found.name, by_task=by_task)
     rate = done.evaluation.overall.success_rate
     closing(
         f"{found.name}: {headline(done.evaluation.overall)}", where=done.path,
@@ -135,83 +130,21 @@ def evaluate(
         raise BarMissed(f"success {percent(rate)} is below {percent(fail_under)}", where=str(done.path))
 
 
-def _target(experiment: Experiment, target: str | None) -> Target:
-    url = experiment.config.model_base_url
+def _target(request: Request, target: str | None) -> Target:
+    url = request.config.model_base_url
     if url is None:
-        return resolve_target(target or "latest", experiment.settings())
+        return resolve_target(target or "latest", request.settings, note)
     if target is not None and target != url:
         raise ConfigError("--model-base-url is a target itself", hint=f"cuarl eval {url}")
-    return resolve_target(url, experiment.settings())
+    return resolve_target(url, request.settings, note)
 
 
 # --- one target ----------------------------------------------------------------------------------------------------
 
 
-class _Done(NamedTuple):
-    evaluation: Evaluation
-    baselines: Mapping[str, Sequence[Outcome]]
-    path: Path
-
-
-def _measurement(experiment: Experiment, target: Target, episodes: int | None, attempts: int) -> Measurement:
-    resolved = experiment.resolved
-    config = with_run_config(resolved, target.run)
-    if resolved.sources["tasks"] != "default":  # whoever names tasks here means those to measure
-        config = config.model_copy(update={"eval_tasks": config.tasks})
-    tasks = parts.select_tasks(config, experiment.settings(), "eval").tasks
-    environments.check(config, tasks)
-    return Measurement(config=config, tasks=tasks, episodes=episodes or config.eval_episodes, attempts=attempts)
-
-
-def _evaluate(experiment: Experiment, target: Target, what: Measurement, *, baselines: bool) -> _Done:
-    from cuarl.store import new_id
-
-    player, evaluation_id = _player(experiment, what.config, target), new_id("eval")
-    with (
-        parts.open_store(experiment.settings()) as store,
-        home(experiment, store, target.run, what) as (run, record),
-        EpisodeProgress(target.name, json=experiment.json) as progress,
-    ):
-        if experiment.json:
-            start = {"event": "start", "target": target.name, "run": run.name, "episodes": what.episodes}
-            print_json(start, line=True)
-        evaluation = signals.run(
-            partial(
-                measure, what, player, prefix=evaluation_id, run_id=run.run_id, step=target.step, record=record,
-                progress=progress,
-            )
-        )  # fmt: skip
-        beside = measure_baselines(what) if baselines and target.kind != "scripted" else {}
-        known = {name: summarise(outcomes) for name, outcomes in beside.items()}
-        evaluation = evaluation.model_copy(update={"baselines": known})
-        own = run.path != target.run
-        return _Done(evaluation, beside, keep(store, evaluation, evaluation_id, run, own=own))
-
-
-def _player(experiment: Experiment, config: ExperimentConfig, target: Target) -> Player:
-    if target.kind == "scripted":
-        return players.scripted(target.name)
-    if target.kind == "endpoint":
-        if experiment.resolved.sources["model_name"] == "default":
-            raise ConfigError("an endpoint needs the name of its model", where=target.name, hint="--model-name NAME")
-        from cuarl.workflow import endpoint as remote
-
-        settings = experiment.settings()
-        return remote.player(config, target.name, settings, temperature=config.eval_temperature, strict=False)
-    if target.kind == "tinker":
-        raise ConfigError(
-            "weights that Tinker keeps are measured while the run goes on, or as an endpoint", where=target.name,
-            hint=f"cuarl serve {target.name} --model-name {config.model_name}",
-        )  # fmt: skip
-    policy = players.load_model(config, model=target.model, adapter=target.adapter)
-    policy.updated(target.step)
-    # read as strictly as in training, so that the two agree on what is a success
-    return players.in_process(config, policy, temperature=config.eval_temperature, strict=True)
-
-
-def _report(experiment: Experiment, done: _Done, name: str, *, by_task: bool) -> None:
+def _report(request: Request, done: Evaluated, name: str, *, by_task: bool) -> None:
     evaluation = done.evaluation
-    if experiment.json:
+    if request.json:
         said = _without_outcomes(evaluation, by_task=by_task)
         print_json({"event": "done", "path": done.path, "evaluation": said}, line=True)
         return
@@ -232,30 +165,28 @@ def _without_outcomes(evaluation: Evaluation, *, by_task: bool) -> dict[str, Any
     return told
 
 
-def _print_plan(experiment: Experiment, target: Target, what: Measurement) -> None:
+def _print_plan(request: Request, target: Target, what: Measurement) -> None:
     facts = {
         "target": target.name, "tasks": len(what.tasks), "episodes": what.episodes,
         "attempts": what.attempts, "limited": what.limited or None, "env": what.config.env,
         "profile": what.config.profile, "temperature": what.config.eval_temperature,
     }  # fmt: skip
-    print_plan(facts, as_json=experiment.json)
+    print_plan(facts, as_json=request.json)
 
 
 # --- two targets ---------------------------------------------------------------------------------------------------
 
 
-def _compare(
-    experiment: Experiment, names: tuple[str, str], episodes: int | None, attempts: int, *, by_task: bool
-) -> None:
-    if experiment.dry_run:
+def _compare(request: Request, names: tuple[str, str], episodes: int | None, attempts: int, *, by_task: bool) -> None:
+    if request.dry_run:
         for name in names:
             if _made(name) is None:
-                _print_plan(experiment, *_planned(experiment, name, names, episodes, attempts))
+                _print_plan(request, *_planned(request, name, names, episodes, attempts))
         return
-    evaluations = [_made(name) or _measured(experiment, name, names, episodes, attempts) for name in names]
+    evaluations = [_made(name) or _measured(request, name, names, episodes, attempts) for name in names]
     a, b = evaluations
     found = compare_outcomes(a.outcomes, b.outcomes)
-    if experiment.json:
+    if request.json:
         print_json({
             "event": "comparison", "a": names[0], "b": names[1], **found._asdict(),
             "evaluations": [_without_outcomes(e, by_task=by_task) for e in evaluations],
@@ -275,23 +206,23 @@ def _made(name: str) -> Evaluation | None:
 
 
 def _measured(
-    experiment: Experiment, name: str, names: tuple[str, str], episodes: int | None, attempts: int
+    request: Request, name: str, names: tuple[str, str], episodes: int | None, attempts: int
 ) -> Evaluation:  # fmt: skip
     """Evaluate one of two targets."""
-    target, what = _planned(experiment, name, names, episodes, attempts)
-    return _evaluate(experiment, target, what, baselines=False).evaluation
+    target, what = _planned(request, name, names, episodes, attempts)
+    return evaluate_target(request, target, what, baselines=False).evaluation
 
 
 def _planned(
-    experiment: Experiment, name: str, names: tuple[str, str], episodes: int | None, attempts: int
+    request: Request, name: str, names: tuple[str, str], episodes: int | None, attempts: int
 ) -> tuple[Target, Measurement]:  # fmt: skip
     """One of two targets, and the instances that the run among them was measured on, so that both meet them."""
-    settings = experiment.settings()
-    target = resolve_target(name, settings)
+    settings = request.settings
+    target = resolve_target(name, settings, note)
     others = [resolve_target(n, settings).run for n in names if _made(n) is None]
     run = next((r for r in others if r is not None), None)
     shared = replace(target, run=run) if target.run is None else target
-    return target, _measurement(experiment, shared, episodes, attempts)
+    return target, measurement(request, shared, episodes, attempts)
 
 
 def _in_words(found: Comparison, a: str, b: str) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from cuarl.cli.output import closing, note, print_json, print_table
+from cuarl.cli.state import load_settings
 from cuarl.errors import ConfigError, PrerequisiteError
 
 app = typer.Typer(no_args_is_help=True)
@@ -122,7 +123,12 @@ def export(
     """
     from cuarl.workflow.publishing import export_checkpoint, found
 
-    done = export_checkpoint(found(target, db, runs_dir), out, untrained=untrained, trusted=trust_remote_code)
+    done = export_checkpoint(
+        found(target, load_settings(database_url=db, runs_dir=runs_dir), note),
+        out,
+        untrained=untrained,
+        trusted=trust_remote_code,
+    )
     if as_json:
         print_json(done, line=True)
         return
@@ -163,7 +169,12 @@ def merge(
     from cuarl.workflow.publishing import found, merge_checkpoint
 
     done = merge_checkpoint(
-        found(target, db, runs_dir), out, dtype.value, device, untrained=untrained, trusted=trust_remote_code
+        found(target, load_settings(database_url=db, runs_dir=runs_dir), note),
+        out,
+        dtype.value,
+        device,
+        untrained=untrained,
+        trusted=trust_remote_code,
     )
     if as_json:
         print_json(done, line=True)

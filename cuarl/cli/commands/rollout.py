@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cuarl.cli import idle
-from cuarl.cli.options import experiment_options
+from cuarl.cli.options import Request, experiment_options, only
 from cuarl.cli.output import closing, finite, note, print_json, print_plan, print_table
-from cuarl.cli.progress import EpisodeProgress
 from cuarl.cli.results import headline, print_summaries
 from cuarl.cli.state import load_settings
 from cuarl.config.schema import (
@@ -26,15 +25,11 @@ from cuarl.config.schema import (
 )
 from cuarl.errors import BarMissed, ConfigError
 from cuarl.evaluate.summary import Outcome, summarise
-from cuarl.rollout.failures import FailureWindow
-from cuarl.rollout.pool import collect
-from cuarl.rollout.spec import plan
 from cuarl.tasks.task import Task
-from cuarl.trajectory import Group, Trajectory
-from cuarl.workflow import environments, players, signals
+from cuarl.trajectory import Trajectory
+from cuarl.workflow import environments, players
 from cuarl.workflow import episodes as parts
-from cuarl.workflow.experiment import Experiment
-from cuarl.workflow.players import Player
+from cuarl.workflow.rollouts import collect, player_of
 
 if TYPE_CHECKING:
     from cuarl.run import Run
@@ -64,18 +59,18 @@ Examples:
   cuarl tasks filter --difficulty easy --ids | cuarl rollout --tasks - --agent random --json""",
 )
 @experiment_options(
-    parts.only(TaskFields, "tasks", "category", "difficulty", "limit", "seed"),
+    only(TaskFields, "tasks", "category", "difficulty", "limit", "seed"),
     EnvFields,
-    parts.only(ModelFields, "model_name", "trust_remote_code", "load_checkpoint_path", "dtype", "device"),
-    parts.only(
+    only(ModelFields, "model_name", "trust_remote_code", "load_checkpoint_path", "dtype", "device"),
+    only(
         SamplingFields, "temperature", "top_p", "top_k", "max_tokens", "renderer_name", "history_images",
         "history_turns", "history_older", "max_prompt_tokens",
     ),
-    parts.only(RemoteFields, "model_base_url", "served_model_name", "rescore"),
-    parts.only(AlgorithmFields, "reward"),
+    only(RemoteFields, "model_base_url", "served_model_name", "rescore"),
+    only(AlgorithmFields, "reward"),
 )  # fmt: skip
 def rollout(
-    experiment: Experiment,
+    request: Request,
     ctx: typer.Context,
     agent: Annotated[
         str, typer.Option(help="policy, oracle, random, nothing, or demonstration: the oracle in the policy's words.")
@@ -104,65 +99,35 @@ def rollout(
     if ctx.invoked_subcommand is not None:
         return
     players.check_agent(agent)
-    idle.check_agent(experiment, agent)
-    experiment = replace(experiment, name=name, overwrite=overwrite)
-    tasks = _tasks(experiment, url, task, check or [])
-    environments.check(experiment.config, tasks)
+    idle.check_agent(request, agent)
+    request = replace(request, name=name, overwrite=overwrite)
+    tasks = _tasks(request, url, task, check or [])
+    environments.check(request.config, tasks, request.settings)
     groups = -(-episodes // group_size) if episodes else len(tasks)
     in_turn = [tasks[i % len(tasks)] for i in range(groups)]
-    if experiment.dry_run:
-        _print_plan(experiment, agent, in_turn, group_size)
+    if request.dry_run:
+        _print_plan(request, agent, in_turn, group_size)
         return
-    run, trajectories = _collect(experiment, in_turn, group_size, _player(experiment, agent))
-    _report(run, trajectories, as_json=experiment.json)
+    run, trajectories = collect(request, in_turn, group_size, player_of(request, agent))
+    _report(run, trajectories, as_json=request.json)
 
 
-def _tasks(experiment: Experiment, url: str | None, goal: str | None, checks: Sequence[str]) -> Sequence[Task]:
+def _tasks(request: Request, url: str | None, goal: str | None, checks: Sequence[str]) -> Sequence[Task]:
     """The tasks that were selected, or the one that ``--url`` makes."""
     if url is None:
         if goal or checks:
             raise ConfigError(
                 f"{'--task' if goal else '--check'} goes with --url", hint="--url ADDRESS, or leave it out"
             )
-        return parts.select_tasks(experiment.config, experiment.settings(), "train").tasks
+        return parts.select_tasks(request.config, request.settings, "train", note).tasks
     from cuarl.cli.page_task import page_task
 
-    if experiment.config.env != "browser":
+    if request.config.env != "browser":
         raise ConfigError("--url is for pages in a browser", hint=f"--env browser --url {url}")
-    given = [name for name in ("tasks", "category", "difficulty", "limit") if getattr(experiment.config, name)]
+    given = [name for name in ("tasks", "category", "difficulty", "limit") if getattr(request.config, name)]
     if given:
         raise ConfigError(f"--{given[0]} selects among known tasks and has no effect with --url", hint="leave it out")
     return [page_task(url, goal, checks)]
-
-
-def _collect(
-    experiment: Experiment, tasks: Sequence[Task], group_size: int, player: Player
-) -> tuple[Run, list[Trajectory]]:
-    config = experiment.config
-    served = environments.backend(config, tasks)
-    how = parts.setup(config, served, player)
-    with parts.open_store(experiment.settings()) as store, experiment.open_run("rollout", store) as run:
-        specs = plan(
-            tasks, group_size=group_size, run_seed=config.seed, prefix=run.run_id, run_id=run.run_id
-        )  # fmt: skip
-        if experiment.json:
-            print_json({"event": "start", "run": run.name, "run_id": run.run_id, "episodes": len(specs)}, line=True)
-        with (
-            parts.recording(store, run, config, tasks) as record,
-            EpisodeProgress(player.name, json=experiment.json) as progress,
-        ):
-
-            async def work() -> list[Group]:
-                async with parts.playing(player, served):
-                    return await collect(
-                        specs, how, max_concurrent=served.concurrent(config.max_concurrent_rollouts), save=record.save,
-                        failures=FailureWindow(max_share=config.max_failed_share), progress=progress,
-                        on_cancel=record.cut,
-                    )  # fmt: skip
-
-            trajectories = [t for group in signals.run(work) for t in group.trajectories]
-            run.count({"episodes": len(trajectories)})
-    return run, trajectories
 
 
 def _report(run: Run, trajectories: Sequence[Trajectory], *, as_json: bool) -> None:
@@ -176,36 +141,14 @@ def _report(run: Run, trajectories: Sequence[Trajectory], *, as_json: bool) -> N
     closing(headline(summary), where=run.path, then=f"cuarl rollout show {trajectories[0].episode_id}")
 
 
-def _player(experiment: Experiment, agent: str) -> Player:
-    config = experiment.config
-    if agent in players.SCRIPTED:
-        return players.scripted(agent)
-    if agent == "demonstration":
-        return players.demonstrations(config, players.load_model(config))
-    if config.model_base_url is not None:
-        from cuarl.workflow import endpoint as remote
-
-        settings = experiment.settings()
-        return remote.player(config, config.model_base_url, settings, temperature=config.temperature, strict=True)
-    from cuarl.workflow.targets import checkpoint
-
-    if config.load_checkpoint_path is None:
-        policy = players.load_model(config)
-    else:
-        found = checkpoint(Path(config.load_checkpoint_path))
-        policy = players.load_model(config, model=found.model, adapter=found.adapter)
-        policy.updated(found.step)
-    return players.in_process(config, policy, temperature=config.temperature, strict=True)
-
-
-def _print_plan(experiment: Experiment, agent: str, tasks: Sequence[Task], group_size: int) -> None:
-    config = experiment.config
+def _print_plan(request: Request, agent: str, tasks: Sequence[Task], group_size: int) -> None:
+    config = request.config
     facts = {
         "agent": agent, "tasks": len({t.id for t in tasks}), "groups": len(tasks), "group_size": group_size,
         "episodes": len(tasks) * group_size, "at_once": config.max_concurrent_rollouts, "env": config.env,
         "profile": config.profile, "model": config.model_name if agent == "policy" else None, "reward": config.reward,
     }  # fmt: skip
-    print_plan(facts, as_json=experiment.json)
+    print_plan(facts, as_json=request.json)
 
 
 # --- show ----------------------------------------------------------------------------------------------------------

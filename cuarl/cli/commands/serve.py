@@ -13,7 +13,7 @@ import anyio
 import typer
 
 from cuarl.cli.idle import check_served
-from cuarl.cli.options import experiment_options
+from cuarl.cli.options import Request, experiment_options, only
 from cuarl.cli.output import closing, finite, note, print_json, print_plan
 from cuarl.config.schema import ExperimentConfig, ModelFields, RemoteFields, SamplingFields
 from cuarl.errors import ConfigError
@@ -25,7 +25,6 @@ from cuarl.web.listen import bind, require_web
 from cuarl.web.rules import is_loopback, names_of
 from cuarl.workflow import episodes as parts
 from cuarl.workflow import signals
-from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.targets import Target, resolve_target, with_run_config
 from cuarl.workflow.upstream import Upstream, check, upstream
 
@@ -49,12 +48,12 @@ Examples:
   OPENAI_BASE_URL=http://127.0.0.1:8000/sessions/first/v1 your-agent"""
 )
 @experiment_options(
-    parts.only(ModelFields, "model_name", "trust_remote_code", "dtype", "device"),
-    parts.only(SamplingFields, "temperature", "top_p", "top_k", "max_tokens"),
-    parts.only(RemoteFields, "model_base_url", "served_model_name"),
+    only(ModelFields, "model_name", "trust_remote_code", "dtype", "device"),
+    only(SamplingFields, "temperature", "top_p", "top_k", "max_tokens"),
+    only(RemoteFields, "model_base_url", "served_model_name"),
 )
 def serve(
-    experiment: Experiment,
+    request: Request,
     target: Annotated[
         str,
         typer.Argument(
@@ -94,20 +93,20 @@ def serve(
     X-Cuarl-Session. Ends with Ctrl-C.
     """
     require_web()
-    found = _target(experiment, target)
-    check_served(experiment, found)
-    check(found, named=experiment.resolved.sources["model_name"] != "default", adapters=adapters is not None)
+    found = _target(request, target)
+    check_served(request, found)
+    check(found, named=request.resolved.sources["model_name"] != "default", adapters=adapters is not None)
     if adapters is not None and not adapters.is_dir():
         raise ConfigError("there is no such folder of adapters", where=str(adapters), hint=f"mkdir {adapters}")
     options = _Options(
         host=host, port=port, names=allow_host or (), served_name=served_name, fixed=fixed_sampling, hosts=tuple(allow_image_host or ()),
         adapters=adapters, idle_s=idle, seed=seed,
     )  # fmt: skip
-    experiment = replace(experiment, name=name, overwrite=overwrite, resolved=_resolved(experiment, found))
-    if experiment.dry_run:
-        _print_plan(experiment, found, options)
+    request = replace(request, name=name, overwrite=overwrite, resolved=_resolved(request, found))
+    if request.dry_run:
+        _print_plan(request, found, options)
         return
-    _serve(experiment, found, options)
+    _serve(request, found, options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,40 +122,40 @@ class _Options:
     seed: int
 
 
-def _target(experiment: Experiment, text: str) -> Target:
-    url = experiment.config.model_base_url
+def _target(request: Request, text: str) -> Target:
+    url = request.config.model_base_url
     if url is not None and text not in ("base", url):
         raise ConfigError("--model-base-url is a target itself", hint=f"cuarl serve {url}")
-    return resolve_target(url or text, experiment.settings())
+    return resolve_target(url or text, request.settings, note)
 
 
-def _resolved(experiment: Experiment, target: Target) -> Any:
+def _resolved(request: Request, target: Target) -> Any:
     """The configuration with the target in it, so that the record says what was served."""
-    config, changes = experiment.config, dict[str, Any]()
+    config, changes = request.config, dict[str, Any]()
     if target.kind == "endpoint":
         changes["model_base_url"] = target.name
     elif target.kind == "tinker":
-        if experiment.resolved.sources["model_name"] == "default":
-            changes["model_name"] = with_run_config(experiment.resolved, target.run).model_name
+        if request.resolved.sources["model_name"] == "default":
+            changes["model_name"] = with_run_config(request.resolved, target.run).model_name
     elif target.name != "base":
         changes["load_checkpoint_path"] = target.adapter or target.model
         if target.model and target.adapter:
             changes["model_name"] = target.model
-    return replace(experiment.resolved, config=config.model_copy(update=changes))
+    return replace(request.resolved, config=config.model_copy(update=changes))
 
 
-def _serve(experiment: Experiment, target: Target, options: _Options) -> None:
-    settings, config = experiment.settings(), experiment.config
+def _serve(request: Request, target: Target, options: _Options) -> None:
+    settings, config = request.settings, request.config
     token = settings.serve_token.get_secret_value() if settings.serve_token else None
     sock = bind(options.host, options.port, token)
     with (
-        parts.open_store(settings) as store, experiment.open_run("serve", store) as run,
-        upstream(target, config, settings, run, options.served_name) as policy, _recorded(store, run, config) as counts,
+        parts.open_store(settings) as store, request.open_run("serve", store) as run,
+        upstream(target, config, settings, run, options.served_name, note) as policy, _recorded(store, run, config) as counts,
     ):  # fmt: skip
         service = _service(policy, config, options, token, run, counts.save(store))
         # Ctrl-C is the usual end
         with suppress(KeyboardInterrupt):
-            signals.run(partial(_until_stopped, service, policy, sock, experiment.json, run))
+            signals.run(partial(_until_stopped, service, policy, sock, request.json, run))
         run.count({"episodes": len(counts.episodes), "turns": service.sessions.recorded})
     closing(
         f"recorded {service.sessions.recorded} turns of {len(counts.episodes)} sessions", where=run.path,
@@ -224,10 +223,10 @@ def _recorded(store: Store, run: Run, config: ExperimentConfig) -> Iterator[_Cou
         yield _Counts()
 
 
-def _print_plan(experiment: Experiment, target: Target, options: _Options) -> None:
+def _print_plan(request: Request, target: Target, options: _Options) -> None:
     facts = {
-        "target": target.name, "model": experiment.config.model_name, "address": f"{options.host}:{options.port}",
+        "target": target.name, "model": request.config.model_name, "address": f"{options.host}:{options.port}",
         "image_hosts": ", ".join(options.hosts) or None, "adapters": options.adapters,
         "sampling": "fixed" if options.fixed else "as clients ask",
     }  # fmt: skip
-    print_plan(facts, as_json=experiment.json)
+    print_plan(facts, as_json=request.json)

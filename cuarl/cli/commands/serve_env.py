@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import anyio
 import typer
 
-from cuarl.cli.options import experiment_options
+from cuarl.cli.options import Request, experiment_options, only
 from cuarl.cli.output import finite, note, print_json, print_plan
 from cuarl.config.schema import EnvFields, ExperimentConfig, TaskFields
 from cuarl.env.openenv.client import require_websockets
@@ -23,7 +23,6 @@ from cuarl.web.rules import is_loopback, names_of
 from cuarl.workflow import environments, signals
 from cuarl.workflow import episodes as parts
 from cuarl.workflow.environments import Backend
-from cuarl.workflow.experiment import Experiment
 
 if TYPE_CHECKING:
     from cuarl.env.base import Capabilities
@@ -42,9 +41,9 @@ Examples:
   cuarl serve-env --env browser --tasks miniwob --sessions 8 --port 9000
   cuarl rollout --env openenv --openenv-url http://127.0.0.1:8000 --agent random"""
 )
-@experiment_options(TaskFields, parts.only(EnvFields, *(n for n in EnvFields.model_fields if n not in _CLIENTS)))
+@experiment_options(TaskFields, only(EnvFields, *(n for n in EnvFields.model_fields if n not in _CLIENTS)))
 def serve_env(
-    experiment: Experiment,
+    request: Request,
     host: Annotated[
         str, typer.Option(help="Address to listen on; any but this machine's own needs CUARL_SERVE_TOKEN.")
     ] = "127.0.0.1",
@@ -64,15 +63,15 @@ def serve_env(
     """
     require_web()
     require_websockets()
-    config, settings = experiment.config, experiment.settings()
-    splits = {"train": parts.select_tasks(config, settings, "train").tasks}
+    config, settings = request.config, request.settings
+    splits = {"train": parts.select_tasks(config, settings, "train", note).tasks}
     if config.eval_tasks:
-        splits["test"] = parts.select_tasks(config, settings, "eval").tasks
+        splits["test"] = parts.select_tasks(config, settings, "eval", note).tasks
     everything = [task for tasks in splits.values() for task in tasks]
-    environments.check(config, everything)
-    served = environments.backend(config, everything)
-    if experiment.dry_run:
-        _print_plan(experiment, splits, host, port)
+    environments.check(config, everything, settings)
+    served = environments.backend(config, everything, settings)
+    if request.dry_run:
+        _print_plan(request, splits, host, port)
         return
     token = settings.serve_token.get_secret_value() if settings.serve_token else None
     names = names_of(allow_host or ())
@@ -84,7 +83,7 @@ def serve_env(
             service.most, service.idle_s, service.token = served.concurrent(sessions), idle, token
             service.local, service.hosts = is_loopback(host), names
             async with serving(service.app(), sock, websockets=True) as url:
-                _say(experiment, url, len(everything))
+                _say(request, url, len(everything))
                 await anyio.sleep_forever()
 
     with suppress(KeyboardInterrupt):
@@ -115,16 +114,16 @@ def _spec(task: TaskInstance, seed: int) -> EpisodeSpec:
     return EpisodeSpec(task=task, seed=seed, sampling_seed=0, group_id="served")
 
 
-def _say(experiment: Experiment, url: str, count: int) -> None:
-    if experiment.json:
+def _say(request: Request, url: str, count: int) -> None:
+    if request.json:
         print_json({"event": "listening", "url": url, "tasks": count}, line=True)
     else:
-        note(f"serving {count} tasks of {experiment.config.env} at {url} (sessions at /ws); Ctrl-C ends it")
+        note(f"serving {count} tasks of {request.config.env} at {url} (sessions at /ws); Ctrl-C ends it")
 
 
-def _print_plan(experiment: Experiment, splits: Mapping[str, Sequence[Task]], host: str, port: int) -> None:
+def _print_plan(request: Request, splits: Mapping[str, Sequence[Task]], host: str, port: int) -> None:
     facts: dict[str, Any] = {
-        "env": experiment.config.env, **{f"{name}_tasks": len(tasks) for name, tasks in splits.items()},
+        "env": request.config.env, **{f"{name}_tasks": len(tasks) for name, tasks in splits.items()},
         "address": f"{host}:{port}",
     }  # fmt: skip
-    print_plan(facts, as_json=experiment.json)
+    print_plan(facts, as_json=request.json)

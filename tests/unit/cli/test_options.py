@@ -6,14 +6,13 @@ import pytest
 import typer
 
 from cuarl.cli.app import run
-from cuarl.cli.options import experiment_options
+from cuarl.cli.options import Request, experiment_options
 from cuarl.config.load import FIELDS, flag_of, resolve
 from cuarl.config.schema import PANELS, EnvFields, TaskFields
 from cuarl.errors import TrainError
 from cuarl.run import facts
 from cuarl.run.manifest import Code, Machine
 from cuarl.workflow.episodes import open_store
-from cuarl.workflow.experiment import Experiment
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def seen(add_command):
     calls = []
 
     @experiment_options(*PANELS)
-    def train(experiment: Experiment, target: Annotated[str, typer.Argument()] = "here", resume: bool = False) -> None:
+    def train(experiment: Request, target: Annotated[str, typer.Argument()] = "here", resume: bool = False) -> None:
         """Train.
 
         With a second paragraph.
@@ -65,7 +64,7 @@ def test_every_field_has_its_flag_and_help(seen, capsys):
 
 def test_only_the_asked_panels_have_flags(add_command, capsys):
     @experiment_options(TaskFields, EnvFields)
-    def rollout(experiment: Experiment) -> None:
+    def rollout(experiment: Request) -> None:
         """Roll out."""
 
     add_command("rollout", rollout)
@@ -125,9 +124,9 @@ def runs(add_command, tmp_path, monkeypatch):
     opened = []
 
     @experiment_options(*PANELS, resumable=True)
-    def train(experiment: Experiment) -> None:
+    def train(experiment: Request) -> None:
         """Train."""
-        with open_store(experiment.settings()) as store, experiment.open_run("train", store) as run:
+        with open_store(experiment.settings) as store, experiment.open_run("train", store) as run:
             opened.append((run, experiment))
 
     add_command("train", train)
@@ -138,7 +137,7 @@ def test_a_run_is_made_where_it_is_asked_for(runs, tmp_path):
     assert run(["train", "--runs-dir", "out", "--name", "alpha", "--db", "sqlite:///x.db", "--seed", "3"]) == 0
     [(made, experiment)] = runs
     assert (made.path, made.manifest.seed) == (Path("out/alpha"), 3)
-    assert experiment.settings().db_url == "sqlite:///x.db"
+    assert experiment.settings.db_url == "sqlite:///x.db"
 
 
 def test_a_run_is_resumed_with_its_own_configuration(runs, capsys):
@@ -166,9 +165,9 @@ def test_resuming_contradicts_a_new_run(runs, capsys, other):
 
 def test_a_failed_run_is_three_lines_and_the_path_of_its_log(add_command, runs, capsys):
     @experiment_options(TaskFields, resumable=True)
-    def fail(experiment: Experiment) -> None:
+    def fail(experiment: Request) -> None:
         """Fail."""
-        with open_store(experiment.settings()) as store, experiment.open_run("train", store):
+        with open_store(experiment.settings) as store, experiment.open_run("train", store):
             raise TrainError("no gradient reached the adapter", hint="cuarl doctor")
 
     add_command("fail", fail)

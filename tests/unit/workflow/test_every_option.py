@@ -138,23 +138,15 @@ def read_in_env(env):
 
 def read(trainer, env):
     """What every such run reads besides."""
-    shared = reads("workflow/from_config.py", "Practice", "Imitation", "Measuring") | reads("workflow/episodes.py")
-    shared |= (
-        reads("workflow/evaluation.py")
-        | reads("cli/commands/train.py", "_Job", "_report")
-        | reads("workflow/players.py")
-    )
+    shared = reads("workflow/collector.py") | reads("workflow/imitation.py") | reads("workflow/episodes.py")
+    shared |= reads("workflow/evaluation.py") | reads("workflow/training.py") | reads("workflow/players.py")
     shared |= {"env", "trainer", "algorithm", *(n for n in read_in_env(env) if owner_of(n) == env)}
     shared |= {"max_turns", "coordinate_mode"} & (shared | reads("workflow/gym.py"))
     if trainer == "tinker":
         return shared | reads("workflow/tinker.py")
-    local = (
-        reads("cli/commands/train.py")
-        | reads("workflow/endpoint.py")
-        | reads("workflow/second_copy.py")
-        | reads("workflow/asynchronous.py")
-    )
-    return shared | local | reads("workflow/from_config.py", "model_spec", "load_trained")
+    local = reads("workflow/local_trainer.py") | reads("workflow/endpoint.py") | reads("workflow/second_copy.py")
+    local |= reads("workflow/asynchronous.py") | reads("workflow/from_config.py", "model_spec", "load_trained")
+    return shared | local
 
 
 # --- the walk ------------------------------------------------------------------------------------------------------

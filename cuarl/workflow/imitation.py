@@ -1,0 +1,49 @@
+"""Supervised training: the stored episodes that each step imitates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cuarl.config.schema import ExperimentConfig
+from cuarl.errors import ConfigError
+from cuarl.store import Store
+from cuarl.train.batch import Batch
+from cuarl.trajectory import Group, Trajectory
+from cuarl.workflow.collector import stretch
+
+
+class Imitation:
+    """Gives a step its share of stored episodes; every process reads the same ones."""
+
+    def __init__(self, config: ExperimentConfig, store: Store, runs_dir: Path) -> None:
+        from cuarl.run import Run, find_run
+
+        self._config, self._store = config, store
+        ids = [Run(find_run(runs_dir, name)).run_id for name in config.sft_runs]
+        found = [t for run_id in ids for t in store.trajectories(run=run_id)]
+        self._episodes = [t for t in found if _worth_imitating(t, config.sft_min_reward)]
+        if not self._episodes:
+            raise ConfigError(
+                f"none of the {len(found)} episodes can be imitated: they need token ids and a reward of at least "
+                f"{config.sft_min_reward:g}",
+                where=f"sft_runs {', '.join(config.sft_runs)}",
+                hint="cuarl rollout --agent demonstration",
+            )
+
+    @property
+    def ids(self) -> list[str]:
+        """Of the episodes, in their order."""
+        return [trajectory.episode_id for trajectory in self._episodes]
+
+    async def __call__(self, step: int, policy_version: int) -> Batch:
+        """A ``train.loop.Collect``."""
+        count = self._config.groups_per_batch * self._config.group_size
+        chosen = list(stretch(self._episodes, self._config.seed, step, count))
+        digests = {ref.digest for t in chosen for turn in t.turns if turn.sampled for ref in turn.sampled.images}
+        groups = tuple(Group(group_id=t.group_id, task_id=t.task_id, seed=t.seed, trajectories=(t,)) for t in chosen)
+        return Batch(groups, {digest: self._store.blobs.get(digest) for digest in sorted(digests)})
+
+
+def _worth_imitating(trajectory: Trajectory, min_reward: float) -> bool:
+    exact = all(t.sampled is not None and t.sampled.exact and t.sampled.prompt_ids for t in trajectory.turns)
+    return bool(trajectory.turns) and exact and trajectory.reward is not None and trajectory.reward >= min_reward

@@ -1,0 +1,106 @@
+"""Training by this process, and those that were started beside it: the learner, and where its episodes are sampled."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cuarl.run import Run
+from cuarl.train.card import About
+from cuarl.train.checkpoint import Checkpoints
+from cuarl.train.learner import Learner
+from cuarl.train.processes import any_of, from_main
+from cuarl.train.shutdown import Shutdown
+from cuarl.types import Sink
+from cuarl.workflow import environments, players
+from cuarl.workflow.checkpoints import RecordedCheckpoints
+from cuarl.workflow.collector import Collector, InTurn, Processes
+from cuarl.workflow.from_config import learner_config, load_trained
+from cuarl.workflow.source import Source
+from cuarl.workflow.training import Collecting, Job, Place, Trainer, imitation, recorded
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+
+@contextmanager
+def trainer(job: Job, accelerator: Accelerator) -> Iterator[tuple[Place, Trainer]]:
+    """The learner of this process, restored, in the run that the main process has opened."""
+    config = job.config
+    learner = Learner(load_trained(job.experiment.resolved, accelerator), learner_config(config), accelerator)
+    with _place(job, accelerator) as place:
+        yield place, _trainer(job, place, learner)
+
+
+@contextmanager
+def _place(job: Job, accelerator: Accelerator) -> Iterator[Place]:
+    """Open, and mark how it ended. The other processes learn from the main one which run it is."""
+    if not accelerator.is_main_process:
+        path: Path = from_main(None)
+        yield Place(Run(path), None, None)
+        return
+    with recorded(job, lambda run: from_main(run.path)) as place:
+        yield place
+
+
+def _trainer(job: Job, place: Place, learner: Learner) -> Trainer:
+    config, run = job.config, place.run
+    about = About(
+        run=run.name, base_model=config.model_name, base_revision=learner.policy.revision, algorithm=config.algorithm,
+        tasks=", ".join(config.tasks) or "all", seed=config.seed, config_digest=config.digest,
+    )  # fmt: skip
+    checkpoints = Checkpoints(run.checkpoints_dir, learner, about, save_total_limit=config.save_total_limit)
+    start = checkpoints.restore()
+    shutdown = Shutdown(job.experiment.settings.grace_seconds, agreed=any_of)
+    learner.overdue = lambda: shutdown.left_s == 0
+    return Trainer(
+        learner, RecordedCheckpoints(checkpoints, about, learner, run, place.store), start, checkpoints.pending,
+        players.in_process(config, learner.policy, temperature=config.eval_temperature, strict=True),
+        partial(_collecting, job, place, learner), shutdown,
+    )  # fmt: skip
+
+
+@asynccontextmanager
+async def _collecting(job: Job, place: Place, learner: Learner, sink: Sink) -> AsyncIterator[Collecting]:
+    """In turn with training or beside it, or from the store."""
+    config = job.config
+    if config.algorithm == "sft":
+        yield Collecting(imitation(job, place))
+        return
+    collector = Collector(
+        config=config, tasks=job.tasks, run_id=place.run.run_id, record=place.record, curriculum=learner.curriculum,
+        backend=environments.backend(config, job.tasks, job.experiment.settings),
+    )  # fmt: skip
+    if config.max_steps_off_policy:
+        from cuarl.workflow.asynchronous import Asynchronous
+
+        beside = Asynchronous(collector, learner, sink)
+        async with beside.running():
+            yield Collecting(beside, beside.settled)
+        return
+    async with _source(job, place, learner) as source:
+        yield Collecting(
+            InTurn(collector, source, processes=Processes.of(learner), watcher=job.experiment.watcher)
+        )  # fmt: skip
+
+
+@asynccontextmanager
+async def _source(job: Job, place: Place, learner: Learner) -> AsyncIterator[Source]:
+    """What is sampled from: the policy that is trained, a copy of it on another device, or a server."""
+    config, experiment = job.config, job.experiment
+    if config.sampler_device is not None:
+        from cuarl.workflow.second_copy import second_copy
+
+        yield second_copy(config, learner)
+    elif config.model_base_url is not None:
+        from cuarl.workflow import endpoint
+
+        folder = place.run.path / "adapters"
+        trained = endpoint.trained(config, experiment.settings, learner, folder, experiment.watcher.note)
+        async with trained.connected():
+            yield trained.source()
+    else:
+        yield Source(players.in_process(config, learner.policy, temperature=config.temperature, strict=True))

@@ -1,0 +1,73 @@
+"""Rollouts: episodes collected into the store, by any agent, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from cuarl.rollout.spec import plan
+from cuarl.tasks.task import Task
+from cuarl.trajectory import Group, Trajectory
+from cuarl.workflow import environments, players, signals
+from cuarl.workflow import episodes as parts
+from cuarl.workflow.experiment import Experiment
+from cuarl.workflow.players import Player
+from cuarl.workflow.targets import checkpoint
+
+if TYPE_CHECKING:
+    from cuarl.run import Run
+
+
+class Collected(NamedTuple):
+    """A rollout that is over."""
+
+    run: Run
+    trajectories: Sequence[Trajectory]
+
+
+def collect(experiment: Experiment, tasks: Sequence[Task], group_size: int, player: Player) -> Collected:
+    """Run one group of each of ``tasks`` (which may come again) in a run of its own."""
+    config = experiment.config
+    backend = environments.backend(config, tasks, experiment.settings)
+    setup = parts.setup(config, backend, player)
+    with parts.open_store(experiment.settings) as store, experiment.open_run("rollout", store) as run:
+        specs = plan(tasks, group_size=group_size, run_seed=config.seed, prefix=run.run_id, run_id=run.run_id)
+        experiment.watcher.event("start", {"run": run.name, "run_id": run.run_id, "episodes": len(specs)})
+        with (
+            parts.recording(store, run, config, tasks) as record,
+            experiment.watcher.progress(player.name) as progress,
+        ):
+
+            async def work() -> list[Group]:
+                async with parts.playing(player, backend):
+                    return await parts.collected(
+                        specs, setup, backend, config, save=record.save, on_cancel=record.cut, progress=progress
+                    )
+
+            trajectories = [t for group in signals.run(work) for t in group.trajectories]
+            run.count({"episodes": len(trajectories)})
+    return Collected(run, trajectories)
+
+
+def player_of(experiment: Experiment, agent: str) -> Player:
+    """Who acts: one of ``players.AGENTS``. Loads the policy where it is one of this process."""
+    config = experiment.config
+    if agent in players.SCRIPTED:
+        return players.scripted(agent)
+    if agent == "demonstration":
+        return players.demonstrations(config, players.load_model(config))
+    if config.model_base_url is not None:
+        from cuarl.workflow import endpoint
+
+        return endpoint.player(
+            config, config.model_base_url, experiment.settings, temperature=config.temperature, strict=True,
+            note=experiment.watcher.note,
+        )  # fmt: skip
+    if config.load_checkpoint_path is None:
+        policy = players.load_model(config)
+    else:
+        found = checkpoint(Path(config.load_checkpoint_path), experiment.watcher.note)
+        policy = players.load_model(config, model=found.model, adapter=found.adapter)
+        policy.updated(found.step)
+    return players.in_process(config, policy, temperature=config.temperature, strict=True)

@@ -1,0 +1,86 @@
+"""Evaluations of whatever a target means: runs, checkpoints, endpoints and agents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from cuarl.config.schema import ExperimentConfig
+from cuarl.errors import ConfigError
+from cuarl.evaluate.suite import Evaluation
+from cuarl.evaluate.summary import Outcome, summarise
+from cuarl.workflow import environments, players, signals
+from cuarl.workflow import episodes as parts
+from cuarl.workflow.evaluation import Measurement, home, keep, measure, measure_baselines
+from cuarl.workflow.experiment import Experiment
+from cuarl.workflow.players import Player
+from cuarl.workflow.targets import Target, with_run_config
+
+
+class Evaluated(NamedTuple):
+    """An evaluation that was made, and where it was written."""
+
+    evaluation: Evaluation
+    baselines: Mapping[str, Sequence[Outcome]]
+    path: Path
+
+
+def measurement(experiment: Experiment, target: Target, episodes: int | None, attempts: int) -> Measurement:
+    """What is evaluated, with the configuration of the target's run where it has one. Raises CuarlError."""
+    resolved = experiment.resolved
+    config = with_run_config(resolved, target.run)
+    if resolved.sources["tasks"] != "default":  # whoever names tasks here means those to evaluate on
+        config = config.model_copy(update={"eval_tasks": config.tasks})
+    tasks = parts.select_tasks(config, experiment.settings, "eval", experiment.watcher.note).tasks
+    environments.check(config, tasks, experiment.settings)
+    return Measurement(config=config, tasks=tasks, episodes=episodes or config.eval_episodes, attempts=attempts)
+
+
+def evaluate(experiment: Experiment, target: Target, what: Measurement, *, baselines: bool) -> Evaluated:
+    """Evaluate, and record it; ``baselines`` puts the agents that know nothing beside."""
+    from cuarl.store import new_id
+
+    settings, watcher = experiment.settings, experiment.watcher
+    player, evaluation_id = _player(experiment, what.config, target), new_id("eval")
+    with (
+        parts.open_store(settings) as store,
+        home(experiment, store, target.run, what) as (run, record),
+        watcher.progress(target.name) as progress,
+    ):
+        watcher.event("start", {"target": target.name, "run": run.name, "episodes": what.episodes})
+        evaluation = signals.run(
+            partial(
+                measure, what, player, settings, prefix=evaluation_id, run_id=run.run_id, step=target.step, record=record,
+                progress=progress,
+            )
+        )  # fmt: skip
+        beside = measure_baselines(what, settings, watcher) if baselines and target.kind != "scripted" else {}
+        known = {name: summarise(outcomes) for name, outcomes in beside.items()}
+        evaluation = evaluation.model_copy(update={"baselines": known})
+        own = run.path != target.run
+        return Evaluated(evaluation, beside, keep(store, evaluation, evaluation_id, run, own=own))
+
+
+def _player(experiment: Experiment, config: ExperimentConfig, target: Target) -> Player:
+    if target.kind == "scripted":
+        return players.scripted(target.name)
+    if target.kind == "endpoint":
+        if experiment.resolved.sources["model_name"] == "default":
+            raise ConfigError("an endpoint needs the name of its model", where=target.name, hint="--model-name NAME")
+        from cuarl.workflow import endpoint
+
+        return endpoint.player(
+            config, target.name, experiment.settings, temperature=config.eval_temperature, strict=False,
+            note=experiment.watcher.note,
+        )  # fmt: skip
+    if target.kind == "tinker":
+        raise ConfigError(
+            "weights that Tinker keeps are measured while the run goes on, or as an endpoint", where=target.name,
+            hint=f"cuarl serve {target.name} --model-name {config.model_name}",
+        )  # fmt: skip
+    policy = players.load_model(config, model=target.model, adapter=target.adapter)
+    policy.updated(target.step)
+    # read as strictly as in training, so that the two agree on what is a success
+    return players.in_process(config, policy, temperature=config.eval_temperature, strict=True)
