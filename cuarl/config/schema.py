@@ -313,7 +313,7 @@ class ModelFields(Fields):
     activation_gib: NonNegativeFloat = 0.0
     """With gradient_checkpointing on a GPU: GiB of activations to keep all the same, which need not be computed again."""
     kv_cache_gib: PositiveFloat | None = None
-    """On a GPU: GiB of keys and values that sampling may keep, over turns too; unset means half of the free memory."""
+    """GiB of keys and values that sampling may keep, over turns too; unset: half of a GPU's free memory, 2 on a CPU."""
 
 
 class SamplingFields(Fields):

@@ -16,7 +16,7 @@ from cuarl.policy.model import PolicyModel
 from cuarl.policy.plain import PlainPolicy
 from cuarl.trajectory import Sampled
 
-__all__ = ["Job", "generate"]
+__all__ = ["Job", "generate", "generate_plainly"]
 
 _COMPACT_BELOW = 0.5
 """Share of unfinished rows at which dropping the others pays for copying the cache."""
@@ -29,6 +29,12 @@ def generate(policy: PolicyModel, jobs: Sequence[Job]) -> list[Sampled]:
     if engine is not None:
         engine.generate(jobs)
         return [sampled(policy, job) for job in jobs]
+    return generate_plainly(policy, jobs)
+
+
+def generate_plainly(policy: PolicyModel, jobs: Sequence[Job]) -> list[Sampled]:
+    """The same by the model's own layers: every prompt whole, one token a pass. The reference of the engine in tests."""
+    policy.model.eval()
     with policy.folded(), torch.inference_mode():
         if isinstance(policy, PlainPolicy):
             policy.answer(jobs)

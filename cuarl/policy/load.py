@@ -69,7 +69,7 @@ def _with_budget(policy: PolicyModel, spec: ModelSpec) -> PolicyModel:
         policy.kv_bytes = int(spec.kv_cache_gib * 2**30)
         if policy.engine() is None:
             raise ConfigError(
-                "kv_cache_gib has no effect here: it is for sampling from a Qwen-VL model on a GPU",
+                "kv_cache_gib has no effect here: it is for sampling from a Qwen-VL model on a GPU, or a small one in float32",
                 where=f"{spec.model} on {policy.device}", hint="leave --kv-cache-gib out",
             )  # fmt: skip
     return policy

@@ -93,12 +93,17 @@ class PolicyModel:
         return self._suppressed
 
     def engine(self) -> Engine | None:
-        """What samples on an accelerator; None on a CPU, whose results do not depend on the batch, and where it can't."""
+        """What samples from this policy; None where only its own layers can (see ``fits``)."""
         if self._has_engine is None:
-            self._has_engine = self.device.type == "cuda" and fits(self)
+            self._has_engine = fits(self)
         if self._engine is None and self._has_engine:
             self._engine = Engine(self, budget_bytes=self.kv_bytes)
         return self._engine
+
+    def forget_prompts(self) -> None:
+        """Compute every prompt anew from now on: what is sampled then doesn't depend on what was sampled before."""
+        if self._engine is not None:
+            self._engine.forget()
 
     def release_engine(self, keep_bytes: int = 0) -> None:
         """Give back the memory that only sampling needs, if it is more than ``keep_bytes``."""

@@ -43,6 +43,7 @@ async def collect(
     With an in-process environment and a batching sampler the order of events, and so each result, depends on the plan
     alone: ``save`` runs beside the episodes, which wait for it only when it lags far behind.
     """
+    setup.begin()
     done: dict[str, Trajectory] = {}
     slots = anyio.CapacityLimiter(max_concurrent)
     window = failures or FailureWindow()

@@ -41,6 +41,10 @@ class Judge(Protocol):
         ...
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
     """Everything an episode needs besides its spec."""
@@ -52,6 +56,8 @@ class Setup:
     limits: Limits = field(default_factory=Limits)
     attend: Callable[[], AbstractContextManager[object]] = nullcontext
     """Entered while an episode may still ask its policy, so that a batching sampler knows whom to wait for."""
+    begin: Callable[[], None] = _nothing
+    """Called before the first episode of a collection: what a sampler remembers of earlier ones then changes nothing."""
     holding: Callable[[CancelScope], AbstractContextManager[object]] = nullcontext
     """Entered with the scope that bounds an episode, so that whoever makes episodes wait can put its deadline off."""
     clock: Callable[[], float] = time.monotonic

@@ -71,7 +71,7 @@ def setup(config: ExperimentConfig, backend: Backend, player: Player) -> Setup:
     """Everything an episode needs besides its spec."""
     return Setup(
         make_env=backend.make_env, make_agent=player.make_agent,
-        attend=player.attend if backend.in_step else nullcontext,
+        attend=player.attend if backend.in_step else nullcontext, begin=player.begin,
         judge=partial(verdict, side_effects=config.side_effects), reward=reward.get(config.reward),
         limits=limits(config),
     )  # fmt: skip

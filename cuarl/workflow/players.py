@@ -48,6 +48,8 @@ class Player:
     name: str
     make_agent: MakeAgent
     attend: Callable[[], AbstractContextManager[object]] = nullcontext
+    begin: Callable[[], None] = lambda: None
+    """Called before each collection."""
     start: Callable[[], Awaitable[object]] = _nothing
     close: Callable[[], Awaitable[None]] = _nothing
 
@@ -87,7 +89,7 @@ def in_process(
 
     sampler, policy.halted = LocalSampler(policy), signals.cutting
     make = model_agents(config, sampler, config.model_name, temperature=temperature, strict=strict)
-    return Player(name or policy.name, make, attend=sampler.attend)
+    return Player(name or policy.name, make, attend=sampler.attend, begin=policy.forget_prompts)
 
 
 def demonstrations(config: ExperimentConfig, policy: PolicyModel) -> Player:

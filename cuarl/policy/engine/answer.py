@@ -60,7 +60,7 @@ class Answer:
             (s.digest, end - first) for s, (first, end) in zip(self.prompt.screenshots, self.prompt.spans, strict=True)
         ]
         first = len(self.chain)
-        keys = page_keys(ids, image, pictures)[first:]
+        keys = page_keys(ids, image, pictures)[first : first + len(self.own)]
         known = pages.remember(self.chain, keys, self.own[: len(keys)])
         pages.give(self.own[len(keys) :])
         pages.leave(known)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -103,11 +104,19 @@ def decode(
 
 
 def _one(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float) -> torch.Tensor:
-    mask = torch.ones(len(q), len(k), dtype=torch.bool, device=q.device).tril(len(k) - len(q))
-    group = q.shape[1] // k.shape[1]
-    k, v = (t.repeat_interleave(group, dim=1) for t in (k, v))
-    q, k, v = (t.transpose(0, 1) for t in (q, k, v))
-    return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale).transpose(0, 1)
+    whole = len(q) == len(k)
+    mask = None if whole else _last_ones(len(q), len(k), q.device)
+    q, k, v = (t.transpose(0, 1)[None] for t in (q, k, v))
+    out = torch.nn.functional.scaled_dot_product_attention(
+        q, k, v, attn_mask=mask, is_causal=whole, scale=scale, enable_gqa=q.shape[1] != k.shape[1]
+    )
+    return out[0].transpose(0, 1)
+
+
+@lru_cache(64)
+def _last_ones(queries: int, keys: int, device: torch.device) -> torch.Tensor:
+    """What each of the last ``queries`` of ``keys`` tokens sees; the same for all layers."""
+    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
 
 
 def _arguments(grouped: bool) -> dict[str, Any]:

@@ -1,15 +1,18 @@
-"""Answers to many prompts at once on an accelerator.
+"""Answers to many prompts at once.
 
 Each distinct prompt is encoded once, in passes without padding, and only as far as no earlier turn has: keys and values
-stay in pages until the weights change (``pages``). Then one captured graph makes a token of every row at a time (``step``),
-and the host reads a token while the next is on its way. Which rows share a pass changes roundings, so results on an
-accelerator depend on the batch; what is recorded are the log-probabilities of what was really drawn.
+stay in pages until the weights change (``pages``). Then, on an accelerator, one captured graph makes a token of every row
+at a time (``step``), and the host reads a token while the next is on its way; on a CPU a plain pass does (``rows``).
+
+Which rows share a pass, and what of a prompt was known, changes roundings. What is recorded are the log-probabilities of
+what was really drawn. On a CPU the same waves since ``forget`` give the same bits: what is known, and what gives way when
+memory is short, depends on what was asked for and on the budget alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +21,7 @@ import torch
 from cuarl.policy.engine.answer import Answer, chances, pages_for, state, truncated
 from cuarl.policy.engine.pages import PAGE, Node, OutOfPages, Pages
 from cuarl.policy.engine.prompts import PromptState, distinct, find_known, prefill, take_pages
+from cuarl.policy.engine.rows import Rows
 from cuarl.policy.engine.step import CHANCES, Flight, Step
 from cuarl.policy.engine.weights import Weights
 from cuarl.policy.jobs import Job, SamplingHalted, draw_next, room, why_stop
@@ -29,6 +33,10 @@ _SIZES = (4, 16, 64, 256)
 """Rows of a captured step: rows that end make room for a smaller one."""
 _ROOM_AT_FIRST = 256
 """Tokens of an answer for which pages are held ready; more are found when they are needed."""
+_ROOM_UNCAPTURED = 64
+"""The same where pages are only needed when an answer is whole."""
+_COMPACT_BELOW = 0.5
+"""Share of unfinished rows at which dropping the others pays for copying what is kept of them."""
 _OLD = 8
 """Waves after which a prefix that nobody looked for gives way before the buffer grows."""
 
@@ -49,15 +57,20 @@ class Work:
 class Engine:
     """The sampler of one policy, whose weights are merged and fused anew when they have changed.
 
-    ``budget_bytes`` bounds keys and values; None: half of the memory that is free when the first prompt comes.
+    ``budget_bytes`` bounds keys and values; None: half of the memory that is free when the first prompt comes, on a CPU
+    2 GiB. ``stepwise`` answers by ``step``, captured where there is something to capture; None: on an accelerator.
     """
 
-    def __init__(self, policy: PolicyModel, *, budget_bytes: int | None = None) -> None:
+    def __init__(
+        self, policy: PolicyModel, *, budget_bytes: int | None = None, stepwise: bool | None = None
+    ) -> None:  # fmt: skip
         self.policy = policy
+        self._stepwise = policy.device.type != "cpu" if stepwise is None else stepwise
         self.work = Work()
         self._budget = budget_bytes
         self._weights: Weights | None = None
         self._version: tuple[Any, ...] = ()
+        self._forgotten = False
         self._buffer: list[torch.Tensor] = []
         self._pages = Pages(1)
         self._steps: dict[tuple[int, bool], Step] = {}
@@ -78,6 +91,10 @@ class Engine:
         self._weights, self._memory, self._version = None, None, ()
         self._buffer.clear()
         self._pages = Pages(1)
+
+    def forget(self) -> None:
+        """Compute every prompt anew from the next answers on."""
+        self._forgotten = True
 
     @torch.inference_mode()
     def generate(self, jobs: Sequence[Job]) -> None:
@@ -101,9 +118,11 @@ class Engine:
         now = (policy.version, any(adapters), *(p._version for p in self._watched))
         if self._weights is None:
             self._weights = Weights(policy.base.model.language_model)
+        if now != self._version or self._forgotten:
+            self._pages.forget()
+            self._forgotten = False
         if now != self._version:
             self._weights.refresh()
-            self._pages.forget()
             self._version = now
 
     @property
@@ -197,7 +216,8 @@ class Engine:
         prompts, of = distinct(policy, jobs)
         limits = [room(policy, job) for job in jobs]
         missing = find_known(prompts, self._pages)
-        self._ensure(missing + sum(pages_for(min(limit, _ROOM_AT_FIRST)) + 1 for limit in limits))
+        at_first = _ROOM_AT_FIRST if self._stepwise else _ROOM_UNCAPTURED
+        self._ensure(missing + sum(pages_for(min(limit, at_first)) + 1 for limit in limits))
         take_pages(prompts, self._pages)
         assert self._weights is not None
         last = prefill(policy, self._weights, self._buffer, prompts)
@@ -206,7 +226,9 @@ class Engine:
         self.work.prompts += len(prompts)
         self.work.prompt_tokens += sum(len(p.ids) for p in prompts)
         self.work.reused_tokens += sum(p.known for p in prompts)
-        self._decode([a for a in answers if a.job.stop is None])
+        unfinished = [a for a in answers if a.job.stop is None]
+        if unfinished:
+            (self._decode if self._stepwise else self._decode_plainly)(unfinished)
         for answer in answers:
             answer.close(self._pages, policy.special.image)
 
@@ -248,8 +270,6 @@ class Engine:
 
     def _decode(self, answers: list[Answer]) -> None:
         """Draw the tokens behind the first. A token is read while the next is on its way."""
-        if not answers:
-            return
         cut = truncated([a.job for a in answers])
         self._reserve(answers, None)
         step = self._step(len(answers), cut)
@@ -274,6 +294,34 @@ class Engine:
                 smaller.move(step, alive)
                 answers = [answers[i] for i in alive]
                 step, flight = self._launch(smaller, answers)
+
+    def _decode_plainly(self, answers: list[Answer]) -> None:
+        """The same, one token after the other."""
+        assert self._weights is not None
+        rows = Rows(self.policy, self._weights, self._buffer, answers)
+        tokens = torch.tensor([a.job.tokens[-1] for a in answers], device=self.policy.device)
+        while True:
+            self.work.steps += 1
+            self.work.decode_rows += len(tokens)
+            before = sum(len(a.job.tokens) for a in rows.answers)
+            tokens = draw_next(self.policy, [a.job for a in rows.answers], rows.next(tokens))
+            self.work.decoded_tokens += sum(len(a.job.tokens) for a in rows.answers) - before
+            alive = [i for i, a in enumerate(rows.answers) if a.job.stop is None]
+            if len(alive) <= _COMPACT_BELOW * len(tokens):
+                self._take_pages_for([a for a in rows.answers if a.job.stop is not None])
+                if not alive:
+                    return rows.put_back(range(len(rows.answers)))
+                rows.keep(alive)
+                tokens = tokens[torch.tensor(alive, device=tokens.device)]
+
+    def _take_pages_for(self, answers: Sequence[Answer]) -> None:
+        """Pages for what is known of finished answers; none where there are none, so that it is computed anew."""
+        known = [len(a.prompt.ids) + len(a.job.tokens) - 1 for a in answers]
+        counts = [max(0, n // PAGE - len(a.pages)) for a, n in zip(answers, known, strict=True)]
+        self._ensure(sum(counts))
+        for answer, count in zip(answers, counts, strict=True):
+            with suppress(OutOfPages):
+                answer.own += self._pages.take(count)
 
     def _launch(self, step: Step, answers: Sequence[Answer]) -> tuple[Step, Flight]:
         if self.policy.halted():

@@ -9,13 +9,16 @@ import torch
 if TYPE_CHECKING:
     from cuarl.policy.model import PolicyModel
 
+_LARGEST_COPY = 1 << 30
+"""Bytes of fused weights beyond which, on a CPU, the memory is worth more than the time."""
 _PRODUCTS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
 def fits(policy: PolicyModel) -> bool:
     """Whether its layers are those that the engine computes, and a fused copy of their weights fits beside them.
 
-    Not mixtures of experts, sliding windows, layers in shards, quantised weights, or adapters other than plain LoRA.
+    Not mixtures of experts, sliding windows, layers in shards, quantised weights, or adapters other than plain LoRA; and on a
+    CPU float32 alone, in which merging an adapter is exact up to roundings of that size.
     """
     language_model = policy.base.model.language_model
     if not plain_layers(language_model, policy.width):
@@ -23,10 +26,12 @@ def fits(policy: PolicyModel) -> bool:
     device = policy.device
     if device.type == "cuda":
         free = torch.cuda.mem_get_info(device)[0]
-        copy = sum(p.nbytes for n, p in language_model.layers.named_parameters() if "lora_" not in n)
-        if copy > free // 2:
-            return False
-    return True
+        return _copy_bytes(language_model) <= free // 2
+    return policy.dtype == torch.float32 and _copy_bytes(language_model) <= _LARGEST_COPY
+
+
+def _copy_bytes(language_model: Any) -> int:
+    return sum(p.nbytes for n, p in language_model.layers.named_parameters() if "lora_" not in n)
 
 
 def plain_layers(language_model: Any, width: int) -> bool:

@@ -24,10 +24,10 @@ Key = tuple[tuple[int, ...], tuple[str, ...]]
 class Node:
     """A full page that may be used again."""
 
-    __slots__ = ("children", "key", "page", "parent", "tick", "users")
+    __slots__ = ("children", "key", "number", "page", "parent", "tick", "users")
 
-    def __init__(self, key: Key, page: int, parent: Node | None) -> None:
-        self.key, self.page, self.parent = key, page, parent
+    def __init__(self, key: Key, page: int, parent: Node | None, number: int = 0) -> None:
+        self.key, self.page, self.parent, self.number = key, page, parent, number
         self.children: dict[Key, Node] = {}
         self.users = 0
         self.tick = 0
@@ -45,6 +45,7 @@ class Pages:
         self._free = list(range(count - 1, 0, -1))
         self._root = Node(((), ()), SCRATCH, None)
         self._tick = 0
+        self._nodes = 0
 
     @property
     def free(self) -> int:
@@ -104,7 +105,8 @@ class Pages:
         for key, page in zip(keys, pages, strict=True):
             child = node.children.get(key)
             if child is None:
-                child = node.children[key] = Node(key, page, node)
+                self._nodes += 1
+                child = node.children[key] = Node(key, page, node, self._nodes)
             else:
                 self._free.append(page)
             child.users += 1
@@ -132,8 +134,11 @@ class Pages:
         self._evict(self.count, self._tick - age)
 
     def _evict(self, count: int, before: int | None = None) -> None:
-        """Free up to ``count`` known pages that nobody uses, those that were not looked for longest first."""
-        leaves = [(n.tick, id(n), n) for n in self._walk() if not n.users and not n.children]
+        """Free up to ``count`` known pages that nobody uses, those that were not looked for longest first.
+
+        Of equals the one that is known longest: what is evicted depends on what was asked for alone.
+        """
+        leaves = [(n.tick, n.number, n) for n in self._walk() if not n.users and not n.children]
         heapq.heapify(leaves)
         while count and leaves and (before is None or leaves[0][0] < before):
             _, _, node = heapq.heappop(leaves)
@@ -143,7 +148,7 @@ class Pages:
             self._free.append(node.page)
             count -= 1
             if parent is not self._root and not parent.users and not parent.children:
-                heapq.heappush(leaves, (parent.tick, id(parent), parent))
+                heapq.heappush(leaves, (parent.tick, parent.number, parent))
 
 
 def page_keys(ids: Sequence[int], image: int, pictures: Sequence[tuple[str, int]]) -> list[Key]:

@@ -224,4 +224,4 @@ def test_a_damaged_folder_is_a_prerequisite(qwen3_folder: Path, tmp_path: Path) 
 
 def test_a_bound_on_keys_and_values_is_refused_where_nothing_keeps_them(qwen3_folder: Path) -> None:
     with pytest.raises(ConfigError, match="kv_cache_gib has no effect here"):
-        load_policy(ModelSpec(model=str(qwen3_folder), device="cpu", kv_cache_gib=1.0))
+        load_policy(ModelSpec(model=str(qwen3_folder), device="cpu", dtype="bfloat16", kv_cache_gib=1.0))

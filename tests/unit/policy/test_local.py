@@ -58,7 +58,7 @@ def test_a_failing_forward_pass_is_the_samplers_error(qwen3: PolicyModel, monkey
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("out of memory\nand a long tail")
 
-    monkeypatch.setattr(qwen3.decoder, "run", fail)
+    monkeypatch.setattr(qwen3.decoder, "logits", fail)
     with pytest.raises(SamplerError, match="out of memory") as caught:
         anyio.run(LocalSampler(qwen3).sample, SampleRequest(messages("go"), PARAMS, seed=0))
     assert "tail" not in caught.value.what

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -95,6 +96,14 @@ async def test_episodes_attend_only_while_they_may_sample():
     with pytest.raises(RolloutError):
         await collect(PLAN[:1], make)
     assert (live, seen) == (0, [0])
+
+
+async def test_a_sampler_is_told_where_a_collection_begins():
+    told = []
+    made = replace(setup(CounterEnv, Listed(UP, Finish())), begin=lambda: told.append("begin"))
+    for _ in range(2):
+        await collect(PLAN, made, progress=lambda *_: told.append("episode"))
+    assert told == (["begin"] + 12 * ["episode"]) * 2
 
 
 async def test_every_finished_episode_is_saved_with_its_pictures_one_at_a_time():
