@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, cast
 
 import torch
@@ -70,7 +71,7 @@ class PolicyModel:
         """Type of the base's weights (an adapter's may differ)."""
         return cast(torch.dtype, self.base.get_input_embeddings().weight.dtype)
 
-    @property
+    @cached_property
     def context(self) -> int:
         """The most tokens that prompt and answer may have together."""
         return int(self.base.config.get_text_config().max_position_embeddings)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
@@ -47,7 +48,7 @@ class PlainPolicy(PolicyModel):
         self.pictures = pictures
         self.renderer = PlainRenderer(pictures, special)
 
-    @property
+    @cached_property
     def context(self) -> int:
         """The most tokens that prompt and answer may have together."""
         return int(getattr(self.base.config.get_text_config(), "max_position_embeddings", 1 << 17))

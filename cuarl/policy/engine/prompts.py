@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import torch
 
-from cuarl.policy.engine.attention import causal, segments
-from cuarl.policy.engine.forward import Deep, run_layers
+from cuarl.policy.engine.attention import Segments, causal, segments
+from cuarl.policy.engine.forward import Deep, Narrow, run_layers
 from cuarl.policy.engine.pages import PAGE, Key, Node, Pages, page_keys
 from cuarl.policy.engine.weights import Weights
 from cuarl.policy.fused.ops import rms_norm
@@ -102,12 +103,11 @@ def prefill(
     """Compute what is not known of ``prompts``; the states (prompts, D) of their last tokens behind the final norm."""
     last = torch.empty((len(prompts), policy.width), dtype=policy.dtype, device=policy.device)
     for part in _passes(prompts):
-        hidden = _one_pass(policy, weights, buffer, prompts, part)
-        ends = list(accumulate(stop - start for _, start, stop in part))
-        done = [(p, end - 1) for (p, _, stop), end in zip(part, ends, strict=True) if stop == len(prompts[p].ids)]
+        ends = _one_pass(policy, weights, buffer, prompts, part)
+        done = [(i, p) for i, (p, _, stop) in enumerate(part) if stop == len(prompts[p].ids)]
         if done:
-            where, of = (torch.tensor(x, device=policy.device) for x in ([e for _, e in done], [p for p, _ in done]))
-            last[of] = hidden[where]
+            where, of = (torch.tensor(x, device=policy.device) for x in zip(*done, strict=True))
+            last[of] = ends[where]
     return rms_norm(last, weights.norm, weights.eps)
 
 
@@ -139,13 +139,15 @@ def _one_pass(
     prompts: Sequence[PromptState],
     part: Sequence[Piece],
 ) -> torch.Tensor:
+    """Compute a pass's tokens; the states (pieces, D) of the last of each piece."""
     device = policy.device
     ids = torch.tensor([i for p, a, b in part for i in prompts[p].ids[a:b]], device=device)
     positions = torch.cat([prompts[p].positions[:, a:b] for p, a, b in part], dim=1).to(device)
     slots = torch.cat([_slots(prompts[p], a, b) for p, a, b in part]).to(device)
     whole = all(a == 0 for _, a, _ in part)
     looked_at = slots if whole else torch.cat([_slots(prompts[p], 0, b) for p, _, b in part]).to(device)
-    parts = segments([b - a for _, a, b in part], [b for _, _, b in part], device)
+    sizes, seen = [b - a for _, a, b in part], [b for _, _, b in part]
+    parts, ends = segments(sizes, seen, device), segments([1] * len(part), seen, device)
     hidden = policy.decoder.embed(ids[None])[0]
     rotary = policy.decoder.model.rotary_emb(hidden[None], positions[:, None])
     deep = None
@@ -153,11 +155,16 @@ def _one_pass(
     if pictures:
         hidden, deep = _with_pictures(policy, hidden, pictures)
 
-    def attend(q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    def attend(which: Segments, q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         k, v = keys.index_select(0, looked_at), values.index_select(0, looked_at)
-        return causal(q, k, v, parts, weights.scale)
+        return causal(q, k, v, which, weights.scale)
 
-    return run_layers(weights, hidden, (rotary[0][0], rotary[1][0]), slots, buffer, attend, deep)
+    last = torch.tensor(list(accumulate(sizes)), device=device) - 1
+    # what pictures add behind the last layer is added to all tokens
+    narrow = Narrow(last, partial(attend, ends)) if deep is None or len(deep.features) < len(weights.layers) else None
+    angles = rotary[0][0], rotary[1][0]
+    hidden = run_layers(weights, hidden, angles, slots, buffer, partial(attend, parts), deep, narrow)
+    return hidden if narrow is not None else hidden[last]
 
 
 def _slots(prompt: PromptState, start: int, stop: int) -> torch.Tensor:

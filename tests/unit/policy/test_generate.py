@@ -114,7 +114,7 @@ def test_c27_an_answer_that_is_cut_off_has_no_end_token(qwen3: PolicyModel) -> N
 
 def test_an_answer_ends_where_the_context_does(qwen3: PolicyModel, monkeypatch: pytest.MonkeyPatch) -> None:
     job = _jobs(qwen3, SamplingParams(temperature=0, max_tokens=9), count=1)[0]
-    monkeypatch.setattr(qwen3.base.config.get_text_config(), "max_position_embeddings", len(job.prompt.ids) + 2)
+    monkeypatch.setattr(qwen3, "context", len(job.prompt.ids) + 2)
     sampled = generate(qwen3, [job])[0]
     assert (sampled.stop, len(sampled.token_ids)) == ("length", 2)
 

@@ -49,7 +49,7 @@ def test_a_long_prompt_is_refused_before_any_forward_pass(qwen3: PolicyModel, mo
 
 
 def test_the_context_bounds_every_prompt(qwen3: PolicyModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(qwen3.base.config.get_text_config(), "max_position_embeddings", 12)
+    monkeypatch.setattr(qwen3, "context", 12)
     reply = anyio.run(LocalSampler(qwen3).sample, SampleRequest(messages("go", screen(1)), PARAMS, seed=0))
     assert isinstance(reply, PromptTooLong) and reply.limit == 11
 
