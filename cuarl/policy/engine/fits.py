@@ -25,9 +25,10 @@ def fits(policy: PolicyModel) -> bool:
         return False
     device = policy.device
     if device.type == "cuda":
-        free = torch.cuda.mem_get_info(device)[0]
+        free: int = torch.cuda.mem_get_info(device)[0]
         return _copy_bytes(language_model) <= free // 2
-    return policy.dtype == torch.float32 and _copy_bytes(language_model) <= _LARGEST_COPY
+    single: bool = policy.dtype == torch.float32
+    return single and _copy_bytes(language_model) <= _LARGEST_COPY
 
 
 def _copy_bytes(language_model: Any) -> int:
