@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # before anything imports torch, and for the processes that tests start: the models of tests are so small that a second
@@ -25,3 +27,10 @@ def pytest_collection_finish() -> None:
     """Leave what was imported, a million objects, out of the collections to come: each costs half a second otherwise."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_left_open() -> Iterator[None]:
+    """What a module's tests leave open fails the last of them, and not whichever test runs when it is collected."""
+    yield
+    gc.collect()

@@ -68,7 +68,8 @@ async def _collecting(job: Job, place: Place, learner: Learner, sink: Sink) -> A
     """In turn with training or beside it, or from the store."""
     config = job.config
     if config.algorithm == "sft":
-        yield Collecting(imitation(job, place))
+        with imitation(job, place) as collect:
+            yield Collecting(collect)
         return
     collector = Collector(
         config=config, tasks=job.tasks, run_id=place.run.run_id, record=place.record, curriculum=learner.curriculum,

@@ -74,7 +74,8 @@ def _trainer(job: Job, place: Place, connected: Any, renderer: Renderer) -> Trai
 async def _collecting(job: Job, place: Place, learner: TinkerLearner, sink: Sink) -> AsyncIterator[Collecting]:
     config = job.config
     if config.algorithm == "sft":
-        yield Collecting(imitation(job, place))
+        with imitation(job, place) as collect:
+            yield Collecting(collect)
         return
     backend = environments.backend(config, job.tasks, job.experiment.settings)
     collector = Collector(

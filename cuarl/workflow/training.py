@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -276,11 +276,14 @@ def _sink(experiment: Experiment, place: Place, reported: int) -> Sink:
     return FanOut([lines, StoreSink(store, run.run_id), experiment.watcher])
 
 
-def imitation(job: Job, place: Place) -> Collect:
+@contextmanager
+def imitation(job: Job, place: Place) -> Iterator[Collect]:
     """The episodes that are imitated, compared with those that the run was started with."""
     from cuarl.workflow.imitation import Imitation
 
     settings = job.experiment.settings
-    found = Imitation(job.config, place.store or parts.open_store(settings), settings.runs_dir)
-    inputs.check_imitated(job.experiment, place.run.path, found.ids, write=place.store is not None)
-    return found
+    # only the main process has the store open already
+    with nullcontext(place.store) if place.store else parts.open_store(settings) as store:
+        found = Imitation(job.config, store, settings.runs_dir)
+        inputs.check_imitated(job.experiment, place.run.path, found.ids, write=place.store is not None)
+        yield found

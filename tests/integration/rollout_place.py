@@ -12,6 +12,7 @@ import pytest
 from cuarl.cli.app import run
 from cuarl.cli.state import STATE, State
 from cuarl.store import Store
+from cuarl.trajectory import Trajectory
 
 TASKS = [
     {"id": "wifi_off", "difficulty": "easy", "checks": [{"path": "network.wifi.enabled", "value": False}]},
@@ -48,6 +49,11 @@ class Place:
 
     def store(self) -> Store:
         return Store.open(f"sqlite:///{self.folder}/runs/cuarl.db")
+
+    def episodes(self, run: str | None = None) -> list[Trajectory]:
+        """Those that are stored, of one run or of all."""
+        with self.store() as store:
+            return list(store.trajectories(run=run))
 
 
 def bare(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

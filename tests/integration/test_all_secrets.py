@@ -135,7 +135,7 @@ def test_services_that_repeat_the_key_in_their_errors_are_masked(
         assert place.cuarl("tasks", "gym").code != 0
         endpoint = ("rollout", "--model-base-url", f"{echo}/v1", "--tasks", "tasks.json", "--name", "endpoint")
         assert place.cuarl(*endpoint).code != 0
-    stored = [one.failure for one in place.store().trajectories()]
+    stored = [one.failure for one in place.episodes()]
     assert len(stored) >= 3 and all(failure and "bad key: Bearer ***" in failure.message for failure in stored)
     assert "bad key: Bearer ***" in place.said
     assert_unseen(place)

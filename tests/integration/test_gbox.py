@@ -93,7 +93,7 @@ def test_a_policy_describes_gboxs_model_points_and_the_boxs_shell_tells_the_verd
         )  # fmt: skip
         assert done.code == 0, done.err
         assert fake.counts() == {"made": 1, "live": 0, "actions": 1, "doubled": 0}
-    (episode,) = place.store().trajectories()
+    (episode,) = place.episodes()
     click, lost, last = episode.turns
     assert click.action.kind == "click" and (click.action.x, click.action.y) != (0, 0)
     assert "Camera" in click.sampled.text and click.rejected is None

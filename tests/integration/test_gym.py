@@ -70,9 +70,9 @@ def test_from_rollout_to_evaluation(actor: str, place: Place, monkeypatch: pytes
         proven = place.cuarl("rollout", "verify", run, "--json")
         assert proven.code == 0, proven.err
         assert all(version["largest"] < 1e-4 for version in json.loads(proven.out))
-    turns = [t for one in place.store().trajectories() for t in one.turns]
+    turns = [t for one in place.episodes() for t in one.turns]
     assert all(t.sampled is not None and t.sampled.exact and t.sampled.logprobs and t.sampled.images for t in turns)
-    agents = {one.agent for one in place.store().trajectories()}
+    agents = {one.agent for one in place.episodes()}
     assert agents == ({"mini-agent-mai-ui"} if actor == "mini-agent" else {"qwen3-vl-mobile"})
 
 
@@ -94,7 +94,7 @@ def test_the_mini_agents_samples_depend_on_the_seed_alone(place: Place, monkeypa
         )
         done = place.cuarl("rollout", *command, *options, "--json")
         assert done.code == 0, done.err
-        episodes = place.store().trajectories(run=done.lines[0]["run_id"])
+        episodes = place.episodes(run=done.lines[0]["run_id"])
         by_attempt = sorted(episodes, key=lambda one: one.attempt)
         return [[t.sampled.text for t in one.turns if t.sampled] for one in by_attempt]
 
@@ -127,9 +127,9 @@ def test_faults_become_named_failures_and_nothing_is_left(
         )  # fmt: skip
         assert done.code == 0, done.err
         # a gym that broke off while starting one may have done so; nobody else ever learns its id
-        unnamed = sum(one.failure is not None for one in place.store().trajectories())
+        unnamed = sum(one.failure is not None for one in place.episodes())
         assert servers.gym.counts()["live"] <= unnamed and servers.gym.counts()["doubled"] == 0
-    failures = [one.failure for one in place.store().trajectories() if one.failure]
+    failures = [one.failure for one in place.episodes() if one.failure]
     assert len(failures) < 10
     assert all("the gym server" in failure.message for failure in failures)
     assert list((place.folder / "sessions").glob("*.json")) == []

@@ -66,7 +66,7 @@ def test_64_episodes_with_faults_leave_nothing_and_double_nothing(
     assert (counts["made"], counts["live"], counts["doubled"]) == (64, 0, 0)
     assert counts["peak"] <= 64
     assert not list((place.folder / "sessions").glob("*.json"))
-    assert {one.stop for one in place.store().trajectories()} == {StopReason.DONE}
+    assert {one.stop for one in place.episodes()} == {StopReason.DONE}
 
 
 def test_faults_of_other_servers_fail_episodes_by_name(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_faults_of_other_servers_fail_episodes_by_name(place: Place, monkeypatch
         counts = server.fake.counts()
     assert done.code == 0, done.err
     assert (counts["live"], counts["doubled"]) == (0, 0)
-    stored = list(place.store().trajectories())
+    stored = place.episodes()
     failed = [one.failure.message for one in stored if one.failure]
     assert len(stored) == 24 and 0 < len(failed) < 24
     assert all("Kubernetes answered 500" in message or "Kubernetes did not answer" in message for message in failed)
@@ -132,7 +132,7 @@ def test_pods_that_die_are_named_and_replaced(place: Place, monkeypatch: pytest.
         counts = server.fake.counts()
     assert done.code == 0, done.err
     assert (counts["made"], counts["live"], counts["peak"]) == (9, 0, 1)
-    stored = list(place.store().trajectories())
+    stored = place.episodes()
     failed = [one.failure for one in stored if one.failure]
     assert len(stored) == 9 and len(failed) == 3
     assert all("is lost: it has failed (OOMKilled" in failure.message for failure in failed)
@@ -296,7 +296,7 @@ def test_real_desktops_in_pods_are_solved_judged_and_ended(place: Place, monkeyp
         )  # fmt: skip
         counts = server.fake.counts()
     assert done.code == 0, done.err
-    stored = list(place.store().trajectories())
+    stored = place.episodes()
     assert [one.verdict and one.verdict.success for one in stored] == [True] * 3, [one.failure for one in stored]
     assert counts["live"] == counts["doubled"] == 0 and counts["actions"] > 3
     assert desktops.leases() == []

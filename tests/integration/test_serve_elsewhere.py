@@ -62,7 +62,7 @@ def converse(server: Server, session: str, **fields: Any) -> list[Any]:
 
 def turns_of(place: Place, run: str) -> Sequence[Turn]:
     run_id = json.loads((place.folder / "runs" / run / "manifest.json").read_text())["run_id"]
-    (episode,) = place.store().trajectories(run=run_id)
+    (episode,) = place.episodes(run=run_id)
     return episode.turns
 
 

@@ -131,8 +131,13 @@ def test_lease_is_written_before_the_pod_is_asked_for(tmp_path):
             seen.append([lease.id for lease in ledger.leases()])
             return super().draw()
 
+    async def begin(url):
+        env = pod(url, ledger)
+        await steps(env, 0)
+        await env.ways.close()
+
     with cluster(faults=Watching()) as server:
-        anyio.run(steps, pod(server.url, ledger), 0)
+        anyio.run(begin, server.url)
         ((_, name),) = server.fake.pods
         assert seen[0] == [name], "noted before the first request"
         (lease,) = ledger.leases()
