@@ -18,7 +18,7 @@ import anyio
 from cuarl.env.browser.kept import KeptPages
 from cuarl.env.browser.lease import KIND, PREFIX, end
 from cuarl.env.browser.options import BrowserOptions
-from cuarl.env.browser.tabs import first_line
+from cuarl.env.browser.passing import first_line
 from cuarl.env.leases import Lease, Ledger
 from cuarl.env.processes import MARK
 from cuarl.errors import EnvError, MissingExtra, PrerequisiteError

@@ -8,11 +8,8 @@ from typing import Any
 
 import anyio
 
+from cuarl.env.browser.asking import ASK_AGAIN_S, PAUSE_S
 from cuarl.env.browser.passing import NO_FRAME_YET, is_passing
-
-ASK_AGAIN_S = 0.25
-"""How long a first picture may take. Each further one may take twice as long, for pages that are slow to draw."""
-PAUSE_S = 0.03
 
 
 class Camera:

@@ -111,8 +111,7 @@ async def _press(tabs: Tabs, keys: tuple[str, ...]) -> None:
         case "back" | "forward" | "reload" as way:
             await tabs.travel(way)
         case "close":
-            if tabs.count > 1:
-                await page.close()
+            await tabs.close_shown()
         case "copy" | "cut" as kind:
             tabs.clipboard = await taken(page, kind) or tabs.clipboard
         case "paste":

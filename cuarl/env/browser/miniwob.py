@@ -131,7 +131,7 @@ class MiniWoBEnv(BrowserEnv):
         with anyio.move_on_after(READY_S):
             while not told:
                 await anyio.sleep(0.01)
-                told = await tabs.run(GOAL, what="reading the goal")
+                told = await tabs.reading(lambda page: page.evaluate(GOAL), what="reading the goal")
             return {"goal": goal_text(told[0])}
         raise EnvError(f"the page {self._page} is not ready after {READY_S:g} s")
 
@@ -169,7 +169,7 @@ class MiniWoBEnv(BrowserEnv):
         return {"miniwob": {"page": self._page, "done": done, "reward": reward, "reason": reason}}
 
     async def _judged(self, tabs: Tabs, result: StepResult) -> StepResult:
-        done, reward, reason = await tabs.run(STATUS, what="reading the reward")
+        done, reward, reason = await tabs.reading(lambda page: page.evaluate(STATUS), what="reading the reward")
         self._status = bool(done), float(reward), str(reason or "")
         return replace(result, reward=float(reward), terminated=True) if done else result
 

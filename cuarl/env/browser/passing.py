@@ -16,3 +16,9 @@ UNREACHED = ("net::ERR_", "Navigation failed because page was closed", "No histo
 def is_passing(error: BaseException, page: Any, *more: str) -> bool:
     """Whether the same may be asked again: of ``page``, or of the one that is shown now that it is closed."""
     return page.is_closed() or any(words in str(error) for words in (*REPLACED, *more))
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, without the call log that Playwright adds."""
+    lines = str(error).splitlines()
+    return lines[0] if lines else ""

@@ -12,14 +12,24 @@ from cuarl.tasks.paths import Unreadable
 
 TEXT_LIMIT = 20_000
 """Most characters of a page's text, those of its frames included."""
+PAGE = "(limit) => [location.href, document.title ?? '', (%s)(limit)]"
+VISIBLE = """(frame) => {
+  const {width, height} = frame.getBoundingClientRect();
+  return width > 0 && height > 0 && frame.checkVisibility({visibilityProperty: true});
+}"""
+"""As Playwright's own, which would first load a library of its own into each frame."""
 VALUE = """async (script) => JSON.parse(JSON.stringify((await (0, eval)(script)) ?? null) ?? 'null')"""
 
 
-async def read_text(page: Any) -> str:
-    """What the page shows as text, its components and visible frames included. Raises Playwright's Error."""
+async def read_page(page: Any) -> dict[str, Any]:
+    """Its ``url`` and ``title``, and the ``text`` that it shows, components and visible frames included.
+
+    Raises Playwright's Error, also if the page is replaced meanwhile.
+    """
     from playwright.async_api import Error
 
-    text = str(await page.main_frame.evaluate(_text_script(), TEXT_LIMIT))
+    # at once, so that all is said of one document
+    url, title, text = await page.evaluate(PAGE % _text_script(), TEXT_LIMIT)
     for frame in page.frames[1:]:
         try:
             if await _visible(frame):
@@ -27,7 +37,7 @@ async def read_text(page: Any) -> str:
         except Error as error:
             if not frame.is_detached() and not is_passing(error, page):
                 raise
-    return text[:TEXT_LIMIT]
+    return {"url": url, "title": title, "text": text[:TEXT_LIMIT]}
 
 
 async def read_values(page: Any, scripts: Mapping[str, str]) -> dict[str, Any]:
@@ -53,7 +63,7 @@ async def read_values(page: Any, scripts: Mapping[str, str]) -> dict[str, Any]:
 async def _visible(frame: Any) -> bool:
     """Whether a frame, and each one around it, is on the page."""
     while frame.parent_frame is not None:
-        if not await (await frame.frame_element()).is_visible():
+        if not await (await frame.frame_element()).evaluate(VISIBLE):
             return False
         frame = frame.parent_frame
     return True

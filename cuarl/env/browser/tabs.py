@@ -11,19 +11,20 @@ from typing import Any, Literal, TypeVar
 
 import anyio
 
-from cuarl.env.browser.camera import PAUSE_S, Camera
+from cuarl.env.browser.asking import PAUSE_S, first_answer
+from cuarl.env.browser.camera import Camera
 from cuarl.env.browser.clipboard import MOST_CHARACTERS, TOLD, buttons
 from cuarl.env.browser.dialogs import answered
+from cuarl.env.browser.guard import Guard
+from cuarl.env.browser.loading import NAVIGATION_S, load, towards
 from cuarl.env.browser.options import BrowserOptions
-from cuarl.env.browser.passing import UNREACHED, is_passing
+from cuarl.env.browser.passing import first_line, is_passing
 from cuarl.errors import EnvError
 from cuarl.types import Screenshot
 
 MOST_TABS = 8
 MOST_NOTES = 50
 BLANK = "about:blank"
-NAVIGATION_S = 3.0
-"""How long an action waits for the page that it leads to."""
 
 T = TypeVar("T")
 Travel = Literal["back", "forward", "reload"]
@@ -35,6 +36,7 @@ class Tabs:
     def __init__(self, context: Any, options: BrowserOptions, *, fenced: bool) -> None:
         self._context, self._options, self._fenced = context, options, fenced
         self._pages: list[Any] = []
+        self._opening = anyio.Lock()
         self._camera = Camera(context)
         self._good: dict[Any, str] = {}
         self._leaving: set[Any] = set()
@@ -47,6 +49,7 @@ class Tabs:
         self.dialogs: list[str] = []
         self.downloads: list[str] = []
         self.blocked: list[str] = []
+        self._guard = Guard(options.fence, partial(self._note, self.blocked), self._leaving.add)
 
     async def open(self, scripts: tuple[str, ...] = ()) -> None:
         """Open the first tab, with ``scripts`` (JavaScript) run in every page before its own."""
@@ -57,8 +60,7 @@ class Tabs:
             if self._fenced:
                 await context.expose_binding(TOLD, self._copied)
                 await context.add_init_script(buttons())
-                await context.route("**/*", self._guard)
-                await context.route_web_socket("**", self._guard_socket)
+                await self._guard.watch(context)
             context.on("page", self._opened)
             await context.new_page()
 
@@ -73,8 +75,9 @@ class Tabs:
 
     async def shown(self) -> Any:
         """The same, or an empty tab if the only one was closed: a browser without any has nothing to show."""
-        if not self._pages and not self._crashed:
-            await self._context.new_page()
+        async with self._opening:
+            if not self._pages and not self._crashed:
+                await self._context.new_page()
         return self.page
 
     @property
@@ -101,10 +104,11 @@ class Tabs:
         page = self.page
         async with self.bounded(f"loading {url}"):
             try:
-                await page.goto(url, wait_until="load", timeout=0)
-            except Error as error:
-                if not is_passing(error, page):
+                await load(page, url)
+            except Error:
+                if not page.is_closed():
                     raise
+                # it closed itself, and has opened another before
                 await self.page.wait_for_load_state("load", timeout=0)
         self._good[self.page] = self.page.url
 
@@ -112,7 +116,16 @@ class Tabs:
         """Step through the shown tab's history, or load it again. Whether that leads anywhere is the site's affair."""
         page = self.page
         go = {"back": page.go_back, "forward": page.go_forward, "reload": page.reload}[way]
-        await self._towards(page, lambda: go(wait_until="commit", timeout=0))
+        await towards(page, lambda: go(wait_until="commit", timeout=0))
+
+    async def close_shown(self) -> None:
+        """Close the shown tab, unless it is the only one. It is not shown any more, even if Chromium can't end it."""
+        if self.count == 1:
+            return
+        page = self.page
+        with anyio.move_on_after(NAVIGATION_S):
+            await page.close()
+        self._closed(page)
 
     async def shoot(self) -> Screenshot:
         """The picture of the shown tab."""
@@ -128,18 +141,9 @@ class Tabs:
             return await self.page.evaluate(script, argument)
 
     async def reading(self, read: Callable[[Any], Awaitable[T]], *, what: str) -> T:
-        """What ``read`` makes of the shown tab; it is called again if that is replaced meanwhile, so it must change nothing."""
-        from playwright.async_api import Error
-
+        """What ``read`` makes of the shown tab; it may be called several times, also at once, so it must change nothing."""
         async with self.bounded(what):
-            while True:
-                page = await self.shown()
-                try:
-                    return await read(page)
-                except Error as error:
-                    if not is_passing(error, page):
-                        raise
-                    await anyio.sleep(PAUSE_S)
+            return await first_answer(lambda: self._read(read))
 
     async def go_back_inside(self, *, give_up: bool = False) -> bool:
         """Leave an address that must not be shown (redirects get past the guard); whether there was anything to leave.
@@ -154,7 +158,7 @@ class Tabs:
         self._note(self.blocked, str(page.url))
         for url in (self._good.get(page, BLANK), BLANK)[give_up:]:
             async with self.bounded(f"going back to {url}"):
-                await self._towards(page, partial(page.goto, url, wait_until="load", timeout=0))
+                await towards(page, partial(page.goto, url, wait_until="load", timeout=0))
             if page.is_closed() or self._options.fence.allows(page.url):
                 return True
         raise EnvError("the page leads outside, and can't be left")
@@ -179,21 +183,18 @@ class Tabs:
                     raise
         self._leaving.discard(page)
 
-    async def _towards(self, page: Any, go: Callable[[], Awaitable[Any]]) -> None:
-        """Wait for a navigation, as long as for any page that does not rest."""
+    async def _read(self, read: Callable[[Any], Awaitable[T]]) -> T:
+        """The same of the page that is there once it is not replaced meanwhile."""
         from playwright.async_api import Error
 
-        with anyio.move_on_after(NAVIGATION_S):
-            while True:
-                try:
-                    await go()
-                    return
-                except Error as error:
-                    if page.is_closed() or any(words in str(error) for words in UNREACHED):
-                        return
-                    if not is_passing(error, page):
-                        raise
-                    await anyio.sleep(PAUSE_S)
+        while True:
+            page = await self.shown()
+            try:
+                return await read(page)
+            except Error as error:
+                if not is_passing(error, page):
+                    raise
+                await anyio.sleep(PAUSE_S)
 
     @asynccontextmanager
     async def bounded(self, what: str, more_s: float = 0.0) -> AsyncIterator[None]:
@@ -271,44 +272,9 @@ class Tabs:
     def _copied(self, source: Any, text: object) -> None:
         self.clipboard = str(text)[:MOST_CHARACTERS]
 
-    def _departs(self, request: Any) -> None:
-        from playwright.async_api import Error
-
-        if not request.is_navigation_request():
-            return
-        try:
-            frame = request.frame
-        except Error:  # of a tab that is only being opened
-            return
-        if frame.parent_frame is None:
-            self._leaving.add(frame.page)
-
     def _download(self, download: Any) -> None:
         self._leaving.discard(download.page)
         self._note(self.downloads, Path(download.suggested_filename).name)
-
-    async def _guard(self, route: Any) -> None:
-        from playwright.async_api import Error
-
-        url = route.request.url
-        allowed = self._options.fence.allows(url)
-        try:
-            if allowed:
-                self._departs(route.request)
-                await route.continue_()
-            else:
-                self._note(self.blocked, url)
-                await route.abort("blockedbyclient")
-        except Error:  # its page was closed meanwhile
-            if allowed:  # Playwright would wait for ever for a decision about this request
-                await route.fallback()
-
-    async def _guard_socket(self, socket: Any) -> None:
-        if self._options.fence.allows(socket.url):
-            socket.connect_to_server()
-        else:
-            self._note(self.blocked, socket.url)
-            await socket.close()
 
     @staticmethod
     def _note(notes: list[str], text: str) -> None:
@@ -320,9 +286,3 @@ class Tabs:
 def pickers() -> str:
     """JavaScript that makes of lists and pickers what a click reaches, or nothing."""
     return files("cuarl.env.browser").joinpath("pickers.js").read_text(encoding="utf-8")
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, without the call log that Playwright adds."""
-    lines = str(error).splitlines()
-    return lines[0] if lines else ""

@@ -26,7 +26,7 @@ from cuarl import strict_json
 from cuarl.env.browser.browser import Browser
 from cuarl.env.browser.env import BrowserEnv
 from cuarl.env.browser.options import BrowserOptions, origin_of
-from cuarl.env.browser.reading import read_text, read_values
+from cuarl.env.browser.reading import read_page, read_values
 from cuarl.env.browser.tabs import Tabs
 from cuarl.errors import EnvError
 from cuarl.tasks.task import TaskInstance
@@ -67,10 +67,7 @@ class WebEnv(BrowserEnv):
         return state
 
     async def _told(self, page: Any) -> dict[str, Any]:
-        return {
-            "url": str(page.url), "title": await page.title(), "text": await read_text(page),
-            "read": await read_values(page, self._scripts),
-        }  # fmt: skip
+        return {**await read_page(page), "read": await read_values(page, self._scripts)}
 
     def _filled(self, url: Any) -> str:
         return str(url or "").replace(SESSION, self._session)

@@ -51,7 +51,7 @@ def pages(tmp_path):
 def play(tmp_path):
     """Rolls episodes out in a browser of its own, and sees to it that nothing outlives it."""
 
-    def run(tasks, make_agent, *, answer_s=2.0, **limits):
+    def run(tasks, make_agent, *, answer_s=15.0, opened_before=False, **limits):
         options = BrowserOptions(
             viewport=(200, 200), fence=Fence((tmp_path.resolve(),)), settle="frame", answer_s=answer_s
         )  # fmt: skip
@@ -59,12 +59,12 @@ def play(tmp_path):
 
         async def work():
             browser = Browser(ledger)
-
-            def env(task):
-                return Watched(browser, options, marks)
-
+            envs = {task.task_id: Watched(browser, options, marks) for task in tasks}
             try:
-                return await roll_out(tasks, env, make_agent, **limits)
+                if opened_before:
+                    for task in tasks:
+                        await envs[task.task_id].open_before(task)
+                return await roll_out(tasks, lambda task: envs[task.task_id], make_agent, **limits)
             finally:
                 await browser.close()
 
@@ -82,9 +82,14 @@ class Watched(WebEnv):
     def __init__(self, browser, options, marks):
         super().__init__(browser, options)
         self.marks = marks
+        self.shown_before = None
+
+    async def open_before(self, task):
+        """Start the browser and load the page now, so that an episode's time is not spent on it."""
+        self.shown_before = await self.reset(task, 1)
 
     async def reset(self, task, seed):
-        shown = await super().reset(task, seed)
+        shown = self.shown_before or await super().reset(task, seed)
         self.marks.add(self._browser.mark)
         return shown
 
@@ -155,7 +160,7 @@ def test_a_page_that_hangs_ends_its_episode_and_leaves_the_others_alone(script, 
     def agent(number, env):
         return Acting(env, [PRESS, *waits(3)]) if number == 0 else Acting(env, [*waits(3), PRESS])
 
-    struck, beside = play(tasks, agent, answer_s=1.5)
+    struck, beside = play(tasks, agent, answer_s=3.0)
     assert failed_in_env(struck), struck
     assert "does not answer" in struck.failure.message
     assert (went_well(beside), beside.reward) == (True, 1.0)
@@ -167,14 +172,14 @@ def test_c47_a_page_that_hangs_longer_than_an_episode_may_take_is_left_at_the_de
     def agent(number, env):
         return Acting(env, [PRESS, *waits(3)]) if number == 0 else Acting(env, [PRESS])
 
-    struck, beside = play(tasks, agent, answer_s=600, deadline_s=4.0)
+    struck, beside = play(tasks, agent, answer_s=600, deadline_s=8.0, opened_before=True)
     assert (struck.stop, struck.failure.boundary, struck.reward) == (StopReason.DEADLINE, "env", None)
     assert (went_well(beside), beside.reward) == (True, 1.0)
 
 
 def test_a_page_that_never_loads_fails_the_reset(pages, play):
     tasks = pages(struck="<script>while(1);</script>", beside=BUTTON)
-    struck, beside = play(tasks, lambda number, env: Acting(env, waits(2)), answer_s=1.5)
+    struck, beside = play(tasks, lambda number, env: Acting(env, waits(2)), answer_s=3.0)
     assert failed_in_env(struck)
     assert struck.turns == ()
     assert went_well(beside)
