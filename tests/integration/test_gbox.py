@@ -30,7 +30,7 @@ pytestmark = pytest.mark.integration
 PHONE = TaskInstance(task_id="t", goal="g", checks=(Check(path="network.nfc", value=False),))
 
 
-def test_many_episodes_with_faults_leave_nothing_and_double_nothing(tmp_path):
+def test_c40_many_episodes_with_faults_leave_nothing_and_double_nothing(tmp_path):
     async def episode(boxes, ledger, failures, starting):
         env = GBoxEnv(boxes, ledger, "phone", BoxOptions(settle_ms=10, start_s=60), starting=starting)
         try:

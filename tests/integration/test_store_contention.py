@@ -65,11 +65,11 @@ def contend(folder, workers, steps, hold_s):
     assert [p.name for p in folder.glob("x.db*")] == ["x.db"]  # the side log is gone
 
 
-def test_processes_write_one_file_while_another_holds_the_lock(tmp_path):
+def test_c53_processes_write_one_file_while_another_holds_the_lock(tmp_path):
     contend(tmp_path, workers=3, steps=15, hold_s=1.0)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_sixteen_processes_of_200_steps_write_one_file_while_another_holds_the_lock_for_8_s(tmp_path):
+def test_c53_sixteen_processes_of_200_steps_write_one_file_while_another_holds_the_lock_for_8_s(tmp_path):
     contend(tmp_path, workers=16, steps=200, hold_s=8.0)

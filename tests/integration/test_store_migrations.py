@@ -56,7 +56,7 @@ def dangling(url):
     return query(url, "PRAGMA foreign_key_check") if url.startswith("sqlite") else []
 
 
-def test_every_revision_goes_up_and_down_and_the_newest_equals_the_mappings(empty_url):
+def test_c56_every_revision_goes_up_and_down_and_the_newest_equals_the_mappings(empty_url):
     assert migrate(empty_url).direction == "up"
     assert look(empty_url)[1] == []
     for revision in (*reversed(REVISIONS[:-1]), "base"):
@@ -74,7 +74,7 @@ def test_a_schema_made_at_first_use_equals_the_mappings_and_the_migrated_one(emp
     assert migrate(empty_url).direction == "none"
 
 
-def test_rows_survive_down_and_up(empty_url, tmp_path):
+def test_c56_rows_survive_down_and_up(empty_url, tmp_path):
     set_up(empty_url)
     fill(empty_url, tmp_path)
     before = counts(empty_url)
@@ -87,7 +87,7 @@ def test_rows_survive_down_and_up(empty_url, tmp_path):
         assert store.trajectory("rich") == first(rich(run_id="r1"))
 
 
-def test_a_database_from_before_versions_is_stamped_and_upgraded(empty_url, tmp_path):
+def test_c56_a_database_from_before_versions_is_stamped_and_upgraded(empty_url, tmp_path):
     set_up(empty_url)
     fill(empty_url, tmp_path, episodes=100)
     migrate(empty_url, FIRST)
@@ -107,7 +107,7 @@ def test_tables_that_are_of_no_revision_are_refused(empty_url):
     assert caught.value.hint
 
 
-def test_a_downgrade_that_loses_rows_says_which_and_needs_force(empty_url, tmp_path):
+def test_c56_a_downgrade_that_loses_rows_says_which_and_needs_force(empty_url, tmp_path):
     set_up(empty_url)
     fill(empty_url, tmp_path)
     with Store.open(empty_url, runs_dir=tmp_path) as store:
@@ -134,7 +134,7 @@ def test_the_size_at_which_a_screen_was_seen_is_not_lost_unasked(empty_url, tmp_
     assert migrate(empty_url, "0002", force=True).target == "0002"
 
 
-def test_of_several_that_migrate_at_once_one_does_it_and_the_others_wait(empty_url, tmp_path):
+def test_c56_of_several_that_migrate_at_once_one_does_it_and_the_others_wait(empty_url, tmp_path):
     set_up(empty_url)
     fill(empty_url, tmp_path)
     migrate(empty_url, FIRST)
@@ -157,7 +157,7 @@ def test_of_several_that_migrate_at_once_one_does_it_and_the_others_wait(empty_u
     assert look(empty_url)[1] == []
 
 
-def test_a_newer_schema_is_not_touched(empty_url):
+def test_c56_a_newer_schema_is_not_touched(empty_url):
     set_up(empty_url)
     query(empty_url, f"UPDATE {VERSION_TABLE} SET version_num = '0099'")
     for action in (migrate, plan, migration_sql):
@@ -188,7 +188,7 @@ def test_a_migration_that_would_leave_dangling_rows_is_undone(tmp_path):
     assert look(url)[0].current == FIRST
 
 
-def test_a_sqlite_file_is_copied_before_it_is_changed(tmp_path):
+def test_c56_a_sqlite_file_is_copied_before_it_is_changed(tmp_path):
     url = f"sqlite:///{tmp_path}/x.db"
     assert migrate(url, FIRST).copied_to is None
     done = migrate(url)

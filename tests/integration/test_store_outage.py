@@ -30,7 +30,7 @@ def ours(caplog):
     return [r.getMessage() for r in caplog.records if r.name.startswith("cuarl")]
 
 
-def test_links_cut_between_two_steps_cost_one_warning(flaky_server, tmp_path, caplog):
+def test_c55_links_cut_between_two_steps_cost_one_warning(flaky_server, tmp_path, caplog):
     _, url, _ = flaky_server
     with opened(url, tmp_path) as store:
         store.save_trajectory(plain("a"))
@@ -48,7 +48,7 @@ def test_links_cut_between_two_steps_cost_one_warning(flaky_server, tmp_path, ca
         assert [e.episode_id for e in store.episodes()] == ["a", "b"]
 
 
-def test_a_link_that_breaks_inside_a_transaction_stores_the_rows_once(flaky_server, tmp_path):
+def test_c55_a_link_that_breaks_inside_a_transaction_stores_the_rows_once(flaky_server, tmp_path):
     url, direct, proxy = flaky_server
     with opened(url, tmp_path) as store:
         store.save_trajectory(plain("a"))
@@ -59,7 +59,7 @@ def test_a_link_that_breaks_inside_a_transaction_stores_the_rows_once(flaky_serv
     assert query(direct, "SELECT count(*) FROM episodes") == [(6,)]
 
 
-def test_a_restart_loses_nothing_and_stores_nothing_twice(flaky_server, tmp_path, caplog):
+def test_c55_a_restart_loses_nothing_and_stores_nothing_twice(flaky_server, tmp_path, caplog):
     url, direct, proxy = flaky_server
     with opened(url, tmp_path) as store:
         store.start_run(run())
@@ -83,7 +83,7 @@ def test_a_restart_loses_nothing_and_stores_nothing_twice(flaky_server, tmp_path
     assert sum("is away" in message for message in ours(caplog)) == 1
 
 
-def test_a_server_that_stays_away_leaves_the_spool_to_the_next_start(flaky_server, tmp_path):
+def test_c55_a_server_that_stays_away_leaves_the_spool_to_the_next_start(flaky_server, tmp_path):
     url, direct, proxy = flaky_server
     with (
         pytest.raises(StoreError, match="still away; what was recorded meanwhile is kept"),
@@ -154,7 +154,7 @@ def test_what_takes_long_but_answers_is_waited_for(flaky_server):
     engine.dispose()
 
 
-def test_a_full_spool_stops_recording_cleanly(flaky_server, tmp_path):
+def test_c55_a_full_spool_stops_recording_cleanly(flaky_server, tmp_path):
     url, _, proxy = flaky_server
     store = Store.open(url, str(tmp_path / "blobs"), runs_dir=tmp_path, retry_s=0.1, spool_limit_bytes=20_000)
     proxy.down()

@@ -87,12 +87,7 @@ class GBoxEnv:
             raise EnvError("this environment was reset already; an environment serves one episode")
         self._used = True
         async with self._starting:
-            if not self._box:
-                label = secrets.token_hex(12)
-                self._lease = self._ledger.hold(KIND, label, {"base_url": self._boxes.service.base_url})
-                self._box = await self._made(label)
-                self._lease.note(box=self._box)
-            await self._boxes.wait(self._box, self._options.start_s)
+            await self._start()
         if self._managed:
             await self._program.reset(task, seed)
         else:
@@ -102,6 +97,20 @@ class GBoxEnv:
         self._shown = await self._shoot()
         await self._scale(self._shown)
         return Observation(self._shown)
+
+    async def _start(self) -> None:
+        """Have a box that runs, within the time that starting may take, refusals included: others wait for their turn."""
+        start_s = self._options.start_s
+        with anyio.move_on_after(start_s):
+            if not self._box:
+                label = secrets.token_hex(12)
+                self._lease = self._ledger.hold(KIND, label, {"base_url": self._boxes.service.base_url})
+                self._box = await self._made(label)
+                self._lease.note(box=self._box)
+            await self._boxes.wait(self._box)
+            return
+        how_far = f"box {self._box} is not running" if self._box else "GBox has made no box"
+        raise EnvError(f"{how_far} after {start_s:g} s", hint="--gbox-start-seconds 300")
 
     async def _made(self, label: str) -> str:
         """A new box. One whose answer was lost on its way is there all the same, and known by its label."""

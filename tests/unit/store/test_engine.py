@@ -21,7 +21,7 @@ def engine(tmp_path):
     made.dispose()
 
 
-def test_a_sqlite_connection_has_foreign_keys_and_waits_for_locks(engine):
+def test_c53_a_sqlite_connection_has_foreign_keys_and_waits_for_locks(engine):
     with engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
         assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() >= 30_000
@@ -35,7 +35,7 @@ def test_write_ahead_logging_is_switched_on_for_good(engine, caplog):
     other.close()
 
 
-def test_a_file_system_without_shared_memory_gets_a_warning(tmp_path, caplog):
+def test_c53_a_file_system_without_shared_memory_gets_a_warning(tmp_path, caplog):
     # SQLite's dot-file locking is what it uses on file systems that can't share memory, as network ones
     engine = make_engine(parse_url(f"sqlite:///file:{tmp_path}/x.db?vfs=unix-dotfile&uri=true"))
     with caplog.at_level(logging.WARNING):
@@ -45,13 +45,13 @@ def test_a_file_system_without_shared_memory_gets_a_warning(tmp_path, caplog):
     assert "PostgreSQL" in caplog.text
 
 
-def test_the_side_log_is_gone_after_closing(tmp_path):
+def test_c53_the_side_log_is_gone_after_closing(tmp_path):
     with Store.open(f"sqlite:///{tmp_path}/x.db") as store:
         store.save_trajectory(plain())
     assert [p.name for p in tmp_path.glob("x.db*")] == ["x.db"]
 
 
-def test_a_reader_is_not_blocked_by_a_writer(tmp_path):
+def test_c53_a_reader_is_not_blocked_by_a_writer(tmp_path):
     with Store.open(f"sqlite:///{tmp_path}/x.db") as store:
         store.save_trajectory(plain())
         with writing(store.engine) as connection:
@@ -59,7 +59,7 @@ def test_a_reader_is_not_blocked_by_a_writer(tmp_path):
             assert store.trajectory("e0") == plain()
 
 
-def test_a_writer_waits_for_another_processs_transaction(tmp_path):
+def test_c53_a_writer_waits_for_another_processs_transaction(tmp_path):
     with Store.open(f"sqlite:///{tmp_path}/x.db") as store:
         other = sqlite3.connect(tmp_path / "x.db", isolation_level=None, check_same_thread=False)
         other.execute("BEGIN IMMEDIATE")

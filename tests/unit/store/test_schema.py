@@ -83,7 +83,7 @@ def test_tables_without_a_version_are_refused_with_the_command(empty_url, tmp_pa
         Store.open(empty_url, runs_dir=tmp_path)
 
 
-def test_a_newer_schema_is_refused_and_nothing_is_written(tmp_path):
+def test_c56_a_newer_schema_is_refused_and_nothing_is_written(tmp_path):
     url = f"sqlite:///{tmp_path}/x.db"
     set_up(url)
     query(url, f"UPDATE {VERSION_TABLE} SET version_num = '0099'")

@@ -184,7 +184,7 @@ def test_action_of_unknown_fate_fails_the_episode_and_is_not_sent_again(fault, t
         assert fake.counts()["doubled"] == 0
 
 
-def test_box_whose_id_never_arrived_is_found_by_its_label_and_used(tmp_path):
+def test_c40_box_whose_id_never_arrived_is_found_by_its_label_and_used(tmp_path):
     class CreatesThenBreaks(Faults):
         broken = False
 

@@ -53,7 +53,7 @@ def by_adapter(url):
     async def run():
         boxes, seen = GBox(url, KEY), []
         box = await boxes.create("android", "by-adapter", "10m")
-        await boxes.wait(box, 5)
+        await boxes.wait(box)
         for name, body in STEPS:
             wire = {WIRE.get(key, key): value for key, value in body.items()}
             assert await boxes.act(box, name.replace("_", "-"), wire) == ""

@@ -467,7 +467,7 @@ def test_sweep_shows_no_credential_to_another_cluster(server, tmp_path, monkeypa
     anyio.run(run)
 
 
-def test_no_more_than_allowed_are_starting_at_once(tmp_path):
+def test_c40_no_more_than_allowed_are_starting_at_once(tmp_path):
     starting: list[int] = []
 
     async def run(url):
