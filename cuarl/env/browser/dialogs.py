@@ -26,11 +26,12 @@ async def answered(dialog: Any, *, accept: bool) -> bool:
         else:
             await dialog.dismiss()
     except Error:
-        return page is None or page.is_closed() or await _goes_on(page)
+        return page is None or page.is_closed() or await goes_on(page)
     return True
 
 
-async def _goes_on(page: Any) -> bool:
+async def goes_on(page: Any) -> bool:
+    """Whether ``page`` answers, or is closed, within a few seconds."""
     from playwright.async_api import Error
 
     for patience in ANSWERS_S:

@@ -42,6 +42,7 @@ class BrowserEnv(ABC):
         self._shown: Screenshot | None = None
         self._news = News()
         self._closed = False
+        self._taken = True
 
     @property
     def capabilities(self) -> Capabilities:
@@ -68,7 +69,10 @@ class BrowserEnv(ABC):
         return Observation(self._shown, {**self._text(self._tabs), **self._note(self._news.since(self._tabs)), **text})
 
     async def step(self, action: Action) -> StepResult:
-        """Carry out one action and show what came of it."""
+        """Carry out one action and show what came of it.
+
+        One that a page which was being replaced never acknowledged is not repeated; ``info["unknown_outcome"]`` says so.
+        """
         tabs, size = self._ready(), self.options.pixels
         reason = refusal(action, size, self.capabilities.actions)
         if reason:
@@ -76,8 +80,13 @@ class BrowserEnv(ABC):
         if action.kind in ("answer", "finish"):
             return StepResult(self._observation(tabs), info={"changed": False})
         shown = self._shown
-        await carry_out(action, tabs, self.options.scale, size)
+        taken = await carry_out(action, tabs, self.options.scale, size)
+        if not (taken or self._taken):
+            raise EnvError("the page takes no input any more: two actions in a row were not acknowledged")
+        self._taken = taken
         info = await self._settled(tabs, shown)
+        if not taken:
+            info["unknown_outcome"] = True
         news = self._news.since(tabs)
         return await self._judged(tabs, StepResult(self._observation(tabs, news), info=info | news))
 

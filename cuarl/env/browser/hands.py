@@ -9,8 +9,9 @@ from typing import Any
 import anyio
 
 from cuarl.env.browser.clipboard import paste, taken
+from cuarl.env.browser.dialogs import goes_on
 from cuarl.env.browser.keys import UnknownKey, chord, shortcut
-from cuarl.env.browser.tabs import Tabs
+from cuarl.env.browser.tabs import Silence, Tabs
 from cuarl.env.durations import expected_s
 from cuarl.env.points import outside
 from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Move, Scroll, Swipe, TypeText, Wait
@@ -42,18 +43,32 @@ def refusal(action: Action, size: tuple[int, int], allowed: frozenset[str] = ACT
     return ""
 
 
-async def carry_out(action: Action, tabs: Tabs, scale: float, size: tuple[int, int]) -> None:
-    """Do it in the shown tab; points are pixels of the screenshot. Raises EnvError if the page does not take it."""
+async def carry_out(action: Action, tabs: Tabs, scale: float, size: tuple[int, int]) -> bool:
+    """Do it in the shown tab; points are pixels of the screenshot. Whether the page has taken it, for all that it says.
+
+    What is done in the moment in which a page is replaced may never be acknowledged, though the tab goes on. It is not
+    repeated. Raises EnvError if the page does not take it, and does not go on.
+    """
+    page = await tabs.shown()
+    try:
+        async with tabs.bounded(f"the action {action.kind}", expected_s(action)):
+            await _done(action, tabs, page, scale, size)
+    except Silence:
+        if not await goes_on(page):
+            raise
+        return False
+    return True
+
+
+async def _done(action: Action, tabs: Tabs, page: Any, scale: float, size: tuple[int, int]) -> None:
     from playwright.async_api import Error
 
-    async with tabs.bounded(f"the action {action.kind}", expected_s(action)):
-        page = await tabs.shown()
-        try:
-            await _act(action, tabs, page, scale, size)
-        except Error:
-            # a tab that closes itself when it is touched has been touched; if the browser is gone, the picture tells
-            if not page.is_closed():
-                raise
+    try:
+        await _act(action, tabs, page, scale, size)
+    except Error:
+        # a tab that closes itself when it is touched has been touched; if the browser is gone, the picture tells
+        if not page.is_closed():
+            raise
 
 
 async def _act(action: Action, tabs: Tabs, page: Any, scale: float, size: tuple[int, int]) -> None:

@@ -30,6 +30,10 @@ T = TypeVar("T")
 Travel = Literal["back", "forward", "reload"]
 
 
+class Silence(EnvError):
+    """The page does not answer in time."""
+
+
 class Tabs:
     """The open pages of a context, the newest on top. All calls are bounded in time and raise EnvError."""
 
@@ -208,7 +212,7 @@ class Tabs:
                 yield
             self._broken = broken
         except TimeoutError as error:
-            raise EnvError(f"{what}: the page does not answer within {limit:g} s") from error
+            raise Silence(f"{what}: the page does not answer within {limit:g} s") from error
         except Error as error:
             cause = "the page crashed" if self._crashed else first_line(error)
             raise EnvError(f"{what} failed: {cause}") from error

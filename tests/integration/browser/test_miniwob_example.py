@@ -17,8 +17,8 @@ SMALL = f"""#!/bin/sh
 # cuarl, at a small size
 case "$1" in
 rollout) set -- "$@" --tasks miniwob.click-test --episodes 2 ;;
-train) set -- "$@" -s tasks=miniwob.click-test -s eval_tasks=miniwob.click-test -s eval_episodes=2 -s max_steps=1 \\
-         -s groups_per_batch=1 ;;
+train) set -- "$@" -s eval_tasks=miniwob.click-test -s eval_episodes=2 -s max_steps=1 -s groups_per_batch=1
+       case "$*" in *miniwob-rl*) set -- "$@" -s tasks=miniwob.click-test ;; esac ;;
 esac
 exec "{sys.executable}" -m cuarl "$@"
 """

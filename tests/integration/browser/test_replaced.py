@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import anyio
 import pytest
 
+from cuarl.env.browser import hands
 from cuarl.env.browser import tabs as tabs_module
 from cuarl.env.browser.loading import load
 from cuarl.env.browser.options import BrowserOptions, Fence, origin_of
@@ -201,3 +202,25 @@ def test_a_tab_that_can_not_be_closed_is_shown_no_more(visit, monkeypatch):
         assert (tabs.count, tabs.page) == (1, first)
 
     visit("href", work)
+
+
+def test_b01_an_action_that_is_never_acknowledged_is_not_repeated_and_the_step_says_so(visit, monkeypatch):
+    act, silent = hands._act, [True, False, True, True]
+
+    async def unanswered(*args):
+        await act(*args)
+        if silent.pop(0):
+            await anyio.sleep_forever()
+
+    monkeypatch.setattr(hands, "_act", unanswered)
+
+    async def work(env):
+        await env._tabs.page.evaluate("n = 0, addEventListener('click', () => n += 1), 1")
+        for unknown in (True, False, True):
+            step = await env.step(Click(x=20, y=20))
+            assert step.info.get("unknown_outcome", False) is unknown
+        assert await env._tabs.page.evaluate("n") == 3
+        with pytest.raises(EnvError, match="two actions in a row"):
+            await env.step(Click(x=20, y=20))
+
+    visit("href", work, answer_s=3)
