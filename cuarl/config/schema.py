@@ -106,7 +106,7 @@ class EnvFields(Fields):
     env: str = "sim"
     """Environment: sim is the simulated device inside the process, linux a real desktop on a display of its own, browser
     web pages in Chromium, adb a phone or an emulator, gbox a cloud box, pods a pod of Kubernetes, gym an execution of a gym server, gymnasium, browsergym
-    and openenv environments of your own."""
+    and openenv environments made elsewhere, and package.module:name one of your own in Python."""
     profile: Literal["small", "phone", "tall"] = "small"
     """Screen of the simulated phone: small is 192x384, phone 360x640, tall 1080x2400 pixels."""
     clutter: Share = 0.1

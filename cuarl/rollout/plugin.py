@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 
+from cuarl import objects
 from cuarl.rollout import reward
 
 
@@ -21,7 +22,7 @@ def sources(name: str) -> dict[str, Path]:
     if name in reward.BUILTIN:
         return {}
     first = inspect.getmodule(inspect.unwrap(function))
-    if first is None or (file := _file(first)) is None:
+    if first is None or (file := _file(first)) is None or not _lies_in(function, name, file):
         return {}
     # a package's modules lie below the folder that the package itself lies in
     root = file.parents[first.__name__.count(".") + (file.name == "__init__.py")]
@@ -54,6 +55,12 @@ def changes(kept: Mapping[str, bytes], now: Mapping[str, bytes]) -> list[str]:
         *gone,
         *new,
     ]
+
+
+def _lies_in(function: object, name: str, file: Path) -> bool:
+    """Whether a function's code is in its module's file: that of a notebook or an interactive session is in none."""
+    code = getattr(function, "__code__", None)
+    return code is None or not objects.is_held(name) or Path(code.co_filename).resolve() == file
 
 
 def _file(module: ModuleType | None) -> Path | None:

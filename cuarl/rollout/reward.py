@@ -7,7 +7,6 @@ infrastructure failed. A plug-in is named by its dotted path, ``package.module:f
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import math
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
 
+from cuarl import objects
 from cuarl.env.foreign.tally import RETURN
 from cuarl.errors import ConfigError, RewardError
 from cuarl.trajectory import RewardPart, Trajectory
@@ -142,17 +142,13 @@ def get(name: str) -> RewardFunction:
     """The built-in of that name, or the plug-in at that dotted path. Raises ConfigError."""
     if name in BUILTIN:
         return BUILTIN[name]
-    module, separator, attribute = name.partition(":") if ":" in name else name.rpartition(".")
-    if not separator:
+    if ":" not in name and "." not in name:
         close = get_close_matches(name, BUILTIN, n=1)
         guess = f' (did you mean "{close[0]}"?)' if close else ""
         raise ConfigError(
             f'unknown reward "{name}"{guess}', hint=f"one of {', '.join(BUILTIN)}, or package.module:name"
         )
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as e:
-        raise ConfigError(f'the reward "{name}" can\'t be imported: {e}') from e
+    found = objects.get(name, "reward")
     if not callable(found) or inspect.isclass(found):
         raise ConfigError(f'the reward "{name}" is no function but {type(found).__name__}')
     return found  # type: ignore[no-any-return]

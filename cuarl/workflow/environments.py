@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from inspect import isawaitable, signature
 
+from cuarl import objects
 from cuarl.config.load import did_you_mean
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.base import Env
@@ -163,6 +165,21 @@ def _pods(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -
     return Backend(make, start=start, close=ways.close, at_most=config.pods_at_once)
 
 
+def _own(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
+    """An environment of one's own: whatever its function or class makes of a task, or of nothing if it takes nothing."""
+    factory = objects.get(config.env, "environment")
+    if not callable(factory):
+        raise ConfigError(f'the environment "{config.env}" is neither a class nor a function', where="--env")
+    takes_task = bool(signature(factory).parameters)
+
+    async def make(spec: EpisodeSpec) -> Env:
+        made = factory(spec.task) if takes_task else factory()
+        env: Env = await made if isawaitable(made) else made
+        return env
+
+    return Backend(make)
+
+
 def _foreign(name: str) -> MakeBackend:
     """A backend of ``workflow.foreign``, which is loaded once it is used."""
 
@@ -225,6 +242,8 @@ def check(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -
 
 def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """The backend that ``config`` names. Raises ConfigError if there is none, or if one of ``tasks`` needs another."""
+    if ":" in config.env:
+        return _own(config, tasks, settings)
     if config.env not in BACKENDS:
         raise ConfigError(
             f'there is no environment "{config.env}"{did_you_mean(config.env, tuple(BACKENDS))}',

@@ -23,6 +23,7 @@ from cuarl.tasks.suites import shipped_folder
 from cuarl.tasks.task import Task
 from cuarl.trajectory import Group
 from cuarl.workflow.environments import Backend
+from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.players import Player
 from cuarl.workflow.watcher import SILENT, Note
 
@@ -58,6 +59,14 @@ def select_tasks(
     for text in selection.notes:
         note(text)
     return selection
+
+
+def tasks_of(experiment: Experiment, role: Literal["train", "eval"]) -> Sequence[Task]:
+    """The tasks that an experiment was given, or else those that its configuration selects."""
+    given = experiment.tasks if role == "train" else experiment.eval_tasks
+    if given is not None:
+        return given
+    return select_tasks(experiment.config, experiment.settings, role, experiment.watcher.note).tasks
 
 
 def limits(config: ExperimentConfig) -> Limits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from cuarl.config.load import Resolved
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
 from cuarl.settings import Settings
+from cuarl.tasks.task import Task
 from cuarl.workflow.watcher import SILENT, Watcher
 
 if TYPE_CHECKING:
@@ -26,6 +28,10 @@ class Experiment:
     settings: Settings
     """Machine facts and secrets, with ``--db`` and ``--runs-dir`` on top."""
     watcher: Watcher = SILENT
+    tasks: Sequence[Task] | None = None
+    """Training tasks that are given as they are; None: as the configuration selects them."""
+    eval_tasks: Sequence[Task] | None = None
+    """The same for evaluation."""
     name: str | None = None
     overwrite: bool = False
     resume: Path | None = None

@@ -88,6 +88,16 @@ def hold() -> None:
     _RECEIVED.held = True
 
 
+def end() -> bool:
+    """End what ``run`` awaits, as a signal to this process would; False if it awaits nothing. For any thread."""
+    listener = _RECEIVED.listener
+    if listener is None:
+        return False
+    _RECEIVED.heard = True
+    listener(signal.SIGINT)
+    return True
+
+
 @contextmanager
 def _listening(listener: Callable[[int], object]) -> Iterator[None]:
     outer, _RECEIVED.listener = _RECEIVED.listener, listener

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -33,17 +34,19 @@ def measurement(experiment: Experiment, target: Target, episodes: int | None, at
     config = with_run_config(resolved, target.run)
     if resolved.sources["tasks"] != "default":  # whoever names tasks here means those to evaluate on
         config = config.model_copy(update={"eval_tasks": config.tasks})
-    tasks = parts.select_tasks(config, experiment.settings, "eval", experiment.watcher.note).tasks
+    tasks = parts.tasks_of(replace(experiment, resolved=replace(resolved, config=config)), "eval")
     environments.check(config, tasks, experiment.settings)
     return Measurement(config=config, tasks=tasks, episodes=episodes or config.eval_episodes, attempts=attempts)
 
 
-def evaluate(experiment: Experiment, target: Target, what: Measurement, *, baselines: bool) -> Evaluated:
-    """Evaluate, and record it; ``baselines`` puts the agents that know nothing beside."""
+def evaluate(
+    experiment: Experiment, target: Target, what: Measurement, *, baselines: bool, player: Player | None = None
+) -> Evaluated:
+    """Evaluate, and record it; ``baselines`` puts the agents that know nothing beside, ``player`` acts for the target."""
     from cuarl.store import new_id
 
     settings, watcher = experiment.settings, experiment.watcher
-    player, evaluation_id = _player(experiment, what.config, target), new_id("eval")
+    player, evaluation_id = player or _player(experiment, what.config, target), new_id("eval")
     with (
         parts.open_store(settings) as store,
         home(experiment, store, target.run, what) as (run, record),

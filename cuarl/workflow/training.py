@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, Exit
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cuarl import objects
 from cuarl.config.algorithms import RATIO
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError, RolloutError
@@ -58,17 +59,18 @@ class Job:
         from cuarl.policy.load import device_named, resolve
         from cuarl.workflow.from_config import model_spec
 
-        config, settings, note = experiment.config, experiment.settings, experiment.watcher.note
+        config, settings = experiment.config, experiment.settings
+        _check_held(experiment)
         if config.algorithm in RATIO and (config.top_p < 1 or config.top_k > 0):
             raise ConfigError(
                 f"{config.algorithm} needs samples of the whole distribution, and top_p or top_k cut it off",
                 where="--top-p, --top-k", hint="leave them out; --temperature may be set",
             )  # fmt: skip
         # imitation trains on stored episodes, whatever their tasks
-        tasks = parts.select_tasks(config, settings, "train", note).tasks if config.algorithm != "sft" else ()
+        tasks = parts.tasks_of(experiment, "train") if config.algorithm != "sft" else ()
         if needs_verdict(config.reward):
             require_checks(tasks)
-        measured = parts.select_tasks(config, settings, "eval", note).tasks
+        measured = parts.tasks_of(experiment, "eval")
         environments.check(config, [*tasks, *measured], settings)
         if config.trainer == "local":
             resolve(model_spec(experiment.resolved, config.device))
@@ -95,6 +97,19 @@ class Job:
             "evaluation": f"{c.eval_episodes} episodes {', '.join([*when, 'at the end'])}",
             "algorithm": f"{c.algorithm}, learning rate {c.effective_learning_rate:g}",
         }
+
+
+def _check_held(experiment: Experiment) -> None:
+    """Objects that only one process has make a run that can't be resumed, nor made by several."""
+    several = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    for field in ("reward", "env"):
+        path = getattr(experiment.config, field)
+        if objects.is_held(path) and (several or experiment.resume is not None):
+            what = "several processes can't share it" if several else "a run can't be resumed with it"
+            raise ConfigError(
+                f"the {field} {path} is an object of this session alone, so {what}",
+                hint="put it into a module that can be imported, and pass it from there",
+            )  # fmt: skip
 
 
 def _check_endpoint(experiment: Experiment) -> None:
@@ -188,6 +203,8 @@ class Finished:
     run: Run
     last: Evaluation | None
     """The last evaluation, if this attempt made one."""
+    main: bool = True
+    """Whether this process speaks for all."""
 
     @property
     def before(self) -> Evaluation | None:
@@ -204,8 +221,8 @@ class Finished:
         return find_results(self.run.evals_dir, what.label, step, what.key)
 
 
-def train(job: Job) -> Finished | None:
-    """Train, and evaluate as the configuration says; None in the processes beside the main one.
+def train(job: Job) -> Finished:
+    """Train, and evaluate as the configuration says.
 
     Raises KeyboardInterrupt when it was to end early (all that is finished has been saved), and CuarlError.
     """
@@ -213,7 +230,7 @@ def train(job: Job) -> Finished | None:
     job.experiment.watcher.event("plan", job.plan())
     with opened as (place, trainer):
         last = _loop(job, place, trainer)
-    return Finished(job, place.run, last) if place.store is not None else None
+    return Finished(job, place.run, last, place.store is not None)
 
 
 def _of_this_process(job: Job) -> tuple[Job, AbstractContextManager[tuple[Place, Trainer]]]:

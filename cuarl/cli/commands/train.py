@@ -67,7 +67,7 @@ def train(
         raise ConfigError("Tinker trains elsewhere, so one process is enough", where="--processes", hint="leave it out")
     elif processes > 1 and "WORLD_SIZE" not in os.environ:
         raise typer.Exit(_launch(request, job, processes, accelerate or "ddp"))
-    elif (done := run_training(job)) is not None:
+    elif (done := run_training(job)).main:
         _report(done, as_json=request.json)
 
 
