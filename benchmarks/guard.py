@@ -85,9 +85,11 @@ class Side:
         """Run it to its end. Raises RuntimeError if it fails."""
         child = self.start(*words)
         process, at_metrics = psutil.Process(child.pid), []
-        for line in child.stdout or ():
-            if line.startswith('{"event":"metrics"'):
-                at_metrics.append(sum(process.cpu_times()[:4]))
+        assert child.stdout is not None
+        with child.stdout as lines:
+            for line in lines:
+                if line.startswith('{"event":"metrics"'):
+                    at_metrics.append(sum(process.cpu_times()[:4]))
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         if child.returncode:

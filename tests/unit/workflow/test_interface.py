@@ -7,18 +7,16 @@ import sys
 import threading
 
 import pytest
-from PIL import Image
 
 import cuarl
 from cuarl import objects
 from cuarl.agent.scripted import DoNothingAgent
 from cuarl.errors import ConfigError
+from cuarl.policy.sampler import SamplerCapabilities
 from cuarl.settings import Settings
+from cuarl.trajectory import Sampled
+from tests.unit.workflow.switch import TASKS, Lamp
 
-TASKS = [
-    cuarl.Task(id=f"lamp_{word}", description=f"Turn the lamp {word}", checks=[{"path": "lamp", "value": word == "on"}])
-    for word in ("on", "off")
-]
 ENDLESS = [cuarl.Task(id="endless", description="Go on", max_steps=100_000, checks=TASKS[0].checks)]
 SHORT = {
     "max_steps": 1,
@@ -28,22 +26,6 @@ SHORT = {
     "eval_episodes": 2,
     "skip_baseline": True,
 }
-
-
-class Lamp(cuarl.SimpleEnv):
-    """Any click switches it."""
-
-    def begin(self, task, seed):
-        self.on = False
-
-    def screen(self):
-        return Image.new("RGB", (192, 384), "yellow" if self.on else "black")
-
-    def act(self, action):
-        self.on ^= action.kind == "click"
-
-    def facts(self):
-        return {"lamp": self.on}
 
 
 def thrifty(trajectory):
@@ -92,7 +74,7 @@ def test_a_rollout_of_ones_own_agent_environment_and_reward(settings):
     assert [row["task_id"] for row in rows] == ["lamp_on"] * 2 + ["lamp_off"] * 2
     assert [row["success"] for row in rows] == [False, False, True, True]
     assert rows[0]["reward"] == rows[0]["reward/thrifty"] == pytest.approx(-0.1 * rows[0]["turns"])
-    assert run.config.reward == f"{__name__}:thrifty" and run.config.env == f"{__name__}:Lamp"
+    assert run.config.reward == f"{__name__}:thrifty" and run.config.env == "tests.unit.workflow.switch:Lamp"
     assert run.episodes[0].turns[0].action is not None and run.status == "success"
     digest = run.episodes[0].turns[0].screenshot.digest
     assert run.picture(digest).image.getpixel((0, 0)) == (0, 0, 0)
@@ -104,6 +86,30 @@ def test_an_evaluation_of_ones_own_agent(settings):
     found = cuarl.evaluate(agent=nothing, tasks=TASKS, env=Lamp, episodes=4, settings=settings)
     assert (found.overall.n, found.overall.success_rate) == (4, 0.5)
     assert {o.task_id for o in found.outcomes} == {"lamp_on", "lamp_off"}
+
+
+class Clicks:
+    """A policy that says the same whatever it is asked."""
+
+    capabilities = SamplerCapabilities(token_ids=False, logprobs=False, images=True, name="clicks")
+
+    async def sample(self, request):
+        call = '{"name": "mobile_use", "arguments": {"action": "click", "coordinate": [500, 500]}}'
+        return Sampled(text=f"<tool_call>\n{call}\n</tool_call>", exact=False, policy="clicks")
+
+    async def close(self):
+        pass
+
+
+def test_a_policy_of_ones_own_is_asked_by_the_agent_of_the_model(settings):
+    config = cuarl.Config(max_turns=1)
+    run = cuarl.rollout(config, policy=Clicks(), tasks=TASKS, env=Lamp, settings=settings)
+    assert [(t.turns[0].action.kind, t.success) for t in run.episodes] == [("click", True), ("click", False)]
+    assert {t.policy for t in run.episodes} == {"clicks"}
+    found = cuarl.evaluate(config=config, policy=Clicks(), tasks=TASKS, env=Lamp, episodes=2, settings=settings)
+    assert found.overall.success_rate == 0.5 and found.policy == "clicks"
+    with pytest.raises(ConfigError, match="agent has no effect"):
+        cuarl.rollout(config, policy=Clicks(), agent="oracle", tasks=TASKS, env=Lamp, settings=settings)
 
 
 def test_it_works_inside_a_running_event_loop(settings):
