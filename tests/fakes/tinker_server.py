@@ -1,41 +1,44 @@
 """A Tinker-compatible server over our own policy: what the real SDK talks to in tests, and really learns.
 
 It speaks the paths that an RL loop needs, orders the requests of a model by their sequence numbers, adds up gradients
-over all chunks until ``optim_step``, and computes the losses by the service's definitions. ``faults`` make it fail.
+over all chunks until ``optim_step``, and computes the losses by the service's definitions. ``faults`` make it fail. What it
+is asked wrongly it refuses by status 400 to 499, or, where a request has its turn only later, by the failure of its result.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import json
 import threading
+import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
+from google.protobuf.message import DecodeError
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from tinker.proto import tinker_public_pb2 as pb
 
 from cuarl.policy.generate import Job, generate
-from cuarl.policy.inputs import Row
 from cuarl.policy.load import load_policy
 from cuarl.policy.model import PolicyModel
-from cuarl.policy.render import Prompt
-from cuarl.policy.sampler import SamplingParams
 from cuarl.policy.score import Scorer
 from cuarl.policy.spec import LoraSpec, ModelSpec
-from cuarl.types import Screenshot
+from cuarl.web.guard import application, json_object, json_response
+from cuarl.web.refusal import Refusal, detail, understood
+from cuarl.web.rules import Rules
+from tests.fakes import tinker_bodies as bodies
 from tests.fakes.threads import served
+from tests.fakes.tinker_bodies import read_data, read_prompt
 
 API = "/api/v1"
+MAX_BODY = 64 << 20
 Weights = dict[str, torch.Tensor]
 MakePolicy = Callable[[int, int], PolicyModel]
 """A fresh policy with an adapter to train, of a rank and a seed."""
@@ -67,8 +70,8 @@ class Model:
 class TinkerServer:
     """State and routes. ``log`` counts requests by path; ``chunks`` are the datums of each forward_backward request."""
 
-    def __init__(self, make_policy: MakePolicy, *, chunk_bytes: int = 5_000_000) -> None:
-        self._make, self._chunk_bytes = make_policy, chunk_bytes
+    def __init__(self, make_policy: MakePolicy, *, chunk_bytes: int = 5_000_000, poll_s: float = 5.0) -> None:
+        self._make, self._chunk_bytes, self._poll_s = make_policy, chunk_bytes, poll_s
         self.models: dict[str, Model] = {}
         self.states: dict[str, tuple[Weights, Any]] = {}
         self.samplers: dict[str, Weights | None] = {}
@@ -102,7 +105,7 @@ class TinkerServer:
             Route(f"{API}/sessions/{{id}}/finish", self._json("finish", lambda b: {}), methods=["POST"]),
             Route(f"{API}/get_server_capabilities", self._capabilities, methods=["GET"]),
         ]
-        return Starlette(routes=routes)
+        return application(routes, Rules(say=detail, body_bytes=MAX_BODY))
 
     # --- requests and results --------------------------------------------------------------------------------------
 
@@ -110,14 +113,15 @@ class TinkerServer:
         async def handle(request: Request) -> Response:
             self.log[path] += 1
             self.keys.add(request.headers.get("x-api-key", ""))
-            fault = self._fault(path)
-            if fault is not None and fault.status:
-                return JSONResponse({"detail": "injected"}, fault.status)
-            raw = await request.body()
-            body = json.loads(raw) if raw and path != "telemetry" else {}
-            return JSONResponse(await asyncio.to_thread(work, body))
+            self._refuse(self._fault(path))
+            body = {} if path == "telemetry" else await json_object(request, empty=True)
+            return json_response(await asyncio.to_thread(work, body))
 
         return handle
+
+    def _refuse(self, fault: Fault | None) -> None:
+        if fault is not None and fault.status:
+            raise Refusal("injected", status=fault.status)
 
     def _fault(self, path: str, kind: str = "") -> Fault | None:
         for fault in self.faults:
@@ -139,47 +143,56 @@ class TinkerServer:
 
     def _in_order(self, model_id: str, seq: int, kind: str, work: Callable[[], Any]) -> dict[str, Any]:
         """Do ``work`` when all requests of the model with lower numbers are done."""
+        model = self._of(self.models, model_id, "model")
         promise = self._promise(kind)
-        model = self.models[model_id]
         with self._lock:
             model.waiting[seq] = (promise["request_id"], work)
             while model.next_seq in model.waiting:
                 name, ready = model.waiting.pop(model.next_seq)
                 model.next_seq += 1
                 fault = self._fault("result", self._kinds[name])
-                self.results[name] = (
-                    {"error": fault.failure, "category": "user"} if fault is not None and fault.failure else ready()
-                )
+                self.results[name] = failed(fault.failure) if fault is not None and fault.failure else outcome(ready)
         return promise
 
     async def _retrieve(self, request: Request) -> Response:
         self.log["retrieve_future"] += 1
-        name = (await request.json())["request_id"]
-        fault = self._fault("retrieve_future", self._kinds.get(name, ""))
+        body = await json_object(request)
+        with understood():
+            name = bodies.Retrieve.model_validate(body).request_id
+        kind = self._of(self._kinds, name, "request")
+        fault = self._fault("retrieve_future", kind)
         if fault is not None:
-            return JSONResponse({"detail": "injected", "queue_state": "active"}, fault.status)
-        if name not in self.results and self._kinds.get(name) == "sample":
+            return json_response({"detail": "injected", "queue_state": "active"}, fault.status)
+        if name not in self.results and kind == "sample":
             await asyncio.sleep(0.01)  # others of the same moment are answered together
             await asyncio.to_thread(self._sample_all)
-        for _ in range(100):
+        end = time.monotonic() + self._poll_s
+        while True:
             if name in self.results:
                 found = self.results[name]
                 if isinstance(found, bytes):
                     return Response(found, media_type="application/x-protobuf")
-                return JSONResponse(found)
+                return json_response(found)
+            if time.monotonic() >= end:
+                return json_response({"queue_state": "active"}, 408)
             await asyncio.sleep(0.05)
-        return JSONResponse({"queue_state": "active"}, 408)
+
+    def _of(self, things: Mapping[str, Any], name: str, what: str) -> Any:
+        if name not in things:
+            raise Refusal(f"there is no {what} {name[:80]!r}", status=404)
+        return things[name]
 
     async def _capabilities(self, request: Request) -> Response:
         model = {"model_name": "tiny", "max_context_length": 8192, "trainable": True, "sampleable": True}
-        return JSONResponse({"supported_models": [model]})
+        return json_response({"supported_models": [model]})
 
     # --- training --------------------------------------------------------------------------------------------------
 
     def _create_model(self, body: Any) -> Any:
-        config = body.get("lora_config") or {}
-        model_id = f"{body['session_id']}:train:{body['model_seq_id']}"
-        self.models[model_id] = self._model(config.get("rank", 8), config.get("seed") or 0, next_seq=1)
+        with understood():
+            asked = bodies.CreateModel.model_validate(body)
+        model_id = f"{asked.session_id}:train:{asked.model_seq_id}"
+        self.models[model_id] = self._model(asked.lora_config.rank, asked.lora_config.seed or 0, next_seq=1)
         return self._promise("create_model", {"model_id": model_id, "type": "create_model"})
 
     def _model(self, rank: int, seed: int, *, next_seq: int) -> Model:
@@ -188,31 +201,35 @@ class TinkerServer:
         return Model(policy, torch.optim.AdamW(list(policy.parameters()), lr=0.0), next_seq)
 
     def _get_info(self, body: Any) -> Any:
+        with understood():
+            model_id = bodies.OfModel.model_validate(body).model_id
         data = {"model_name": "tiny", "arch": "qwen3_vl", "tokenizer_id": "tiny"}
         return {
             "type": "get_info",
             "model_data": data,
-            "model_id": body["model_id"],
+            "model_id": model_id,
             "is_lora": True,
             "model_name": "tiny",
         }
 
     async def _forward_backward(self, request: Request) -> Response:
         self.log["forward_backward"] += 1
-        fault = self._fault("forward_backward")
-        if fault is not None and fault.status:
-            return JSONResponse({"detail": "injected"}, fault.status)
+        self._refuse(self._fault("forward_backward"))
         message = pb.ForwardBackwardRequest()
-        message.ParseFromString(await request.body())
+        try:
+            message.ParseFromString(await request.body())
+        except DecodeError as error:
+            raise Refusal(f"the body is no ForwardBackwardRequest: {error}") from None
         self.chunks.append(len(message.data))
         promise = await asyncio.to_thread(
             self._in_order, message.model_id, message.seq_id, "forward_backward",
             lambda: self._gradients(self.models[message.model_id], message),
         )  # fmt: skip
-        return JSONResponse(promise)
+        return json_response(promise)
 
     def _gradients(self, model: Model, message: Any) -> Any:
-        data = [read_datum(datum, model.policy) for datum in message.data]
+        with understood():
+            data = read_data(message, model.policy)
         config = {name: value.number for name, value in message.loss_fn_config_v2.items()}
         outputs, total = [], 0.0
         with torch.set_grad_enabled(not message.forward_only):
@@ -224,6 +241,8 @@ class TinkerServer:
                     now = logprobs[: len(datum.row.answer_ids)]
                     loss = loss + service_loss(message.loss_fn, now, datum.inputs, config)
                     outputs.append(np.concatenate([np.zeros(datum.idle, np.float32), now.detach().numpy()]))
+                if not torch.isfinite(loss):
+                    raise Refusal("the loss is not finite")
                 if not message.forward_only:
                     loss.backward()
                 total += float(loss.detach())
@@ -237,16 +256,18 @@ class TinkerServer:
         return reply.SerializeToString()
 
     def _optim_step(self, body: Any) -> Any:
-        model, params = self.models[body["model_id"]], body["adam_params"]
+        with understood():
+            asked = bodies.OptimStep.model_validate(body)
+        model, params = self._of(self.models, asked.model_id, "model"), asked.adam_params
 
         def step() -> Any:
             parameters = list(model.policy.parameters())
-            if params["grad_clip_norm"] > 0:
-                torch.nn.utils.clip_grad_norm_(parameters, params["grad_clip_norm"])
+            if params.grad_clip_norm > 0:
+                torch.nn.utils.clip_grad_norm_(parameters, params.grad_clip_norm)
             for group in model.optimizer.param_groups:
                 group |= {
-                    "lr": params["learning_rate"], "betas": (params["beta1"], params["beta2"]), "eps": params["eps"],
-                    "weight_decay": params["weight_decay"],
+                    "lr": params.learning_rate, "betas": (params.beta1, params.beta2), "eps": params.eps,
+                    "weight_decay": params.weight_decay,
                 }  # fmt: skip
             model.optimizer.step()
             model.optimizer.zero_grad()
@@ -254,86 +275,106 @@ class TinkerServer:
             model.policy.updated()
             return {"metrics": {}}
 
-        return self._in_order(body["model_id"], body["seq_id"], "optim_step", step)
+        return self._in_order(asked.model_id, asked.seq_id, "optim_step", step)
 
     # --- weights ---------------------------------------------------------------------------------------------------
 
     def _save_weights(self, body: Any) -> Any:
-        model = self.models[body["model_id"]]
-        path = f"tinker://{body['model_id']}/weights/{body['path']}"
+        with understood():
+            asked = bodies.SaveWeights.model_validate(body)
+        model = self._of(self.models, asked.model_id, "model")
+        path = f"tinker://{asked.model_id}/weights/{asked.path}"
 
         def save() -> Any:
             self.states[path] = (weights(model.policy), json_free_copy(model.optimizer.state_dict()))
             return {"path": path, "type": "save_weights"}
 
-        return self._in_order(body["model_id"], body["seq_id"], "save_weights", save)
+        return self._in_order(asked.model_id, asked.seq_id, "save_weights", save)
 
     def _save_for_sampler(self, body: Any) -> Any:
-        model = self.models[body["model_id"]]
+        with understood():
+            asked = bodies.SaveForSampler.model_validate(body)
+        model = self._of(self.models, asked.model_id, "model")
 
         def save() -> Any:
-            if body.get("path"):
-                path = f"tinker://{body['model_id']}/sampler_weights/{body['path']}"
+            if asked.path:
+                path = f"tinker://{asked.model_id}/sampler_weights/{asked.path}"
                 self.samplers[path] = weights(model.policy)
                 return {"path": path, "type": "save_weights_for_sampler"}
             name = self._name("sampling")
             self.samplers[name] = weights(model.policy)
             return {"sampling_session_id": name, "type": "save_weights_for_sampler"}
 
-        return self._in_order(body["model_id"], body["seq_id"], "save_weights_for_sampler", save)
+        return self._in_order(asked.model_id, asked.seq_id, "save_weights_for_sampler", save)
 
     def _load_weights(self, body: Any) -> Any:
-        model_id = body.get("model_id") or f"{body['session_id']}:train:{body['model_seq_id']}"
-        saved, optimizer = self.states[body["path"]]
+        with understood():
+            asked = bodies.LoadWeights.model_validate(body)
+        saved, optimizer = self._of(self.states, asked.path, "saved state")
 
         def load() -> Any:
-            model = self.models[model_id]
+            model = self.models[asked.into]
+            if _rank(model.policy) != rank_of(saved):
+                raise Refusal("the saved state is of another rank")
             put(model.policy, saved)
-            if body["optimizer"]:
+            model.policy.updated()
+            if asked.optimizer:
                 model.optimizer.load_state_dict(json_free_copy(optimizer))
-            return {"path": body["path"], "model_id": model_id, "type": "load_weights"}
+            return {"path": asked.path, "model_id": asked.into, "type": "load_weights"}
 
-        if model_id not in self.models:
-            rank = next(v.shape[0] for k, v in saved.items() if "lora_A" in k)
-            self.models[model_id] = self._model(rank, 0, next_seq=1)
-            return self._promise("load_weights", load())
-        return self._in_order(model_id, body["seq_id"], "load_weights", load)
+        if asked.into not in self.models:
+            self.models[asked.into] = self._model(rank_of(saved), 0, next_seq=1)
+            return self._promise("load_weights", outcome(load))
+        if asked.seq_id is None:
+            raise Refusal("seq_id is missing")
+        return self._in_order(asked.into, asked.seq_id, "load_weights", load)
 
     # --- sampling --------------------------------------------------------------------------------------------------
 
     def _sampling_session(self, body: Any) -> Any:
+        with understood():
+            path = bodies.SamplingSession.model_validate(body).model_path
+        saved = self.samplers | {name: state for name, (state, _) in self.states.items()}
+        found = self._of(saved, path, "saved weights") if path else None
         name = self._name("sampling")
-        path = body.get("model_path")
-        self.samplers[name] = self.samplers[path] if path in self.samplers else self.states[path][0] if path else None
+        self.samplers[name] = found
         return {"type": "create_sampling_session", "sampling_session_id": name}
 
     async def _sampler(self, request: Request) -> Response:
-        return JSONResponse({"sampler_id": request.path_params["id"], "base_model": "tiny"})
+        return json_response({"sampler_id": request.path_params["id"], "base_model": "tiny"})
 
     def _asample(self, body: Any) -> Any:
+        with understood():
+            asked = bodies.Sample.model_validate(body)
+            params = asked.sampling_params
+            chunks = [chunk.model_dump() for chunk in asked.prompt.chunks]
+            prompt = read_prompt(chunks, self._sampling_policy(None), params.max_tokens)
+            job = Job(prompt, *params.made())
+        self._of(self.samplers, asked.sampling_session_id, "session")
         promise = self._promise("sample")
         fault = self._fault("result", "sample")
         if fault is not None and fault.failure:
-            self.results[promise["request_id"]] = {"error": fault.failure, "category": "user"}
+            self.results[promise["request_id"]] = failed(fault.failure)
         else:
-            job = Job(
-                read_prompt(body["prompt"]["chunks"], self._sampling_policy()), *sampling(body["sampling_params"])
-            )
             with self._lock:
-                self._queue.append((promise["request_id"], body["sampling_session_id"], job))
-        return {**promise, "sample_sequence_ids": [self._name("sequence") for _ in range(body["num_samples"])]}
+                self._queue.append((promise["request_id"], asked.sampling_session_id, job))
+        return {**promise, "sample_sequence_ids": [self._name("sequence") for _ in range(asked.num_samples)]}
 
-    def _sampling_policy(self) -> PolicyModel:
+    def _sampling_policy(self, wanted: Weights | None) -> PolicyModel:
+        """A policy that weights of this rank can be put into."""
         with self._lock:  # models can't be loaded by several threads at once
-            if self._sampling is None:
-                self._sampling = self._make(next((_rank(m.policy) for m in self.models.values()), 8), 0)
+            there = self._sampling
+            if there is None or (wanted is not None and _rank(there) != rank_of(wanted)):
+                rank = rank_of(wanted) if wanted else next((_rank(m.policy) for m in self.models.values()), 8)
+                self._sampling, self._loaded = self._make(rank, 0), self
+            assert self._sampling is not None
             return self._sampling
 
     def _sample_all(self) -> None:
         with self._lock:
             taken, self._queue = self._queue, []
-            policy = self._sampling_policy()
             for session in dict.fromkeys(s for _, s, _ in taken):
+                policy = self._sampling_policy(self.samplers[session])
                 self._load_for_sampling(policy, self.samplers[session])
                 mine = [(name, job) for name, s, job in taken if s == session]
                 for (name, _), sampled in zip(mine, generate(policy, [job for _, job in mine]), strict=True):
@@ -361,58 +402,17 @@ class TinkerServer:
 # --- parts ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class DatumRow:
-    row: Row
-    inputs: dict[str, torch.Tensor]
-    """Of the positions from ``idle`` on."""
-    idle: int
+def failed(why: str) -> dict[str, str]:
+    """A result that is a failure of the client's."""
+    return {"error": why, "category": "user"}
 
 
-def read_datum(datum: Any, policy: PolicyModel) -> DatumRow:
-    chunks = []
-    for chunk in datum.model_input:
-        if chunk.HasField("image"):
-            image = chunk.image
-            chunks.append({"type": "image", "data": image.data, "expected_tokens": image.expected_tokens})
-        else:
-            chunks.append(
-                {"type": "encoded_text", "tokens": np.frombuffer(chunk.encoded_text.tokens, np.int32).tolist()}
-            )
-    prompt = read_prompt(chunks, policy)
-    dtypes = {pb.DTYPE_FLOAT32: np.float32, pb.DTYPE_INT64: np.int64}
-    inputs = {n: np.frombuffer(t.dense, dtypes[t.dtype]).copy() for n, t in datum.loss_fn_inputs.items()}
-    assert all(len(v) == len(prompt.ids) for v in inputs.values()), "inputs as long as the sequence"
-    active = inputs.get("weights", inputs.get("advantages"))
-    idle = int(np.flatnonzero(active)[0]) if np.any(active) else len(prompt.ids) - 1
-    targets = inputs["target_tokens"][idle:]
-    assert list(targets[:-1]) == list(prompt.ids[idle + 1 :]), "targets are the inputs, shifted by one"
-    row = Row(prompt.ids[: idle + 1], prompt.screenshots, tuple(int(t) for t in targets))
-    return DatumRow(row, {n: torch.from_numpy(v[idle:]) for n, v in inputs.items()}, idle)
-
-
-def read_prompt(chunks: Sequence[Mapping[str, Any]], policy: PolicyModel) -> Prompt:
-    ids: list[int] = []
-    screens: list[Screenshot] = []
-    for chunk in chunks:
-        if chunk["type"] == "encoded_text":
-            ids += chunk["tokens"]
-            continue
-        data = chunk["data"]
-        screen = Screenshot.decode(base64.b64decode(data) if isinstance(data, str) else data)
-        tokens = policy.images.grid(screen.width, screen.height).tokens
-        assert tokens == chunk["expected_tokens"], f"{tokens} tokens, {chunk['expected_tokens']} expected"
-        ids += [policy.special.image] * tokens
-        screens.append(screen)
-    return Prompt(tuple(ids), tuple(screens))
-
-
-def sampling(params: Mapping[str, Any]) -> tuple[SamplingParams, int]:
-    top_k = max(0, params.get("top_k", -1))
-    made = SamplingParams(
-        temperature=params["temperature"], top_p=params["top_p"], top_k=top_k, max_tokens=params["max_tokens"]
-    )
-    return made, int(params.get("seed") or 0)
+def outcome(work: Callable[[], Any]) -> Any:
+    """The result of ``work``; what is refused only when it is a request's turn fails by its result."""
+    try:
+        return work()
+    except Refusal as refusal:
+        return failed(refusal.what)
 
 
 def service_loss(
@@ -430,7 +430,6 @@ def service_loss(
     clipped = ratio.clamp(low, high)
     if name == "cispo":
         return -(clipped.detach() * logprobs * advantages).sum()
-    assert name == "ppo"
     return -torch.minimum(ratio * advantages, clipped * advantages).sum()
 
 
@@ -449,17 +448,21 @@ def json_free_copy(state: Any) -> Any:
     return torch.utils._pytree.tree_map(lambda v: v.clone() if isinstance(v, torch.Tensor) else v, state)
 
 
+def rank_of(saved: Weights) -> int:
+    return next(tensor.shape[0] for name, tensor in saved.items() if "lora_A" in name)
+
+
 def _rank(policy: PolicyModel) -> int:
     return int(next(p.shape[0] for n, p in policy.model.named_parameters() if "lora_A" in n))
 
 
-def shipped_base() -> TinkerServer:
-    """A server that trains and samples the shipped base."""
+def shipped_base(**options: Any) -> TinkerServer:
+    """A server that trains and samples the shipped base; ``options`` are the server's."""
 
     def make(rank: int, seed: int) -> PolicyModel:
         return load_policy(ModelSpec(model="tiny", lora=LoraSpec(rank=rank, seed=seed), train="adapter"))
 
-    return TinkerServer(make)
+    return TinkerServer(make, **options)
 
 
 @contextmanager

@@ -133,8 +133,18 @@ def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 
 @st.composite
+def _damaged(draw: st.DrawFn, body: bytes) -> bytes:
+    """A body of no text that is cut, or has other bytes in one to three places."""
+    data = bytearray(body[: draw(st.integers(0, len(body)))] if draw(st.booleans()) else body)
+    for _ in range(draw(st.integers(1, 3)) if data else 0):
+        at = draw(st.integers(0, len(data) - 1))
+        data[at : at + draw(st.integers(0, 4))] = draw(st.binary(max_size=8))
+    return bytes(data)
+
+
+@st.composite
 def bodies(draw: st.DrawFn, body: Any) -> bytes:
-    """A body: the right one, one that is wrong in one to three places, any JSON, or no JSON at all."""
+    """A body: the right one, one that is wrong in one to three places, any JSON, or no JSON at all; of bytes alone, if it is bytes."""
     kind = draw(
         st.sampled_from(["right", "right", "right", "wrong", "wrong", "wrong", "wrong", "other", "bytes", "none"])
     )
@@ -147,6 +157,8 @@ def bodies(draw: st.DrawFn, body: Any) -> bytes:
                 [b"\xff\xfe{\x00", b"\x1f\x8b\x08", b"{" * 50_000, b'"' + b"x" * 70_000, b"%PDF", b"a=b&c=d"]
             )
         )
+    if isinstance(body, bytes):
+        return draw(_damaged(body)) if kind in ("wrong", "other") else body
     tree = {} if body is None else body
     if kind == "other":
         tree = draw(PLAIN)

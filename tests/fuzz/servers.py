@@ -256,7 +256,17 @@ class AdbServer(Target):
         return [] if kind == "2xx" else [f"afterwards it tells no version: {kind} {fault}"]
 
 
+def tinker() -> Target:
+    """The stand-in for Tinker's service; needs the extra tinker."""
+    from tests.fuzz.tinker import TinkerTarget
+
+    return TinkerTarget()
+
+
 TARGETS: Mapping[str, Callable[[], Target]] = {
-    one.name: one
-    for one in (Serve, ServeEnv, SessionsServe, GBoxServer, GymServer, MiniAgentServer, KubernetesServer, AdbServer)
-}  # fmt: skip
+    **{
+        one.name: one
+        for one in (Serve, ServeEnv, SessionsServe, GBoxServer, GymServer, MiniAgentServer, KubernetesServer, AdbServer)
+    },
+    "tinker": tinker,
+}
