@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from cuarl.cli.app import collect_garbage_rarely
+from cuarl import garbage
 from cuarl.env.sim import device, memory
 from cuarl.env.sim.desktop.device import step as use_desktop
 from cuarl.env.sim.desktop.look import DesktopLook
@@ -206,7 +206,7 @@ def episodes_per_s(count: int) -> float:
 
 
 def main() -> None:
-    collect_garbage_rarely()  # as the command does
+    garbage.look_rarely()  # as the command does
     for profile in PROFILES:
         count = 300 if profile == "tall" else 3000
         size = f"{PROFILES[profile].width_px:>5} x {PROFILES[profile].height_px:<5}"

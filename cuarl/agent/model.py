@@ -13,6 +13,7 @@ from cuarl.agent.history import History
 from cuarl.agent.notes import note
 from cuarl.agent.pointing import Pointer, pointed
 from cuarl.agent.prompt import Window
+from cuarl.pacing import own_pass
 from cuarl.policy.sampler import PromptTooLong, Sampler, SampleRequest, SamplingParams, Sees
 from cuarl.tasks.task import TaskInstance
 from cuarl.trajectory import Sampled, Turn
@@ -48,6 +49,8 @@ class ModelAgent:
         sampled = await self._sample(task, history, seed, self._format.told(resized))
         if isinstance(sampled, PromptTooLong):
             return Decision(too_long=sampled)
+        # the answers to all episodes of a batch come at once
+        await own_pass()
         pictures = {} if shown is screen else {shown.digest: shown}
         decision = await self._read(sampled, screen, resized)
         return replace(decision, resized=resized, pictures=pictures, sampled=sampled)

@@ -47,13 +47,18 @@ class OracleAgent:
     def __init__(self, env: Env) -> None:
         if not isinstance(env, OracleEnv | AskedOracleEnv) or not env.capabilities.oracle:
             raise AgentError("this environment does not know how its tasks are solved", hint="--agent nothing")
-        self._env = env
+        self._next = env.ask_oracle if isinstance(env, AskedOracleEnv) else _told(env)
 
     async def act(self, task: TaskInstance, observation: Observation, history: Sequence[Turn], seed: int) -> Decision:
         """The next action of a solution."""
-        if isinstance(self._env, OracleEnv):
-            return Decision(action=self._env.oracle_action())
-        return Decision(action=await self._env.ask_oracle())
+        return Decision(action=await self._next())
+
+
+def _told(env: OracleEnv) -> Callable[[], Awaitable[Action]]:
+    async def tell() -> Action:
+        return env.oracle_action()
+
+    return tell
 
 
 class DoNothingAgent:

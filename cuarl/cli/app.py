@@ -7,7 +7,6 @@ and an exit code.
 from __future__ import annotations
 
 import errno
-import gc
 import logging
 import os
 import sys
@@ -19,7 +18,7 @@ from typing import Annotated, NoReturn, TextIO
 
 import typer
 
-from cuarl import __version__
+from cuarl import __version__, garbage
 from cuarl.cli.lazy import Entry, LazyGroup
 from cuarl.cli.output import has_colour, is_terminal
 from cuarl.cli.state import STATE, Display
@@ -124,22 +123,13 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     remember_environment()
-    collect_garbage_rarely()
+    garbage.look_rarely()
     # read when torch is loaded; threads that wait by spinning stall each other as soon as anything else runs here
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     signals.install()
     code = run(hoisted(sys.argv[1:] if args is None else args))
     signals.leave()
     sys.exit(_flushed(code))
-
-
-def collect_garbage_rarely() -> None:
-    """Look for cycles of garbage once in 10,000 new objects instead of 700.
-
-    Frames and elements of simulated devices are many small objects without cycles; looking for them took about a tenth of
-    the simulator's time (``benchmarks/sim.py``).
-    """
-    gc.set_threshold(10_000, 20, 50)
 
 
 def run(args: Sequence[str]) -> int:

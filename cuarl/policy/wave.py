@@ -14,6 +14,8 @@ from typing import Any, Generic, TypeVar
 import anyio
 from anyio.lowlevel import checkpoint
 
+from cuarl import pacing
+
 Ask = TypeVar("Ask")
 Reply = TypeVar("Reply")
 
@@ -102,7 +104,8 @@ class Waves(Generic[Ask, Reply]):
         rounds, news = 0, self._news
         while rounds < _QUIET_ROUNDS:
             await checkpoint()
-            rounds, news = (rounds + 1, news) if news == self._news else (0, self._news)
+            still = news == self._news and not pacing.waiting()
+            rounds, news = (rounds + 1, news) if still else (0, self._news)
 
     async def _answer(self, wave: Sequence[_Ticket[Ask, Reply]]) -> None:
         def tell(kind: object, error: BaseException | None, trace: object) -> None:

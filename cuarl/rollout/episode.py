@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
-from anyio.lowlevel import checkpoint
 
 from cuarl.agent.base import Agent, Decision
 from cuarl.env.base import Env, JudgingEnv
 from cuarl.env.durations import expected_s
 from cuarl.errors import AgentError, ConfigError, EnvError, PrerequisiteError, RewardError, RolloutError, SamplerError
+from cuarl.pacing import own_pass
 from cuarl.rollout.loop import LoopGuard
 from cuarl.rollout.record import Recorder
 from cuarl.rollout.reward import score
@@ -141,7 +141,7 @@ class _Run:
     async def _turn(self) -> None:
         self._bound(min(self._deadline, self.setup.clock() + self.limits.turn_s))
         # Environments and agents in this process never wait: give other tasks, and the deadline, their chance.
-        await checkpoint()
+        await own_pass()
         if len(self._record.turns) >= self._max_turns:
             self.stop = StopReason.MAX_TURNS
             return

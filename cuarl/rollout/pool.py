@@ -9,6 +9,7 @@ from itertools import groupby
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from cuarl import garbage
 from cuarl.errors import CuarlError
 from cuarl.rollout.episode import run_episode
 from cuarl.rollout.failures import FailureWindow, refuse_if_all_failed
@@ -45,11 +46,11 @@ async def collect(
     """
     setup.begin()
     done: dict[str, Trajectory] = {}
-    slots = anyio.CapacityLimiter(max_concurrent)
+    slots = anyio.Semaphore(max_concurrent)
     window = failures or FailureWindow()
 
     async def attempt(spec: EpisodeSpec, finished: MemoryObjectSendStream[Episode]) -> None:
-        async with slots:
+        try:
             episode = await run_episode(spec, setup, on_cancel=on_cancel)
             done[spec.episode_id] = episode.trajectory
             if progress is not None:
@@ -58,13 +59,16 @@ async def collect(
             with anyio.CancelScope(shield=True):
                 await finished.send(episode)
             window.note(episode.trajectory)
+        finally:
+            slots.release()
 
     send, receive = anyio.create_memory_object_stream[Episode](_UNSAVED)
-    with one_error():
+    with one_error(), garbage.deferred():
         async with anyio.create_task_group() as saving:
             saving.start_soon(_drain, receive, save)
             async with send, anyio.create_task_group() as running:
                 for spec in plan:
+                    await slots.acquire()
                     running.start_soon(attempt, spec, send)
     refuse_if_all_failed(list(done.values()))
     return [_group(list(specs), done) for _, specs in groupby(plan, key=lambda s: s.group_id)]

@@ -26,6 +26,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
+from cuarl import garbage
 from cuarl.rollout.episode import run_episode
 from cuarl.rollout.failures import FailureWindow, refuse_if_all_failed
 from cuarl.rollout.hold import CURRENT, Gate, Hold, clock, holding
@@ -147,7 +148,7 @@ class Stream:
     async def running(self, state: str | None = None) -> AsyncIterator[None]:
         """Inside, groups are collected: from the beginning, or from where ``state`` was taken."""
         self._slots = anyio.CapacityLimiter(self._config.max_concurrent)
-        with one_error():
+        with one_error(), garbage.deferred():
             async with anyio.create_task_group() as tasks:
                 self._tasks: TaskGroup = tasks
                 try:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar
-
-import anyio.lowlevel
 
 from cuarl.env.base import Capabilities
 from cuarl.env.settle import Patience, settle
 from cuarl.env.sim.faults import Faults, FaultyScreen
-from cuarl.env.sim.kit.render import Frame, differ, draw
+from cuarl.env.sim.kit.render import Frame, differ, draw, drawing
 from cuarl.env.sim.kit.scene import Box, Scene
 from cuarl.env.sim.rejected import Rejected
 from cuarl.errors import EnvError
+from cuarl.pacing import in_parts, own_pass
 from cuarl.tasks.task import TaskInstance
 from cuarl.types import Action, Observation, Point, Screenshot, StepResult, placed, points
 
@@ -87,12 +86,14 @@ class SimulatedEnv(ABC, Generic[W]):
         """Set the device up: the look of ``seed``, the task's preset. Raises TaskError for a preset that can't be."""
         if self.world is not None:
             raise EnvError("this environment was reset already; an environment serves one episode")
+        await own_pass()
         self.world, self._oracle = self.start(task, seed)
+        await self._draw(self.world)
         return self._observe(self.world)
 
     async def step(self, action: Action) -> StepResult:
         """Carry out one action."""
-        await anyio.lowlevel.checkpoint()
+        await own_pass()
         before = self._running()
         if self._screen:
             await self._screen.before_step()
@@ -105,7 +106,7 @@ class SimulatedEnv(ABC, Generic[W]):
         else:
             assert self._oracle is not None
             self._oracle.acted(meant)
-        new = self._frame(self._running())
+        new = await self._draw(self._running())
         info["changed"] = differ(old, new)
         observation = self._observe(self._running())
         if self._screen and "rejected" not in info:
@@ -130,6 +131,16 @@ class SimulatedEnv(ABC, Generic[W]):
         assert self._oracle is not None
         self._told = self._oracle.next(world)
         return self._told
+
+    async def ask_oracle(self) -> Action:
+        """The same, with passes of the event loop for others between the parts of what has to be found out first."""
+        if self._told is None:
+            await in_parts(self.survey(self._running()))
+        return self.oracle_action()
+
+    def survey(self, world: W) -> Generator[None, None, None]:
+        """Find out what the oracle has to know of a device before it plans, in parts."""
+        yield from ()
 
     async def around(self, x: int, y: int) -> Box | None:
         """Left, top, right and bottom of the control whose middle is ``(x, y)``, if a tap anywhere in it is the same."""
@@ -174,6 +185,13 @@ class SimulatedEnv(ABC, Generic[W]):
         if self._shown is None or self._shown[0] is not world:
             last = self._shown[1] if self._shown else None
             self._shown = world, draw(self.scene(world), last)
+        return self._shown[1]
+
+    async def _draw(self, world: W) -> Frame:
+        """``_frame``, with passes of the event loop for others in between."""
+        if self._shown is None or self._shown[0] is not world:
+            last = self._shown[1] if self._shown else None
+            self._shown = world, await in_parts(drawing(self.scene(world), last))
         return self._shown[1]
 
     def _observe(self, world: W) -> Observation:

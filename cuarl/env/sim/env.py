@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import Any
 
 from cuarl.env.base import Capabilities
@@ -11,6 +11,7 @@ from cuarl.env.sim import device
 from cuarl.env.sim.base import SimulatedEnv
 from cuarl.env.sim.elements import elements
 from cuarl.env.sim.faults import Faults
+from cuarl.env.sim.graph import surveyed
 from cuarl.env.sim.kit.scene import Box, Scene
 from cuarl.env.sim.look import Look
 from cuarl.env.sim.planner import Planner
@@ -74,6 +75,10 @@ class SimEnv(SimulatedEnv[World]):
     def text(self, world: World) -> Mapping[str, str]:
         """App and page."""
         return {"app": world.ui.app, "page": world.ui.page}
+
+    def survey(self, world: World) -> Generator[None, None, None]:
+        """Find out which pages there are, and where they lead."""
+        return surveyed(world)
 
     def reach(self, x: int, y: int) -> Box | None:
         """The visible part of the control whose middle that is; None for a slider, where each place is another value."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import islice
+from threading import Lock
 from typing import Any
 
 from cuarl.env.sim import layers
@@ -13,11 +15,17 @@ from cuarl.env.sim.apps import MODULES, build, home_of
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.effects import Effect, dialog_of, opens, writes
 from cuarl.env.sim.look import Look
+from cuarl.env.sim.memory import remember
 from cuarl.env.sim.records import Notification
 from cuarl.env.sim.registry import Screen
 from cuarl.env.sim.world import PROFILES, Ui, World
 
 FAR = 1_000
+AT_ONCE = 50
+"""Pages of a map that are looked at in one go, some milliseconds."""
+LOOK = Look()
+NOTIFICATIONS = (Notification("clock", ""),)
+# the same objects in every map, so that what pages show is known from one to the next
 
 
 @dataclass
@@ -89,19 +97,34 @@ def effects(screen: Screen) -> Iterator[Effect]:
             pending += [option.effect for option in (*box.options, *box.buttons)]
 
 
-def bound_paths(screen: Screen) -> Iterator[str]:
-    """State paths that a page's widgets write."""
-    for control in controls((*screen.top, *screen.body, *screen.bottom)):
-        if isinstance(control, w.Slider | w.Field):
-            yield control.path
+@remember(1024)
+def _found(screen: Screen) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The pages that a page opens, and the state paths that its widgets write."""
+    shown = controls((*screen.top, *screen.body, *screen.bottom))
+    pages: dict[str, None] = {}
+    paths = dict.fromkeys(control.path for control in shown if isinstance(control, w.Slider | w.Field))
     for effect in effects(screen):
-        for path, _ in writes(effect):
-            yield path
+        page = opens(effect)
+        if page and not page.startswith(("app/", "layer/")):
+            pages[page] = None
+        paths.update(dict.fromkeys(path for path, _ in writes(effect)))
+    return tuple(pages), tuple(paths)
 
 
 def page_graph(world: World) -> PageGraph:
     """The map of a device; the same for worlds that differ only in what their switches say."""
-    return _page_graph(_Shape(_shape(world), world))
+    survey = _survey(_Shape(_shape(world), world))
+    while survey.unseen:
+        survey.look(AT_ONCE)
+    return survey.graph
+
+
+def surveyed(world: World) -> Generator[None, None, None]:
+    """Draw the map of a device, ``AT_ONCE`` pages in each part, between which others can have their turn."""
+    survey = _survey(_Shape(_shape(world), world))
+    while survey.unseen:
+        survey.look(AT_ONCE)
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,30 +149,47 @@ def _shape(world: World) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
+class _Survey:
+    """A map that is being drawn, by whoever needs it: ``graph`` is complete when no page is ``unseen``."""
+
+    def __init__(self, world: World) -> None:
+        world = replace(world, ui=Ui(), look=LOOK, profile=PROFILES["small"]).put("notifications.items", NOTIFICATIONS)
+        for switch in ("network.wifi.enabled", "network.bluetooth.enabled"):
+            world = world.put(switch, True)
+        self.graph = PageGraph()
+        self.unseen = deque(home_of(a.key) for a in world.state.apps if a.installed and a.key in MODULES)
+        self._world = world
+        self._lock = Lock()
+
+    def look(self, pages: int) -> None:
+        """Look at the next ``pages`` pages; after the last one at the layers."""
+        with self._lock:
+            for page in islice(tuple(self.unseen), pages):
+                self._look_at(page)
+                self.unseen.popleft()
+
+    def _look_at(self, page: str) -> None:
+        if page not in self.graph.edges:
+            self.graph.edges[page], paths = _found(build(self._world, page))
+            self._note(page, paths)
+            self.unseen.extend(self.graph.edges[page])
+        if len(self.unseen) == 1:
+            for layer in ("shade", "quick"):
+                self._note(f"layer/{layer}", _written(layer_controls(self._world, layer)))
+
+    def _note(self, place: str, paths: Iterable[str]) -> None:
+        for path in paths:
+            self.graph.writers.setdefault(path, []).append(place)
+
+
 @lru_cache(maxsize=64)
-def _page_graph(shape: _Shape) -> PageGraph:
-    world = replace(shape.world, ui=Ui(), look=Look(), profile=PROFILES["small"])
-    world = world.put("notifications.items", (Notification("clock", ""),))
-    for switch in ("network.wifi.enabled", "network.bluetooth.enabled"):
-        world = world.put(switch, True)
-    graph = PageGraph()
-    queue = deque(home_of(a.key) for a in world.state.apps if a.installed and a.key in MODULES)
-    while queue:
-        page = queue.popleft()
-        if page in graph.edges:
-            continue
-        screen = build(world, page)
-        found = [opens(effect) for effect in effects(screen)]
-        graph.edges[page] = tuple(dict.fromkeys(p for p in found if p and not p.startswith(("app/", "layer/"))))
-        for path in dict.fromkeys(bound_paths(screen)):
-            graph.writers.setdefault(path, []).append(page)
-        queue.extend(graph.edges[page])
-    for layer in ("shade", "quick"):
-        for control in layer_controls(world, layer):
-            paths = [control.path] if isinstance(control, w.Slider) else [path for path, _ in writes(control.on_tap)]
-            for path in paths:
-                graph.writers.setdefault(path, []).append(f"layer/{layer}")
-    return graph
+def _survey(shape: _Shape) -> _Survey:
+    return _Survey(shape.world)
+
+
+def _written(found: Iterable[w.Control]) -> Iterator[str]:
+    for control in found:
+        yield from [control.path] if isinstance(control, w.Slider) else (path for path, _ in writes(control.on_tap))
 
 
 def layer_controls(world: World, layer: str) -> Iterator[w.Control]:

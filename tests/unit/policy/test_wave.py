@@ -4,6 +4,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
+from cuarl.pacing import own_pass
 from cuarl.policy.wave import Waves
 
 pytestmark = pytest.mark.anyio
@@ -166,3 +167,20 @@ def test_waves_can_be_used_in_one_event_loop_after_another() -> None:
     recorder = Recorder()
     waves = recorder.collect()
     assert [anyio.run(waves.ask, i) for i in range(2)] == [0, 10]
+
+
+async def test_a_wave_waits_for_those_who_wait_for_a_pass_of_their_own() -> None:
+    """However many there are: what is in a wave is decided by who asks, and not by when their turn to compute comes."""
+    recorder = Recorder()
+    waves = recorder.collect()
+
+    async def asks(name: int) -> None:
+        await own_pass()
+        await waves.ask(name)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(asks, 1)
+        for _ in range(100):
+            tasks.start_soon(own_pass)
+        tasks.start_soon(asks, 2)
+    assert recorder.waves == [[1, 2]]

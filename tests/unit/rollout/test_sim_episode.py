@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
+from contextlib import nullcontext
 
+import anyio
 import pytest
 from counter_env import Listed, spec
 
+from cuarl import pacing
+from cuarl.agent.formats.plain_json.format import PlainJSON
+from cuarl.agent.model import ModelAgent
 from cuarl.agent.scripted import DoNothingAgent, OracleAgent
 from cuarl.env.sim.env import SimEnv
 from cuarl.env.sim.faults import Faults
+from cuarl.policy.sampler import SamplerCapabilities, SamplingParams
+from cuarl.policy.wave import Waves
 from cuarl.rollout.episode import run_episode
+from cuarl.rollout.pool import collect
 from cuarl.rollout.setup import Setup
 from cuarl.rollout.spec import Limits
 from cuarl.tasks.task import Check, TaskInstance
+from cuarl.trajectory import Sampled
 from cuarl.types import OpenApp, StopReason
 
 pytestmark = pytest.mark.anyio
@@ -70,3 +80,91 @@ async def test_action_that_never_returns_is_left_at_the_deadline():
     t = (await play(lambda env: Listed(OPEN), Faults(hang=True), deadline_s=0.2)).trajectory
     assert time.monotonic() - begin < 1.2
     assert (t.stop, t.reward) == (StopReason.DEADLINE, None)
+
+
+class Passes:
+    """Counts passes of the event loop; ``work`` says in which of them which parts of an episode's work were done."""
+
+    def __init__(self):
+        self.now, self.work = 0, defaultdict(list)
+
+    async def count(self):
+        while True:
+            await anyio.lowlevel.checkpoint()
+            self.now += 1
+
+    def noting(self, function, name):
+        def noted(*args, **kwargs):
+            self.work[self.now].append(name)
+            return function(*args, **kwargs)
+
+        return noted
+
+    def most(self, *names):
+        return max(sum(name in names for name in done) for done in self.work.values())
+
+    def count_of(self, name):
+        return sum(done.count(name) for done in self.work.values())
+
+
+async def count_work(monkeypatch, make_agent, attend=nullcontext, **limits):
+    """Twelve episodes at once, and how their work was spread over passes of the event loop."""
+    passes = Passes()
+    monkeypatch.setattr(pacing, "SLICE_S", 0.0)
+    for name in ("start", "act", "oracle_action"):
+        monkeypatch.setattr(SimEnv, name, passes.noting(getattr(SimEnv, name), name))
+    monkeypatch.setattr(PlainJSON, "parse", passes.noting(PlainJSON.parse, "parse"))
+
+    async def make_env(spec):
+        return SimEnv(clutter=0)
+
+    made = Setup(make_env=make_env, make_agent=make_agent, attend=attend, limits=Limits(**limits))
+    plan = [spec(attempt, group, task=TASK) for group in range(3) for attempt in range(4)]
+    async with anyio.create_task_group() as counting:
+        counting.start_soon(passes.count)
+        groups = await collect(plan, made, max_concurrent=12)
+        counting.cancel_scope.cancel()
+    return passes, [t for group in groups for t in group.trajectories]
+
+
+async def test_a_pass_of_the_event_loop_has_at_most_one_episode_s_work(monkeypatch):
+    passes, done = await count_work(monkeypatch, lambda s, env: OracleAgent(env))
+    assert all(t.success for t in done)
+    assert passes.count_of("start") == 12
+    assert passes.count_of("act") >= 12
+    assert passes.most("start", "oracle_action") == passes.most("start", "act") == 1
+
+
+class Tapper:
+    """A sampler that answers all who ask at once."""
+
+    capabilities = SamplerCapabilities(token_ids=True, logprobs=True, images=True, name="t")
+
+    def __init__(self):
+        self._waves, self.sizes = Waves(self._run, lambda r: r.seed, max_batch=99), []
+        self.attend = self._waves.attend
+
+    async def sample(self, request):
+        return await self._waves.ask(request)
+
+    async def close(self):
+        pass
+
+    async def _run(self, requests):
+        self.sizes.append(len(requests))
+        return [
+            Sampled(text=f'{{"action": "click", "coordinate": [{r.seed % 900}, 500]}}', policy="t") for r in requests
+        ]
+
+
+async def test_answers_that_come_at_once_are_read_and_carried_out_one_a_pass(monkeypatch):
+    sampler = Tapper()
+
+    def make_agent(spec, env):
+        return ModelAgent(sampler, PlainJSON("phone"), params=SamplingParams())
+
+    passes, done = await count_work(monkeypatch, make_agent, sampler.attend, max_turns=3)
+    assert sampler.sizes == [12, 12, 12]
+    assert passes.count_of("parse") == passes.count_of("act") == 36
+    assert {len(t.turns) for t in done} == {3}
+    assert passes.most("parse", "act") == 1

@@ -21,10 +21,12 @@ from cuarl.env.sim.desktop.registry import Context
 from cuarl.env.sim.desktop.report import state_mapping
 from cuarl.env.sim.desktop.route import clear_way, click, click_item, is_at, leads_to, scroll_to, to_window
 from cuarl.env.sim.desktop.script import run, stuck
+from cuarl.env.sim.desktop.state import DesktopState
 from cuarl.env.sim.desktop.world import DesktopWorld, Window
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.effects import Effect, dialog_of, writes
 from cuarl.env.sim.kit.scene import Placed
+from cuarl.env.sim.report import section_mapping
 from cuarl.tasks.check import ANSWER, evaluate
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.types import Action, Answer, Click, Finish, Key
@@ -76,6 +78,10 @@ def _rank(check: Check) -> int:
 
 def holds(world: DesktopWorld, check: Check) -> bool:
     """Whether a check holds in a world."""
+    section = check.path.partition(".")[0]
+    if section in DesktopState.__dataclass_fields__:
+        # without the windows: a slider tries a hundred worlds, in each of which they would be laid out anew
+        return evaluate(check, {section: section_mapping(getattr(world.state, section))}).passed
     return evaluate(check, state_mapping(world)).passed
 
 

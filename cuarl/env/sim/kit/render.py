@@ -8,9 +8,9 @@ copied and the bands of rows that differ are painted anew.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Generator, Hashable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from weakref import ref
 
 from PIL import Image
@@ -24,8 +24,11 @@ from cuarl.env.sim.kit.scene import Box, Part, Placed, Scene
 from cuarl.env.sim.kit.style import Colour, Style
 from cuarl.types import Screenshot
 
+T = TypeVar("T")
 SCRIM = 0.55
 """How much of the light a scrim lets through."""
+PIECE = 50_000
+"""Pixels of new bitmaps that are painted in one go: a few milliseconds."""
 TILE_BYTES = 64 << 20
 FRAME_BYTES = 96 << 20
 """Bounds of the two caches of one process."""
@@ -60,6 +63,8 @@ class Frame:
 
 Tiles = Sequence[Core | None]
 Layout = tuple[Stamp, ...]
+Stamped = tuple[list[Stamp], list[Core | None]]
+"""Bitmaps, and where they lie."""
 
 
 class FrameKey:
@@ -87,7 +92,7 @@ class FrameKey:
 
 def render(scene: Scene) -> Image.Image:
     """Draw a scene from scratch, mode RGB, as a picture of the caller's own."""
-    ground, layout, tiles = _composed(scene)
+    ground, layout, tiles = _at_once(_composing(scene))
     image = ground.copy()
     for stamp, tile in zip(layout, tiles, strict=True):
         if tile is None:
@@ -99,12 +104,29 @@ def render(scene: Scene) -> Image.Image:
 
 def draw(scene: Scene, last: Frame | None = None) -> Frame:
     """Draw a scene; ``last`` is what the same device showed before, from which unchanged parts are taken."""
+    return _at_once(drawing(scene, last))
+
+
+def drawing(scene: Scene, last: Frame | None = None) -> Generator[None, None, Frame]:
+    """``draw`` in parts, between which others can have their turn: a picture, or ``PIECE`` of new bitmaps, each.
+
+    A first screen takes a while; where its bitmaps are known, there is but one part.
+    """
     known: Frame | None = scene.drawn.frame()
     if known is not None and _FRAMES.used(known.key):
         return known
-    frame = _frame(*_composed(scene), last)
+    frame = _frame(*(yield from _composing(scene)), last)
     scene.drawn.frame = ref(frame)
     return frame
+
+
+def _at_once(work: Generator[None, None, T]) -> T:
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            result: T = done.value
+            return result
 
 
 def _frame(ground: Image.Image, layout: Layout, tiles: Tiles, last: Frame | None) -> Frame:
@@ -139,15 +161,16 @@ def _dimmed(ground: Image.Image, layout: Layout, tiles: Tiles) -> Image.Image:
     return frame.image
 
 
-def _composed(scene: Scene) -> tuple[Image.Image, Layout, Tiles]:
+def _composing(scene: Scene) -> Generator[None, None, tuple[Image.Image, Layout, Tiles]]:
     """The ground of a scene, its layout, and the bitmaps in it."""
+    yield from _pictures(scene)
     ground, style = background(scene.background, scene.style, scene.size), scene.style
     stamps: list[Stamp] = []
     tiles: list[Core | None] = []
     for part in scene.parts or (Part(scene.items),):
         known = _TILES.shelf(style).parts.get(part)
         if known is None:
-            known = _stamped(part, style)
+            known = yield from _stamping(part, style)
             if scene.parts:
                 _TILES.shelf(style).parts[part] = known
                 _TILES.grown(style, ITEM_BYTES * len(part.items))
@@ -157,16 +180,39 @@ def _composed(scene: Scene) -> tuple[Image.Image, Layout, Tiles]:
     return ground, tuple(stamps), tiles
 
 
-def _stamped(part: Part, style: Style) -> tuple[list[Stamp], list[Core | None]]:
-    """The bitmaps of a part's items, and where they lie."""
+def _pictures(scene: Scene) -> Iterator[None]:
+    """Make what ``background`` is made of, a new picture before each item."""
+    kind, _, subject = scene.background.partition(":")
+    if subject and _is_new(draw_picture, subject, scene.size):
+        yield
+    if kind == "wallpaper" and (_is_new(_edges, scene.size) or _is_new(_wallpaper, subject, scene.size)):
+        yield
+
+
+def _is_new(picture: Any, *arguments: Any) -> bool:
+    """Call a function that remembers its results, and tell whether it had to work this one out."""
+    before = picture.cache_info().misses
+    picture(*arguments)
+    return bool(picture.cache_info().misses > before)
+
+
+def _stamping(part: Part, style: Style) -> Generator[None, None, Stamped]:
+    """The bitmaps of a part's items, and where they lie; between two items, ``PIECE`` of them are painted."""
     bitmaps = _TILES.shelf(style).bitmaps
     tiles: list[Core | None] = []
     stamps: list[Stamp] = []
+    new = 0
     for item in part.items:
         widget, (x0, y0, x1, y1), _, seen, _, under = item
-        tile = bitmaps.get((widget, x1 - x0, y1 - y0, under)) or _tile(item, style)
+        tile = bitmaps.get((widget, x1 - x0, y1 - y0, under))
+        if tile is None:
+            tile = _tile(item, style)
+            new += (x1 - x0) * (y1 - y0)
         tiles.append(tile)
         stamps.append(Stamp(id(tile), x0, y0, seen))
+        if new >= PIECE:
+            yield
+            new = 0
     return stamps, tiles
 
 
@@ -295,7 +341,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self.bitmaps: dict[TileKey, Core] = {}
-        self.parts: dict[Part, tuple[list[Stamp], list[Core | None]]] = {}
+        self.parts: dict[Part, Stamped] = {}
         self.size = 0
         """Bytes of the bitmaps."""
 

@@ -70,17 +70,42 @@ def test_the_map_of_one_device_is_not_taken_for_that_of_another():
 
     first, second = map(edges, worlds)
     assert first != second
-    graph._page_graph.cache_clear()
+    graph._survey.cache_clear()
     assert [edges(world) for world in reversed(worlds)] == [second, first]
 
 
 def test_the_map_does_not_depend_on_how_a_device_looks():
     found = []
     for seed in range(4):
-        graph._page_graph.cache_clear()
+        graph._survey.cache_clear()
         found.append(page_graph(device_of(seed)))
     assert all(
         (list(one.edges.items()), list(one.writers.items()))
         == (list(found[0].edges.items()), list(found[0].writers.items()))
         for one in found
     )
+
+
+def test_the_map_drawn_in_parts_is_the_map_drawn_at_once():
+    world = device_of(1)
+    graph._survey.cache_clear()
+    at_once = page_graph(world)
+    graph._survey.cache_clear()
+    parts = sum(1 for _ in graph.surveyed(world))
+    in_parts = page_graph(world)
+    assert in_parts is not at_once
+    assert parts > len(at_once.edges) / graph.AT_ONCE
+    assert list(in_parts.edges.items()) == list(at_once.edges.items())
+    assert list(in_parts.writers.items()) == list(at_once.writers.items())
+    assert list(graph.surveyed(world)) == []
+
+
+def test_two_who_need_the_same_map_draw_it_together():
+    world = device_of(2)
+    graph._survey.cache_clear()
+    alone = sum(1 for _ in graph.surveyed(world))
+    graph._survey.cache_clear()
+    one, other = graph.surveyed(world), graph.surveyed(world)
+    together = sum(1 for pair in zip(one, other, strict=False) for _ in pair)
+    assert together <= alone + 1
+    assert page_graph(world).distance("settings/main", "settings/wifi") < graph.FAR

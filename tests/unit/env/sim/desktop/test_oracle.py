@@ -3,12 +3,17 @@ import pytest
 
 from cuarl.env.sim.desktop.elements import elements
 from cuarl.env.sim.desktop.env import DesktopEnv
-from cuarl.env.sim.desktop.oracle import writers
+from cuarl.env.sim.desktop.look import DesktopLook
+from cuarl.env.sim.desktop.oracle import holds, writers
 from cuarl.env.sim.desktop.pointing import hit_test
+from cuarl.env.sim.desktop.report import state_mapping
+from cuarl.env.sim.desktop.start import prepare
 from cuarl.env.sim.desktop.state import DesktopState
+from cuarl.env.sim.desktop.world import PROFILES
 from cuarl.env.sim.tree import get
 from cuarl.errors import TaskError
-from cuarl.tasks.check import verdict
+from cuarl.tasks.check import evaluate, verdict
+from cuarl.tasks.source import load
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.types import Answer
 from tests.unit.env.sim.desktop.mouse import click, desktop
@@ -107,3 +112,12 @@ def test_elements_say_what_they_do():
     assert by_label["Output device"].writes == "sound.output"
     menu = {e.label: e for e in elements(click(world, "Applications"))}
     assert (menu["Files"].role, menu["Files"].opens, menu["Files"].app) == ("menuitem", "app/files", "files")
+
+
+def test_the_oracle_judges_checks_as_the_verdict_does():
+    for task in load(["desktop_train"]).tasks:
+        instance = task.instantiate(0)
+        world = prepare(instance, DesktopLook.drawn(0), PROFILES["desktop-small"])
+        for check in instance.checks:
+            if check.path != "answer":
+                assert holds(world, check) == evaluate(check, state_mapping(world)).passed, (task.id, check)

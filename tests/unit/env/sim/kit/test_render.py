@@ -1,4 +1,5 @@
 import random
+from dataclasses import replace
 
 import pytest
 from PIL import ImageChops
@@ -8,7 +9,7 @@ from cuarl.env.sim.kit import render as render_module
 from cuarl.env.sim.kit import widgets as w
 from cuarl.env.sim.kit.icons import APP_GLYPHS, ICONS, icon_mask
 from cuarl.env.sim.kit.paint import PAINTERS
-from cuarl.env.sim.kit.render import FrameCache, TileCache, draw, render
+from cuarl.env.sim.kit.render import FrameCache, TileCache, draw, drawing, render
 from cuarl.env.sim.kit.scene import Part, Placed, Scene
 from cuarl.env.sim.kit.style import Style
 from cuarl.env.sim.look import Look
@@ -109,3 +110,23 @@ def test_a_change_of_order_alone_is_drawn():
     turned = drawn(("raised", "page"), first)
     palette = Style().palette
     assert (first.image.getpixel((45, 45)), turned.image.getpixel((45, 45))) == (palette.raised, palette.page)
+
+
+@pytest.mark.parametrize("background", ["page", "wallpaper:dunes", "picture:mist"])
+def test_a_scene_drawn_in_parts_is_the_scene_drawn_at_once(background):
+    world = prepare(
+        TaskInstance(task_id="t", goal="g", preset={"ui.app": "settings"}), Look.drawn(3), PROFILES["small"]
+    )
+    scene = replace(view(world), background=background)
+    render_module.forget()
+    render_module._wallpaper.cache_clear()
+    work, parts = drawing(scene), 1
+    with pytest.raises(StopIteration) as done:
+        while True:
+            next(work)
+            parts += 1
+    assert parts >= 2
+    frame = done.value.value
+    assert draw(scene) is frame
+    render_module.forget()
+    assert ImageChops.difference(frame.image, render(scene)).getbbox() is None
