@@ -102,7 +102,7 @@ def make_model(work: Work, tokenizer: Any) -> Any:
     """A random model of that shape, the same on both sides: float32 on a CPU, bfloat16 on a GPU."""
     torch.manual_seed(0)
     if work.shape == "tiny":
-        from cuarl.policy.tiny.architecture import build_model
+        from cuarl.pretrain.architecture import build_model
 
         model = build_model(tokenizer).to(work.device)
     else:

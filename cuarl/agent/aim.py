@@ -16,7 +16,7 @@ Box = tuple[int, int, int, int]
 """Left, top, right and bottom in pixels; the last two outside."""
 INNER, WIDEST = 0.36, 0.12
 """How far from the middle a point may be drawn: a share of the box's side, and at most a share of the screen's. These are the
-spread with which the shipped base was taught to point (``policy/tiny/skills.py``), so that imitation doesn't narrow it."""
+spread with which the shipped base was taught to point (``pretrain/skills.py``), so that imitation doesn't narrow it."""
 
 
 def within(action: Action, box: Box, screen: Size, rng: random.Random) -> Action:

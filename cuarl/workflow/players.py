@@ -103,7 +103,7 @@ def demonstrations(config: ExperimentConfig, policy: PolicyModel) -> Player:
             hint="--coordinate-mode direct",
         )  # fmt: skip
 
-    from cuarl.policy.tiny.skills import GRID
+    from cuarl.policy.tiny import GRID
 
     def make(spec: EpisodeSpec, env: Env) -> Agent:
         format = _format(config, config.model_name, env)

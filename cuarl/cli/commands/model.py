@@ -67,7 +67,7 @@ def build(
     import torch
 
     from cuarl.agent.formats import SYSTEM_PROMPTS
-    from cuarl.policy.tiny.build import Build, build_base
+    from cuarl.pretrain.build import Build, build_base
 
     if out.exists():
         raise ConfigError(f"{out} is there already", hint="name another folder with --out")

@@ -18,8 +18,8 @@ from transformers import (
 from cuarl.policy.load import load_policy
 from cuarl.policy.model import PolicyModel
 from cuarl.policy.spec import LoraSpec, ModelSpec
-from cuarl.policy.tiny.architecture import Shape, build_model
-from cuarl.policy.tiny.tokenizer import CHAT_TEMPLATE, CLOSINGS, SPECIAL, scaffolds
+from cuarl.pretrain.architecture import Shape, build_model
+from cuarl.pretrain.tokenizer import CHAT_TEMPLATE, CLOSINGS, SPECIAL, scaffolds
 from tests.unit.policy.pictures import SYSTEM
 
 SHAPE = Shape(

@@ -14,8 +14,8 @@ from cuarl.policy.model import PolicyModel
 from cuarl.policy.score import Scorer
 from cuarl.policy.spec import LoraSpec
 from cuarl.policy.special import special_ids
-from cuarl.policy.tiny.architecture import Shape, build_model, image_processor_config
 from cuarl.policy.vision import batch_attention
+from cuarl.pretrain.architecture import Shape, build_model, image_processor_config
 from cuarl.train.batch import Batch
 from cuarl.types import Screenshot
 

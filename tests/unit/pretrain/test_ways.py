@@ -11,10 +11,10 @@ from cuarl.agent.formats.base import Size
 from cuarl.env.sim.device import step
 from cuarl.env.sim.look import POPUPS
 from cuarl.env.sim.world import World
-from cuarl.policy.tiny import skills
-from cuarl.policy.tiny.dialogues import screen_of
-from cuarl.policy.tiny.screens import random_world
-from cuarl.policy.tiny.ways import ahead, names, targets
+from cuarl.pretrain import skills
+from cuarl.pretrain.dialogues import screen_of
+from cuarl.pretrain.screens import random_world
+from cuarl.pretrain.ways import ahead, names, targets
 
 PARSER = formats.get("qwen3-vl")
 LONGEST = 10

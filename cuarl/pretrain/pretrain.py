@@ -25,8 +25,8 @@ from cuarl.policy.decoder import Decoder
 from cuarl.policy.images import Grid
 from cuarl.policy.positions import multi_axis_positions
 from cuarl.policy.tiny import MERGE, PATCH
-from cuarl.policy.tiny.dialogues import Dialogues
 from cuarl.policy.vision import adapt_tower
+from cuarl.pretrain.dialogues import Dialogues
 
 Progress = Callable[[dict[str, float]], None]
 

@@ -22,8 +22,8 @@ from cuarl.env.sim.start import with_popup
 from cuarl.env.sim.state import DeviceState
 from cuarl.env.sim.view import view
 from cuarl.env.sim.world import PROFILES, Profile, World
-from cuarl.policy.tiny.skills import Fact
-from cuarl.policy.tiny.ways import ahead
+from cuarl.pretrain.skills import Fact
+from cuarl.pretrain.ways import ahead
 
 KINDS = {
     "home": 0.14, "main": 0.16, "switches": 0.3, "settings": 0.22, "app": 0.09, "drawer": 0.04, "quick": 0.03, "shade": 0.02,

@@ -13,7 +13,7 @@ from cuarl.env.sim.reduce import apply
 from cuarl.env.sim.route import leads_to, scroll_until
 from cuarl.env.sim.state import DeviceState
 from cuarl.env.sim.world import Profile, World
-from cuarl.policy.tiny.skills import Fact
+from cuarl.pretrain.skills import Fact
 from cuarl.types import Button, Scroll, Swipe
 
 _LONG = Profile(192, 6000)

@@ -12,12 +12,12 @@ from transformers import PreTrainedTokenizerFast, Qwen2VLImageProcessorPil
 from cuarl.agent import formats
 from cuarl.agent.formats.base import Size
 from cuarl.policy.images import ImageProcessor
-from cuarl.policy.tiny import skills
-from cuarl.policy.tiny.architecture import Shape, build_model, image_processor_config
-from cuarl.policy.tiny.dialogues import DialogueMaker, Tokens, screen_of
-from cuarl.policy.tiny.pretrain import Plan, Trainee, patches_of
-from cuarl.policy.tiny.screens import picture, random_world
-from cuarl.policy.tiny.tokenizer import build_tokenizer
+from cuarl.pretrain import skills
+from cuarl.pretrain.architecture import Shape, build_model, image_processor_config
+from cuarl.pretrain.dialogues import DialogueMaker, Tokens, screen_of
+from cuarl.pretrain.pretrain import Plan, Trainee, patches_of
+from cuarl.pretrain.screens import picture, random_world
+from cuarl.pretrain.tokenizer import build_tokenizer
 from cuarl.types import Click, Screenshot
 
 SYSTEM = "Use the tool."

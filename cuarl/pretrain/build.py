@@ -14,14 +14,14 @@ from transformers import PreTrainedTokenizerFast, Qwen2VLImageProcessorPil
 
 from cuarl.env.sim.look import NOTIFICATIONS, POPUPS
 from cuarl.env.sim.world import PROFILES
-from cuarl.policy.tiny import skills
-from cuarl.policy.tiny.architecture import Shape, build_model, image_processor_config
-from cuarl.policy.tiny.dialogues import DialogueMaker, screen_of
-from cuarl.policy.tiny.exam import Exam
-from cuarl.policy.tiny.pretrain import Plan, Trainee, pretrain
-from cuarl.policy.tiny.screens import random_world
-from cuarl.policy.tiny.tokenizer import build_tokenizer
-from cuarl.policy.tiny.ways import names
+from cuarl.pretrain import skills
+from cuarl.pretrain.architecture import Shape, build_model, image_processor_config
+from cuarl.pretrain.dialogues import DialogueMaker, screen_of
+from cuarl.pretrain.exam import Exam
+from cuarl.pretrain.pretrain import Plan, Trainee, pretrain
+from cuarl.pretrain.screens import random_world
+from cuarl.pretrain.tokenizer import build_tokenizer
+from cuarl.pretrain.ways import names
 
 Report = Callable[[dict[str, float]], None]
 

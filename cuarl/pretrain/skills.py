@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cuarl.policy.tiny import GRID
+
 TOOL = "mobile_use"
-GRID = 10
-"""Calls use multiples of this on the 0-1000 scale: a hundred coordinate tokens are learnt sooner than a thousand."""
 
 POINT = ("Tap {x}.", "Touch {x}.", "Press {x}.", "{x}", "Select {x}.", "Point at {x}.")
 WAY = ("Find {x}.", "Where is {x}?", "Way to {x}?", "Look for {x}.", "Go towards {x}.")

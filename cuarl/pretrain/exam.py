@@ -13,10 +13,10 @@ import torch
 from tokenizers import Tokenizer
 
 from cuarl.env.sim.world import PROFILES
-from cuarl.policy.tiny import skills
-from cuarl.policy.tiny.dialogues import Tokens, screen_of
-from cuarl.policy.tiny.pretrain import Trainee
-from cuarl.policy.tiny.screens import picture, random_world
+from cuarl.pretrain import skills
+from cuarl.pretrain.dialogues import Tokens, screen_of
+from cuarl.pretrain.pretrain import Trainee
+from cuarl.pretrain.screens import picture, random_world
 
 _ANSWER_TOKENS = 14
 
