@@ -20,12 +20,12 @@ from cuarl.agent.base import Agent
 from cuarl.agent.scripted import OracleAgent, RandomAgent
 from cuarl.env.adb.commands import swipes
 from cuarl.env.adb.env import AdbEnv, AdbOptions
-from cuarl.env.adb.fake import serve
-from cuarl.env.adb.fake_phone import FakePhone
 from cuarl.env.adb.transport import Device, client
 from cuarl.env.base import Env
 from cuarl.env.sim.env import SimEnv
 from cuarl.env.sim.world import World
+from cuarl.local.adb import serve
+from cuarl.local.adb_phone import FakePhone
 from cuarl.rollout.episode import run_episode
 from cuarl.rollout.setup import Setup
 from cuarl.rollout.spec import EpisodeSpec, Limits, plan

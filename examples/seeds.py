@@ -49,11 +49,11 @@ def commands(page: str) -> list[list[str]]:
 @contextmanager
 def servers(*, tinker: bool = True) -> Iterator[dict[str, str]]:
     """All of them on free ports, ``tinker`` being the slow one to start; what a command's environment has to say."""
-    from cuarl.env.gbox.fake import FakeGBox
-    from cuarl.env.gym.fake import FakeGym
-    from cuarl.env.gym.fake_mini_agent import FakeMiniAgent
-    from cuarl.env.pods.fake import FakeKubernetes
-    from tests.fakes.threads import served
+    from cuarl.local.gbox import FakeGBox
+    from cuarl.local.gym import FakeGym
+    from cuarl.local.kubernetes import FakeKubernetes
+    from cuarl.local.mini_agent import FakeMiniAgent
+    from cuarl.local.threads import served
 
     gym = FakeGym(key=KEY, box_key=KEY)
     # the gym's own devices are boxes of the same account
@@ -74,10 +74,10 @@ def servers(*, tinker: bool = True) -> Iterator[dict[str, str]]:
 
 @contextmanager
 def _tinker() -> Iterator[str]:
+    from cuarl.local.tinker import TinkerServer, running
     from cuarl.policy.load import load_policy
     from cuarl.policy.model import PolicyModel
     from cuarl.policy.spec import LoraSpec, ModelSpec
-    from tests.fakes.tinker_server import TinkerServer, running
 
     def make(rank: int, seed: int) -> PolicyModel:
         return load_policy(ModelSpec(model="tiny", lora=LoraSpec(rank=rank, seed=seed), train="adapter"))

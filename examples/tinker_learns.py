@@ -3,7 +3,7 @@
     python examples/tinker_learns.py                        five steps on two tasks, measured before and after
     python examples/tinker_learns.py --group-size 8         the same with other options of cuarl train
 
-The server (``tests/fakes/tinker_server.py``) really learns: gradients and samples are made by cuarl's own code, and reach the
+The server (``cuarl/local/tinker.py``) really learns: gradients and samples are made by cuarl's own code, and reach the
 run through the SDK alone. Needs the extras tinker and web.
 """
 
@@ -29,9 +29,9 @@ if __name__ == "__main__":
 
 def train(options: Sequence[str], folder: Path) -> int:
     """Run ``cuarl train`` in ``folder`` with a server of its own; its exit code."""
-    from tests.fakes.tinker_server import running, shipped_base
+    from cuarl.local.tinker import running, served_base
 
-    with running(shipped_base()) as url:
+    with running(served_base()) as url:
         variables = {"TINKER_BASE_URL": url, "TINKER_API_KEY": KEY, "TINKER_TELEMETRY": "0"}
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         words = [sys.executable, "-m", "cuarl", "train", "--trainer", "tinker", *OPTIONS, *options]

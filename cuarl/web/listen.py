@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import socket
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -17,7 +15,6 @@ from cuarl.web.rules import is_loopback
 
 if TYPE_CHECKING:
     import uvicorn
-    from starlette.applications import Starlette
 
 MESSAGE_BYTES = 1 << 20
 """Largest message of a WebSocket."""
@@ -85,29 +82,6 @@ async def serving(
                 await over.wait()
                 if close is not None:
                     await close()
-
-
-def run(make_app: Callable[[], Starlette], port: int, *exports: str) -> None:
-    """Serve an application on 127.0.0.1 until it is interrupted: the main of a local server that stands in for a service.
-
-    ``exports`` are printed first: the lines that tell a shell where it is. Without the packages of a server this leaves the
-    program, saying what to install.
-    """
-    try:
-        require_web()
-    except MissingExtra as error:
-        raise SystemExit(str(error)) from error
-    sock = bind("127.0.0.1", port, None)
-    sys.stdout.write("".join(f"{line}\n" for line in exports))
-    sys.stdout.flush()
-
-    async def serve() -> None:
-        async with serving(make_app(), sock):
-            await anyio.sleep_forever()
-
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with suppress(KeyboardInterrupt):
-        anyio.run(serve)
 
 
 def make_server(app: Any, *, websockets: bool = False, **options: Any) -> uvicorn.Server:

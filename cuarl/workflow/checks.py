@@ -60,7 +60,7 @@ def run_checks(settings: Settings) -> list[Check]:
     """All checks. One that can't be made is a failed one, with its reason."""
     checks: list[Callable[[Settings], Check]] = [
         python, packages, torch, machine, gpu, runs_folder, disk, database, model, tasks, endpoint, cluster, secrets, extras,
-        desktop,
+        stand_ins, desktop,
     ]  # fmt: skip
     return [_guarded(check, settings) for check in checks]
 
@@ -257,6 +257,14 @@ def extras(settings: Settings) -> Check:
     """Which optional dependencies are installed."""
     there = [name for name, module in EXTRAS.items() if util.find_spec(module)]
     return Check("extras", "ok", f"installed: {', '.join(there) or 'none'}")
+
+
+def stand_ins(settings: Settings) -> Check:
+    """Which services can be stood in for here."""
+    if not util.find_spec("uvicorn"):
+        return Check("stand-ins", "ok", "adb", 'pip install "cuarl[web]"   # for gbox, gym, kubernetes')
+    more = ", tinker" if util.find_spec("tinker") else ""
+    return Check("stand-ins", "ok", f"adb, gbox, gym, mini-agent, kubernetes{more}: cuarl local NAME")
 
 
 def desktop(settings: Settings) -> Check:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cuarl.env.faults import Faults
-from cuarl.env.gbox.fake import FakeGBox
-from tests.fakes.threads import served
+from cuarl.local.faults import Faults
+from cuarl.local.gbox import FakeGBox
+from cuarl.local.threads import served
 
 KEY = "gbox-marker-6d1f"
 

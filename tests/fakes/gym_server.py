@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from cuarl.env.gym.fake import BOXES, FakeGym
-from cuarl.env.gym.fake_mini_agent import FakeMiniAgent
-from tests.fakes.threads import served
+from cuarl.local.gym import BOXES, FakeGym
+from cuarl.local.mini_agent import FakeMiniAgent
+from cuarl.local.threads import served
 
 GYM_KEY, BOX_KEY, AGENT_KEY = "gym-marker-41b7", "box-marker-83d2", "agent-marker-90e4"
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from cuarl.env.pods.fake import FakeKubernetes
-from tests.fakes.threads import served
+from cuarl.local.kubernetes import FakeKubernetes
+from cuarl.local.threads import served
 
 TOKEN = "kube-marker-52f8"
 

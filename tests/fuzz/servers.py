@@ -14,23 +14,23 @@ from typing import Any
 import httpx
 from starlette.middleware import Middleware
 
-from cuarl.env.adb.fake import serve as serve_adb
-from cuarl.env.adb.fake_phone import FakePhone
-from cuarl.env.gbox.fake import FakeGBox
-from cuarl.env.gym.fake import FakeGym
-from cuarl.env.gym.fake_mini_agent import FakeMiniAgent
-from cuarl.env.pods.fake import FakeKubernetes
 from cuarl.env.pods.hosted import HostedSession
 from cuarl.env.pods.server import SessionServer
 from cuarl.env.sim.env import SimEnv
 from cuarl.env.sim.make import make_sim
+from cuarl.local.adb import serve as serve_adb
+from cuarl.local.adb_phone import FakePhone
+from cuarl.local.gbox import FakeGBox
+from cuarl.local.gym import FakeGym
+from cuarl.local.kubernetes import FakeKubernetes
+from cuarl.local.mini_agent import FakeMiniAgent
+from cuarl.local.threads import served
 from cuarl.rollout.driven import Driven
 from cuarl.serve.app import Service
 from cuarl.serve.models import Models, Served
 from cuarl.serve.openenv import EnvService
 from cuarl.serve.sessions import Sessions
 from cuarl.tasks.task import Task, TaskInstance
-from tests.fakes.threads import served
 from tests.fuzz import shapes as shapes_of
 from tests.fuzz.requests import Shape, requests, resolved
 from tests.fuzz.shapes import BEARER, TASK, TOKEN

@@ -5,8 +5,8 @@ from __future__ import annotations
 from PIL import Image
 
 from cuarl.env.gbox.client import data_uri
-from cuarl.env.gym.fake import BOXES
 from cuarl.env.pods.manifest import load as load_manifest
+from cuarl.local.gym import BOXES
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.types import Screenshot
 from tests.fuzz.requests import Shape

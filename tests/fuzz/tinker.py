@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 from tinker.proto import tinker_public_pb2 as pb
 
-from tests.fakes.tinker_server import API, TinkerServer, shipped_base
+from cuarl.local.tinker import API, TinkerServer, served_base
 from tests.fuzz.requests import Shape
 from tests.fuzz.servers import Names, Target
 
@@ -67,7 +67,7 @@ class TinkerTarget(Target):
     headers = KEY
 
     def app(self) -> tuple[Any, Names]:
-        server: TinkerServer = shipped_base(poll_s=0.05)
+        server: TinkerServer = served_base(poll_s=0.05)
         return server.app(), lambda: {"id": list(server.samplers)[-3:]}
 
     def prepare(self, url: str) -> None:

@@ -20,11 +20,11 @@ pytest.importorskip("adbutils", reason="pip install 'cuarl[android]'")
 
 from benchmarks.adb import AGENTS, compare, phone_tasks
 from cuarl.env.adb.env import AdbEnv, AdbOptions
-from cuarl.env.adb.fake import serve
-from cuarl.env.adb.fake_phone import FakePhone
 from cuarl.env.adb.transport import Device, client
 from cuarl.env.base import Env
 from cuarl.env.leases import Ledger
+from cuarl.local.adb import serve
+from cuarl.local.adb_phone import FakePhone
 from cuarl.rollout.spec import plan
 from cuarl.tasks.check import verdict
 from cuarl.tasks.files import load_file

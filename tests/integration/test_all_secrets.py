@@ -19,9 +19,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from cuarl.local.threads import served
 from tests.fakes.gym_server import AGENT_KEY, BOX_KEY, GYM_KEY, field
 from tests.fakes.kubernetes import TOKEN, cluster
-from tests.fakes.threads import served
 from tests.integration.rollout_place import Place, Result, bare
 
 pytestmark = pytest.mark.integration

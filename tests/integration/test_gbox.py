@@ -14,16 +14,16 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 
-from cuarl.env.faults import Faults
 from cuarl.env.gbox.client import GBox
 from cuarl.env.gbox.env import BoxOptions, GBoxEnv
 from cuarl.env.leases import Ledger
 from cuarl.errors import EnvError
+from cuarl.local.faults import Faults
+from cuarl.local.threads import served
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.types import Button
 from tests.fakes.chat_server import ChatServer
 from tests.fakes.gbox_server import KEY, serving
-from tests.fakes.threads import served
 from tests.integration.rollout_place import Place, bare
 
 pytestmark = pytest.mark.integration

@@ -14,8 +14,8 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the local servers need the extra web")
 
-from cuarl.env.faults import Faults
 from cuarl.env.leases import Ledger
+from cuarl.local.faults import Faults
 from cuarl.trajectory import Trajectory
 from tests.fakes.gym_server import AGENT_KEY, BOX_KEY, GYM_KEY, Field, field
 from tests.integration.rollout_place import Place, bare

@@ -20,12 +20,12 @@ import yaml
 
 pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 
-from cuarl.env.faults import Faults
 from cuarl.env.leases import Ledger
 from cuarl.env.linux.programs import require
-from cuarl.env.pods.fake import FakeKubernetes
 from cuarl.env.pods.manifest import load
 from cuarl.errors import PrerequisiteError
+from cuarl.local.faults import Faults
+from cuarl.local.kubernetes import FakeKubernetes
 from cuarl.types import StopReason
 from tests.fakes import certificates
 from tests.fakes.kubernetes import TOKEN, cluster

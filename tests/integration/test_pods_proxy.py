@@ -26,8 +26,8 @@ from cuarl.env.pods.server import SessionServer
 from cuarl.env.pods.session import Session
 from cuarl.env.sim.make import make_sim
 from cuarl.errors import EnvError
+from cuarl.local.threads import served
 from cuarl.types import Screenshot, TypeText
-from tests.fakes.threads import served
 
 pytestmark = pytest.mark.integration
 PROXY = Path(__file__).parents[2] / "examples" / "k8s" / "proxy.yaml"

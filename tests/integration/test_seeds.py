@@ -12,10 +12,10 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the local servers need the extra web")
 
-from cuarl.env.gbox.fake import FakeGBox
-from cuarl.env.gym.fake import FakeGym
+from cuarl.local.gbox import FakeGBox
+from cuarl.local.gym import FakeGym
+from cuarl.local.threads import served
 from tests.fakes.kubernetes import cluster
-from tests.fakes.threads import served
 from tests.integration.rollout_place import Place, bare
 
 pytestmark = pytest.mark.integration

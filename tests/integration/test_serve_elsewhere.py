@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
+from cuarl.local.threads import served
 from cuarl.trajectory import Turn
 from tests.fakes.chat_server import ChatServer
-from tests.fakes.threads import served
 from tests.integration.rollout_place import Place, bare
 from tests.integration.test_serve_cli import TOKEN, Server, uri
 
@@ -127,12 +127,12 @@ def test_what_is_elsewhere_needs_a_name_and_takes_no_adapters(place: Place) -> N
 def test_tinkers_policies_are_recorded_token_by_token(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """The base, whose record is proven here, and weights that were trained there, which nobody has here."""
     tinker = pytest.importorskip("tinker", reason="the extra tinker is not installed")
-    from tests.fakes.tinker_server import running, shipped_base
+    from cuarl.local.tinker import running, served_base
 
     key = "tml-serve-canary-77d0"
     monkeypatch.setenv("TINKER_TELEMETRY", "0")
     monkeypatch.delenv("TINKER_API_KEY", raising=False)
-    with running(shipped_base()) as url, ExitStack() as stack:
+    with running(served_base()) as url, ExitStack() as stack:
         service = tinker.ServiceClient(api_key=key, base_url=url)
         # its heart beats in this process until then, and warns in the tests that follow
         stack.callback(lambda: service.close("success").result())

@@ -107,13 +107,13 @@ def test_processes_end_with_the_launcher_that_is_killed_and_save_what_they_have(
 def test_training_by_tinker_saves_the_step_in_hand_and_goes_on(place, options, monkeypatch):  # noqa: F811
     pytest.importorskip("tinker", reason="the extra tinker is not installed")
     pytest.importorskip("uvicorn", reason="the extra web is not installed")
-    from tests.fakes.tinker_server import running, shipped_base
+    from cuarl.local.tinker import running, served_base
 
     small = [
         "train", "--trainer", "tinker", "--tasks", "tasks.json", "--eval-tasks", "tasks.json", "--reward", "luck:luck",
         "--group-size", "3", "--groups-per-batch", "2", "--max-turns", "2", "--max-tokens", "6", "--eval-episodes", "2",
     ]  # fmt: skip
-    with running(shipped_base()) as url:
+    with running(served_base()) as url:
         for name, value in (("BASE_URL", url), ("API_KEY", "tml-local-key"), ("TELEMETRY", "0")):
             monkeypatch.setenv(f"TINKER_{name}", value)
         run = told(place, [*small, *rare(500)], signal.SIGTERM)

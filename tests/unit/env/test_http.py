@@ -12,10 +12,10 @@ from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
 
-from cuarl.env.faults import dropped
 from cuarl.env.http import LostReply, Service, UnknownOutcome
 from cuarl.errors import EnvError
-from tests.fakes.threads import served
+from cuarl.local.faults import dropped
+from cuarl.local.threads import served
 
 
 class Answering:

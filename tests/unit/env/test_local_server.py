@@ -7,8 +7,8 @@ import warnings
 
 import pytest
 
-from cuarl.env.adb.fake import serve
-from cuarl.env.adb.fake_phone import FakePhone
+from cuarl.local.adb import serve
+from cuarl.local.adb_phone import FakePhone
 
 
 @pytest.mark.parametrize("rounds", range(6))

@@ -80,8 +80,8 @@ def test_b25_gbox_types_a_long_text_to_its_end(grows, monkeypatch, tmp_path):
     pytest.importorskip("uvicorn", reason="the local server needs the extra web")
     from cuarl.env.gbox.client import GBox
     from cuarl.env.gbox.env import BoxOptions, GBoxEnv
-    from cuarl.env.gbox.simulated import SimulatedBox
     from cuarl.env.leases import Ledger
+    from cuarl.local.box import SimulatedBox
     from tests.fakes.gbox_server import KEY, serving
 
     async def slowly(self, route, body, key):

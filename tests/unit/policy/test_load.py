@@ -147,7 +147,7 @@ def test_a_model_name_is_the_last_part_of_its_path() -> None:
     assert policy_name(ModelSpec(model="tiny", adapter="runs/a/step-000010/")) == "tiny+step-000010"
 
 
-def test_tiny_is_the_shipped_base(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_tiny_is_the_served_base(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tiny, "path", lambda: tmp_path)
     with pytest.raises(PrerequisiteError, match="not built") as caught:
         resolve(ModelSpec())

@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 
 from cuarl.errors import StoreError
+from cuarl.local.threads import served
 from cuarl.serve.sessions import Ending
 from cuarl.types import StopReason
-from tests.fakes.threads import served
 from tests.unit.serve.conftest import Place, Reciter
 from tests.unit.serve.test_service import ask, chat, screen, user
 

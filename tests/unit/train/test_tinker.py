@@ -16,6 +16,7 @@ pytest.importorskip("tinker", reason="the extra tinker is not installed")
 pytest.importorskip("uvicorn", reason="the extra web is not installed")
 
 from cuarl.errors import SamplerError, TrainError
+from cuarl.local.tinker import Fault, TinkerServer, running, weights
 from cuarl.policy.load import load_policy, load_renderer
 from cuarl.policy.model import PolicyModel
 from cuarl.policy.render import Prompt
@@ -28,7 +29,6 @@ from cuarl.train.loss import LossConfig
 from cuarl.train.schedule import OptimConfig
 from cuarl.train.tinker import TinkerCheckpoints, TinkerConfig, TinkerLearner, saved_state
 from cuarl.trajectory import Group, Sampled, Trajectory, Turn
-from tests.fakes.tinker_server import Fault, TinkerServer, running, weights
 from tests.unit.policy.conftest import qwen3_folder, tokenizer  # noqa: F401
 from tests.unit.policy.pictures import messages, screen
 

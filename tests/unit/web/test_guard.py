@@ -19,11 +19,11 @@ pytest.importorskip("starlette", reason="a server needs the extra web")
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route, WebSocketRoute
 
+from cuarl.local.threads import served
 from cuarl.web import connection, refusal
 from cuarl.web.guard import application, json_body, json_object, json_response
 from cuarl.web.refusal import Refusal
 from cuarl.web.rules import Rules, Token, is_loopback
-from tests.fakes.threads import served
 
 RULES = Rules(say=refusal.detail, body_bytes=1000, body_s=0.3)
 HERE = "http://127.0.0.1"

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from cuarl.env.adb.env import AdbEnv, AdbOptions
-from cuarl.env.adb.fake import serve
-from cuarl.env.adb.fake_phone import FakePhone
 from cuarl.env.adb.transport import Device, client
+from cuarl.local.adb import serve
+from cuarl.local.adb_phone import FakePhone
 from cuarl.tasks.task import Check, TaskInstance
 
 TASK = TaskInstance(task_id="t", goal="g", checks=(Check(path="network.nfc", value=False),))

@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("adbutils", reason="pip install 'cuarl[android]'")
 
-from cuarl.env.adb.fake import serve
-from cuarl.env.adb.fake_phone import FakePhone
 from cuarl.errors import EnvError
+from cuarl.local.adb import serve
+from cuarl.local.adb_phone import FakePhone
 from cuarl.types import Button, Wait
 from tests.unit.env.adb.phones import TASK, env_of, with_phone
 

@@ -11,14 +11,14 @@ pytest.importorskip("adbutils", reason="pip install 'cuarl[android]'")
 
 from cuarl.env.adb import console
 from cuarl.env.adb.env import AdbEnv, AdbOptions
-from cuarl.env.adb.fake import console as fake_console
-from cuarl.env.adb.fake import serve
-from cuarl.env.adb.fake_phone import FakePhone
 from cuarl.env.adb.lease import claim
 from cuarl.env.adb.make import Devices, check_tasks, choose
 from cuarl.env.adb.transport import Device, client
 from cuarl.env.leases import Ledger, sweep
 from cuarl.errors import ConfigError, EnvError, PrerequisiteError, TaskError
+from cuarl.local.adb import console as fake_console
+from cuarl.local.adb import serve
+from cuarl.local.adb_phone import FakePhone
 from cuarl.run.owner import process_start
 from cuarl.tasks.task import Task
 from cuarl.types import OpenApp

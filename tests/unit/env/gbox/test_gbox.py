@@ -8,13 +8,13 @@ import pytest
 pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 
 from cuarl.env.conformance import CHECKS
-from cuarl.env.faults import Faults
 from cuarl.env.gbox.actions import refusal, request
 from cuarl.env.gbox.client import GBox
 from cuarl.env.gbox.env import BoxOptions, GBoxEnv
-from cuarl.env.gbox.simulated import read_action
 from cuarl.env.leases import Ledger, sweep
 from cuarl.errors import EnvError
+from cuarl.local.box import read_action
+from cuarl.local.faults import Faults
 from cuarl.tasks.check import verdict
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.types import Button, Click, Drag, Finish, Key, LongPress, Scroll, Swipe, TypeText

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 
 from cuarl.env.gbox.client import INVALID, LABEL, POINTING_MODEL, GBox, data_uri, screenshot_of
-from cuarl.env.gbox.simulated import SimulatedBox
+from cuarl.local.box import SimulatedBox
 from tests.fakes.gbox_server import KEY, serving
 
 gbox_sdk = pytest.importorskip("gbox_sdk", reason="GBox's own client is a development dependency: pip install gbox-sdk")

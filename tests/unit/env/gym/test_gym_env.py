@@ -128,7 +128,7 @@ def test_a_refused_start_leaves_nothing(server, tmp_path):
 
 def test_a_device_of_adb_is_used_as_it_is_shown(tmp_path):
     adbutils = pytest.importorskip("adbutils", reason="pip install 'cuarl[android]'")
-    from cuarl.env.adb.fake import FakePhone, serve
+    from cuarl.local.adb import FakePhone, serve
 
     async def play():
         phone = FakePhone("one")

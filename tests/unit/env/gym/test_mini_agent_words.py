@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cuarl.env.gym.fake_mini_agent import wire_args, wire_name
 from cuarl.env.gym.words import read_action
+from cuarl.local.mini_agent import wire_args, wire_name
 from cuarl.types import (
     Button,
     Click,

@@ -15,11 +15,11 @@ pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 
 from cuarl.env.pods.client import Pods
 from cuarl.env.pods.cluster import Where, find
-from cuarl.env.pods.fake import FakeKubernetes
 from cuarl.env.pods.login import FileToken, FixedToken, Login, PluginToken
 from cuarl.errors import EnvError, PrerequisiteError
+from cuarl.local.kubernetes import FakeKubernetes
+from cuarl.local.threads import served
 from tests.fakes import certificates
-from tests.fakes.threads import served
 
 TOKEN = "cluster-marker-77"
 

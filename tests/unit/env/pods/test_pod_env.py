@@ -12,7 +12,6 @@ pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 
 from cuarl import safe_text
 from cuarl.env.conformance import CHECKS
-from cuarl.env.faults import Faults
 from cuarl.env.leases import Ledger, sweep
 from cuarl.env.pods.client import Pods
 from cuarl.env.pods.cluster import Where, find
@@ -20,6 +19,7 @@ from cuarl.env.pods.env import PodEnv, PodOptions
 from cuarl.env.pods.make import Ways
 from cuarl.env.pods.manifest import LEASE, load
 from cuarl.errors import EnvError
+from cuarl.local.faults import Faults
 from cuarl.tasks.check import verdict
 from cuarl.tasks.source import load as load_tasks
 from cuarl.tasks.task import Check, TaskInstance

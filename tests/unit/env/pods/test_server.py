@@ -18,9 +18,9 @@ from cuarl.env.pods.hosted import HostedSession
 from cuarl.env.pods.server import REMEMBERED, SessionServer
 from cuarl.env.sim.make import make_sim
 from cuarl.errors import EnvError
+from cuarl.local.threads import served
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.types import Screenshot, TypeText
-from tests.fakes.threads import served
 
 TOKEN = "session-marker-31d0"
 HEADERS = {"X-Session-Token": TOKEN}

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from PIL import Image
 
 from cuarl.env.adb.commands import BUTTONS, KEYS, UNICODE_IME
-from cuarl.env.adb.fake_shell import understood
 from cuarl.env.device_program import PROGRAM, UNKNOWN_COMMAND, simulate
 from cuarl.env.limits import excess
 from cuarl.env.sim import rules
@@ -19,6 +18,7 @@ from cuarl.env.sim.env import SimEnv
 from cuarl.env.sim.records import App
 from cuarl.env.sim.world import World
 from cuarl.errors import CuarlError
+from cuarl.local.adb_shell import understood
 from cuarl.tasks.task import TaskInstance
 from cuarl.types import ACTION, Button, OpenApp, Screenshot, Wait
 

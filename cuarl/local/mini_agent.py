@@ -1,6 +1,6 @@
 """A local gbox-mini-agent: runs agents in executions of the local gym, with whatever model a run names.
 
-    python -m cuarl.env.gym.fake_mini_agent --port 3000
+    cuarl local mini-agent --port 3000
 
 It speaks the protocol of ``POST /runs`` and the events and steps of a run. Its agents really call ``model.baseUrl`` (chat
 completions, with the screenshot as a ``data:`` URI) and act in the execution's box.
@@ -8,7 +8,6 @@ completions, with the screenshot as a ``data:`` URI) and act in the execution's 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import re
 import secrets
@@ -28,7 +27,6 @@ from cuarl.env.http import trusted
 from cuarl.errors import CuarlError
 from cuarl.types import Action, Finish, Screenshot, Wait
 from cuarl.web.guard import application, json_object, json_response
-from cuarl.web.listen import run
 from cuarl.web.refusal import Refusal, message, understood
 from cuarl.web.rules import Rules, Token
 
@@ -313,20 +311,3 @@ def _moment(text: str) -> float:
     if not re.fullmatch(r"-?[0-9]{1,20}(\.[0-9]{0,9})?|inf", text):
         raise ValueError(f"a moment is a number of milliseconds, not {text[:40]!r}")
     return float(text)
-
-
-def main() -> None:
-    """Run the server on loopback until it is interrupted."""
-    parser = argparse.ArgumentParser(
-        prog="python -m cuarl.env.gym.fake_mini_agent", description=(__doc__ or "").splitlines()[0]
-    )
-    parser.add_argument("--port", type=int, default=3000)
-    parser.add_argument("--key", help="what clients must send as GBOX_MINI_AGENT_API_KEY; else nothing is asked for")
-    parser.add_argument("--model-key", default="-", help="what it sends to models as their key")
-    args = parser.parse_args()
-    fake = FakeMiniAgent(key=args.key, model_key=args.model_key)
-    run(fake.app, args.port, f"export GBOX_MINI_AGENT_BASE_URL=http://127.0.0.1:{args.port}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,16 +1,15 @@
 """A local gym server over simulated phones, to try ``--env gym`` and gbox-mini-agent without accounts.
 
-    python -m cuarl.env.gym.fake --port 5010
+    cuarl local gym --port 5010
 
 It serves the shipped tasks of the phone, worded in each of the ways that gym servers use, and judges with their checks. An
 execution's device is a box of a local GBox, which it serves below ``/gbox/api/v1`` with the key ``--key``. ``GET /fake`` counts
 executions made and live, evaluations, and actions carried out; ``--refuse``, ``--break`` and ``--drop`` are shares of requests to
-misbehave on, as in ``cuarl.env.gbox.fake``.
+misbehave on, as in ``cuarl local gbox``.
 """
 
 from __future__ import annotations
 
-import argparse
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -19,16 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from cuarl.env.faults import Faults, share
-from cuarl.env.gbox.fake import MAX_BODY, FakeGBox
-from cuarl.env.gbox.simulated import SimulatedBox
 from cuarl.errors import CuarlError
+from cuarl.local.box import SimulatedBox
+from cuarl.local.faults import Faults
+from cuarl.local.gbox import MAX_BODY, FakeGBox
 from cuarl.tasks.check import verdict
 from cuarl.tasks.library import Library
 from cuarl.tasks.task import Task, TaskInstance
 from cuarl.types import Record
 from cuarl.web.guard import application, json_object, json_response
-from cuarl.web.listen import run
 from cuarl.web.refusal import Refusal, detail, understood
 from cuarl.web.rules import Rules, Token
 
@@ -204,23 +202,3 @@ def worded(task: Task, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
             }
             return full, {"task": full}
     return full, full
-
-
-def main() -> None:
-    """Run the server on loopback until it is interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m cuarl.env.gym.fake", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--port", type=int, default=5010)
-    parser.add_argument("--gym-key", help="what clients must send as GYM_API_KEY; else nothing is asked for")
-    parser.add_argument("--key", default="any-key", help="what clients must send as GBOX_API_KEY")
-    parser.add_argument("--profile", choices=("small", "phone", "tall"), default="small")
-    for name in ("--refuse", "--break", "--drop"):
-        parser.add_argument(name, type=share, default=0.0)
-    args = parser.parse_args()
-    faults = Faults(args.refuse, getattr(args, "break"), args.drop)
-    fake = FakeGym(key=args.gym_key, box_key=args.key, profile=args.profile, faults=faults)
-    here = f"http://127.0.0.1:{args.port}"
-    run(fake.app, args.port, f"export GYM_BASE_URL={here} GBOX_BASE_URL={here}{BOXES} GBOX_API_KEY=KEY")
-
-
-if __name__ == "__main__":
-    main()

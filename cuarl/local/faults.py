@@ -15,14 +15,6 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 
-def share(text: str) -> float:
-    """A share of requests, or seconds, of a command line. Raises ValueError."""
-    number = float(text)
-    if not 0 <= number <= 1e6:  # not so for nan either
-        raise ValueError(text)
-    return number
-
-
 Fault = Literal["", "refuse", "break", "drop"]
 Handler = Callable[["Request"], Awaitable["Response"]]
 

@@ -1,6 +1,6 @@
 """A local server that speaks GBox's protocol over simulated devices, to try the ``gbox`` environment without an account.
 
-    python -m cuarl.env.gbox.fake --port 28080 --key any-key
+    cuarl local gbox --port 28080 --key any-key
 
 It can misbehave on purpose: ``--refuse 0.1`` answers a tenth of the requests with 429, ``--break 0.05`` with 500 (half of
 those after the request was carried out), ``--drop 0.02`` closes the connection (likewise), ``--start-seconds`` lets boxes
@@ -10,7 +10,6 @@ it, on the screen of whichever box looks like the picture. ``GET /fake`` counts:
 
 from __future__ import annotations
 
-import argparse
 import secrets
 import time
 from collections.abc import Mapping
@@ -18,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from cuarl.env.faults import Faults, share
 from cuarl.env.gbox.client import data_uri, screenshot_of
-from cuarl.env.gbox.simulated import DEVICES, ROTATIONS, Invalid, SimulatedBox
+from cuarl.local.box import DEVICES, ROTATIONS, Invalid, SimulatedBox
+from cuarl.local.faults import Faults
 from cuarl.types import Record
 from cuarl.web.guard import application, json_object, json_response
-from cuarl.web.listen import run
 from cuarl.web.refusal import Refusal, message, understood, whole
 from cuarl.web.rules import Rules, Token
 
@@ -167,21 +165,3 @@ class FakeGBox:
         box = self._box(request)
         box.terminated = True
         return json_response(self._shown(box))
-
-
-def main() -> None:
-    """Run the server on loopback until it is interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m cuarl.env.gbox.fake", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--port", type=int, default=28080)
-    parser.add_argument("--key", required=True, help="what clients must send as GBOX_API_KEY")
-    parser.add_argument("--profile", choices=("small", "phone", "tall"), default="small")
-    for name in ("--refuse", "--break", "--drop", "--start-seconds"):
-        parser.add_argument(name, type=share, default=0.0)
-    args = parser.parse_args()
-    faults = Faults(args.refuse, getattr(args, "break"), args.drop, args.start_seconds)
-    fake = FakeGBox(args.key, args.profile, faults)
-    run(fake.app, args.port, f"export GBOX_BASE_URL=http://127.0.0.1:{args.port}/api/v1")
-
-
-if __name__ == "__main__":
-    main()

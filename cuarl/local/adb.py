@@ -1,20 +1,18 @@
 """A local adb server whose device is the simulated phone: for tests, and to try ``--env adb`` without a phone.
 
-``python -m cuarl.env.adb.fake`` listens on 127.0.0.1:5038; point clients at it by ANDROID_ADB_SERVER_PORT=5038. It speaks
+``cuarl local adb`` listens on 127.0.0.1:5038; point clients at it by ANDROID_ADB_SERVER_PORT=5038. It speaks
 the host protocol (four hexadecimal digits of length, then the request) as far as tracking, screenshots and shells go, and
 ``console`` the lines of an emulator's console as far as snapshots go.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import re
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 
-from cuarl.env.adb.fake_phone import FakePhone
+from cuarl.local.adb_phone import FakePhone
 from cuarl.web.listen import stop_accepting
 
 VERSION = 41
@@ -156,21 +154,3 @@ def _lent(phones: Mapping[str, FakePhone], request: str) -> FakePhone | None:
 
 def _block(text: str) -> bytes:
     return f"{len(text):04x}{text}".encode()
-
-
-async def main(port: int, count: int, profile: str) -> None:
-    """Serve phones until interrupted."""
-    phones = [FakePhone(f"cuarl-sim-{number + 1}", profile) for number in range(count)]
-    async with serve(*phones, port=port) as bound:
-        sys.stderr.write(f"simulated phones behind adb: {count}\nexport ANDROID_ADB_SERVER_PORT={bound}\n")
-        await asyncio.Event().wait()
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m cuarl.env.adb.fake", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--port", type=int, default=5038)
-    parser.add_argument("--phones", type=int, default=1)
-    parser.add_argument("--profile", choices=("small", "phone", "tall"), default="small")
-    args = parser.parse_args()
-    with suppress(KeyboardInterrupt):
-        asyncio.run(main(args.port, args.phones, args.profile))

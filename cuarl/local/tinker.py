@@ -33,9 +33,9 @@ from cuarl.policy.spec import LoraSpec, ModelSpec
 from cuarl.web.guard import application, json_object, json_response
 from cuarl.web.refusal import Refusal, detail, understood
 from cuarl.web.rules import Rules
-from tests.fakes import tinker_bodies as bodies
-from tests.fakes.threads import served
-from tests.fakes.tinker_bodies import read_data, read_prompt
+from cuarl.local import tinker_bodies as bodies
+from cuarl.local.threads import served
+from cuarl.local.tinker_bodies import read_data, read_prompt
 
 API = "/api/v1"
 MAX_BODY = 64 << 20
@@ -456,11 +456,11 @@ def _rank(policy: PolicyModel) -> int:
     return int(next(p.shape[0] for n, p in policy.model.named_parameters() if "lora_A" in n))
 
 
-def shipped_base(**options: Any) -> TinkerServer:
-    """A server that trains and samples the shipped base; ``options`` are the server's."""
+def served_base(model: str = "tiny", **options: Any) -> TinkerServer:
+    """A server that trains and samples a base, by default the shipped one; ``options`` are the server's."""
 
     def make(rank: int, seed: int) -> PolicyModel:
-        return load_policy(ModelSpec(model="tiny", lora=LoraSpec(rank=rank, seed=seed), train="adapter"))
+        return load_policy(ModelSpec(model=model, lora=LoraSpec(rank=rank, seed=seed), train="adapter"))
 
     return TinkerServer(make, **options)
 

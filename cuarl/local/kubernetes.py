@@ -1,31 +1,28 @@
 """A local Kubernetes API server whose pods are simulated devices, to try ``--env pods`` without a cluster.
 
-    python -m cuarl.env.pods.fake --port 26443 --token any-token
+    cuarl local kubernetes --port 26443 --token any-token
 
 It speaks the real paths (pods, their proxy, access reviews, enough discovery for kubectl) and runs our own session server in
 every pod. Below ``/proxy/ID`` it is also the sessions' proxy, which asks for no token. ``--refuse``, ``--break``, ``--drop`` and
-``--start-seconds`` misbehave as in ``cuarl.env.gbox.fake``. ``GET /fake`` counts: pods made, live, and most live at once,
+``--start-seconds`` misbehave as in ``cuarl local gbox``. ``GET /fake`` counts: pods made, live, and most live at once,
 actions carried out, actions carried out twice.
 """
 
 from __future__ import annotations
 
-import argparse
-import secrets
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from cuarl.env.base import Env
-from cuarl.env.faults import Faults, Handler, share
 from cuarl.env.leases import Ledger
 from cuarl.env.pods.devices import make
-from cuarl.env.pods.fake_pod import FakePod
 from cuarl.env.pods.manifest import SESSION
 from cuarl.env.sim.make import make_sim
+from cuarl.local.faults import Faults, Handler
+from cuarl.local.pod import FakePod
 from cuarl.web.guard import application, json_object, json_response
-from cuarl.web.listen import run
 from cuarl.web.refusal import Refusal, understood
 from cuarl.web.rules import Rules, Token
 
@@ -219,33 +216,3 @@ def status(refusal: Refusal) -> Mapping[str, Any]:
 def _open(path: str) -> bool:
     """What needs no token of the API server's: what tells nothing, and the sessions' proxy."""
     return path in ("/fake", "/version") or path.startswith("/proxy/")
-
-
-def main() -> None:
-    """Run the server on loopback until it is interrupted."""
-    from cuarl.settings import Settings
-
-    parser = argparse.ArgumentParser(prog="python -m cuarl.env.pods.fake", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--port", type=int, default=26443)
-    parser.add_argument("--token", default=secrets.token_hex(8), help="what clients must send as KUBE_TOKEN")
-    parser.add_argument("--profile", choices=("small", "phone", "tall"), default="small")
-    for name in ("--refuse", "--break", "--drop", "--start-seconds"):
-        parser.add_argument(name, type=share, default=0.0)
-    parser.add_argument(
-        "--desktops", action="store_true", help="sessions of type linux are real desktops of this machine"
-    )
-    args = parser.parse_args()
-    faults = Faults(args.refuse, getattr(args, "break"), args.drop, args.start_seconds)
-    desktops = Ledger(Settings.load().sessions_folder) if args.desktops else None
-    fake = FakeKubernetes(args.token, profile=args.profile, faults=faults, desktops=desktops)
-    here = f"http://127.0.0.1:{args.port}"
-    run(
-        fake.app,
-        args.port,
-        f"export KUBE_API_URL={here} KUBE_TOKEN={args.token}",
-        f"export CUARL_PODS_PROXY_URL={here}   # only to go through the sessions' own proxy",
-    )
-
-
-if __name__ == "__main__":
-    main()

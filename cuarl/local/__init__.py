@@ -1,0 +1,1 @@
+"""Stand-ins for services, served on this machine over simulated devices: ``cuarl local``."""
