@@ -11,11 +11,11 @@ import pytest
 pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 
 from cuarl.env import http
-from cuarl.env.faults import Faults
 from cuarl.env.gbox.client import GBox
 from cuarl.env.gbox.env import BoxOptions, GBoxEnv
 from cuarl.env.leases import Ledger
 from cuarl.errors import EnvError
+from cuarl.local.faults import Faults
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.types import Button
 from cuarl.web.refusal import Refusal
