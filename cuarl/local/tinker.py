@@ -25,6 +25,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from tinker.proto import tinker_public_pb2 as pb
 
+from cuarl.local import tinker_bodies as bodies
+from cuarl.local.threads import served
+from cuarl.local.tinker_bodies import read_data, read_prompt
 from cuarl.policy.generate import Job, generate
 from cuarl.policy.load import load_policy
 from cuarl.policy.model import PolicyModel
@@ -33,9 +36,6 @@ from cuarl.policy.spec import LoraSpec, ModelSpec
 from cuarl.web.guard import application, json_object, json_response
 from cuarl.web.refusal import Refusal, detail, understood
 from cuarl.web.rules import Rules
-from cuarl.local import tinker_bodies as bodies
-from cuarl.local.threads import served
-from cuarl.local.tinker_bodies import read_data, read_prompt
 
 API = "/api/v1"
 MAX_BODY = 64 << 20
@@ -88,6 +88,7 @@ class TinkerServer:
         self._queue: list[tuple[str, str, Job]] = []
 
     def app(self) -> Starlette:
+        """The application."""
         posts: dict[str, Callable[[Any], Any]] = {
             "client/config": lambda b: {"fwdbwd_max_chunk_bytes_count": self._chunk_bytes, "use_pyqwest_transport": False},
             "client/dynamic_config": lambda b: {}, "create_session": lambda b: {"session_id": self._name("session")},
@@ -434,10 +435,12 @@ def service_loss(
 
 
 def weights(policy: PolicyModel) -> Weights:
+    """A copy of the adapter's tensors."""
     return {n: p.detach().clone() for n, p in policy.model.named_parameters() if ".lora_" in n}
 
 
 def put(policy: PolicyModel, saved: Weights) -> None:
+    """Give the adapter saved tensors."""
     with torch.no_grad():
         for name, p in policy.model.named_parameters():
             if ".lora_" in name:
@@ -445,11 +448,13 @@ def put(policy: PolicyModel, saved: Weights) -> None:
 
 
 def json_free_copy(state: Any) -> Any:
+    """A copy of nested containers and their tensors."""
     return torch.utils._pytree.tree_map(lambda v: v.clone() if isinstance(v, torch.Tensor) else v, state)
 
 
 def rank_of(saved: Weights) -> int:
-    return next(tensor.shape[0] for name, tensor in saved.items() if "lora_A" in name)
+    """The rank of an adapter's tensors."""
+    return next(int(tensor.shape[0]) for name, tensor in saved.items() if "lora_A" in name)
 
 
 def _rank(policy: PolicyModel) -> int:
