@@ -36,8 +36,8 @@ from cuarl.train.processes import join_processes
 from cuarl.types import Action, StepResult
 from cuarl.workflow import environments, players
 from cuarl.workflow.asynchronous import Asynchronous
+from cuarl.workflow.backend import Backend
 from cuarl.workflow.collector import Collector, InTurn
-from cuarl.workflow.environments import Backend
 from cuarl.workflow.evaluation import Measurement, measure
 from cuarl.workflow.from_config import learner_config, model_spec
 from cuarl.workflow.source import Source

@@ -23,7 +23,7 @@ from cuarl.train.processes import gather_batch, waited_for
 from cuarl.trajectory import Group, Trajectory
 from cuarl.types import Screenshot
 from cuarl.workflow import episodes as parts
-from cuarl.workflow.environments import Backend
+from cuarl.workflow.backend import Backend
 from cuarl.workflow.from_config import shaping
 from cuarl.workflow.players import Player
 from cuarl.workflow.source import Source

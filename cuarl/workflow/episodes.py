@@ -22,7 +22,7 @@ from cuarl.tasks.source import Selection, load
 from cuarl.tasks.suites import shipped_folder
 from cuarl.tasks.task import Task
 from cuarl.trajectory import Group
-from cuarl.workflow.environments import Backend
+from cuarl.workflow.backend import Backend
 from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.players import Player
 from cuarl.workflow.watcher import SILENT, Note

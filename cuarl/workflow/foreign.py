@@ -18,10 +18,10 @@ from cuarl.tasks.source import Selection
 from cuarl.tasks.suites import Role
 from cuarl.tasks.task import Task
 from cuarl.workflow import signals
+from cuarl.workflow.backend import Backend
 
 if TYPE_CHECKING:
     from cuarl.env.openenv.client import Server
-    from cuarl.workflow.environments import Backend
 
 SPLITS: Mapping[Role, str] = {"train": "train", "eval": "test"}
 """OpenEnv's name for what tasks are for."""
@@ -59,7 +59,6 @@ def gymnasium(config: ExperimentConfig, tasks: Sequence[Task], settings: Setting
     from cuarl.env.gymnasium.make import check_tasks, require_gymnasium, source
     from cuarl.env.leases import Ledger
     from cuarl.env.workers.pool import Pool
-    from cuarl.workflow.environments import Backend
 
     require_gymnasium()
     check_tasks(tasks, config)
@@ -78,7 +77,6 @@ def browsergym(config: ExperimentConfig, tasks: Sequence[Task], settings: Settin
     from cuarl.env.browsergym.make import check_tasks, require_browsergym, source
     from cuarl.env.leases import Ledger
     from cuarl.env.workers.pool import Pool
-    from cuarl.workflow.environments import Backend
 
     require_browsergym()
     check_tasks(tasks)
@@ -95,7 +93,6 @@ def openenv(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings)
     """Sessions of an OpenEnv server, which is asked how to speak to it when the first is to start."""
     from cuarl.env.openenv.env import OpenEnvEnv
     from cuarl.env.openenv.make import terms
-    from cuarl.workflow.environments import Backend
 
     stranger = next((task for task in tasks if task.env != "openenv"), None)
     if stranger is not None:

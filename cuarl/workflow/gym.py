@@ -19,6 +19,7 @@ from cuarl.tasks.source import Selection, split
 from cuarl.tasks.suites import Role
 from cuarl.tasks.task import Task
 from cuarl.workflow import signals
+from cuarl.workflow.backend import Backend
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from cuarl.env.gym.runs import MiniAgent
     from cuarl.policy.sampler import Sampler, SamplingParams
     from cuarl.serve.hosted import Address, Host
-    from cuarl.workflow.environments import Backend
 
 _MODEL = "cuarl"
 """What gbox-mini-agent asks the model for, which it is the only one of."""
@@ -110,7 +110,6 @@ def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings)
     from cuarl.env.gym.env import GymEnv
     from cuarl.env.gym.mini_agent import MiniAgentEnv
     from cuarl.env.leases import Ledger
-    from cuarl.workflow.environments import Backend
 
     stranger = next((task for task in tasks if task.env != "gym"), None)
     if stranger is not None:

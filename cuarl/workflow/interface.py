@@ -142,7 +142,7 @@ def _experiment(
 
 
 def _train(experiment: Experiment) -> LoadedRun:
-    from cuarl.workflow.training import Job
+    from cuarl.workflow.job import Job
     from cuarl.workflow.training import train as run_training
 
     return LoadedRun(run_training(Job.of(experiment)).run.path, experiment.settings)

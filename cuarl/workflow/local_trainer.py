@@ -19,8 +19,9 @@ from cuarl.workflow import environments, players
 from cuarl.workflow.checkpoints import RecordedCheckpoints
 from cuarl.workflow.collector import Collector, InTurn, Processes
 from cuarl.workflow.from_config import learner_config, load_trained
+from cuarl.workflow.job import Job
 from cuarl.workflow.source import Source
-from cuarl.workflow.training import Collecting, Job, Place, Trainer, imitation, recorded
+from cuarl.workflow.trainer import Collecting, Place, Trainer, imitation, recorded
 
 if TYPE_CHECKING:
     from accelerate import Accelerator

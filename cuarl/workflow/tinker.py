@@ -20,9 +20,10 @@ from cuarl.types import Sink
 from cuarl.workflow import environments, players
 from cuarl.workflow.collector import Collector, InTurn
 from cuarl.workflow.from_config import batch_config
+from cuarl.workflow.job import Job
 from cuarl.workflow.players import Player
 from cuarl.workflow.source import Source
-from cuarl.workflow.training import Collecting, Job, Place, Trainer, imitation, recorded
+from cuarl.workflow.trainer import Collecting, Place, Trainer, imitation, recorded
 
 if TYPE_CHECKING:
     from cuarl.policy.render import Renderer

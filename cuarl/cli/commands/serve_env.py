@@ -22,7 +22,7 @@ from cuarl.web.listen import bind, require_web, serving
 from cuarl.web.rules import is_loopback, names_of
 from cuarl.workflow import environments, signals
 from cuarl.workflow import episodes as parts
-from cuarl.workflow.environments import Backend
+from cuarl.workflow.backend import Backend
 
 if TYPE_CHECKING:
     from cuarl.env.base import Capabilities

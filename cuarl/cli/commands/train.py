@@ -19,7 +19,8 @@ from cuarl.evaluate.suite import Evaluation
 from cuarl.train.launch import check_launched, launch_command
 from cuarl.workflow import episodes as parts
 from cuarl.workflow import inputs, signals
-from cuarl.workflow.training import Finished, Job
+from cuarl.workflow.job import Job
+from cuarl.workflow.training import Finished
 from cuarl.workflow.training import train as run_training
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from cuarl.config.load import resolve
 from cuarl.env.sim.make import make_sim
 from cuarl.errors import SamplerError
 from cuarl.tasks.source import load
+from cuarl.workflow.backend import Backend
 from cuarl.workflow.collector import ALONE, Collector, InTurn, Processes, stretch
-from cuarl.workflow.environments import Backend
 from cuarl.workflow.players import scripted
 from cuarl.workflow.source import Source
 from tests.unit.workflow.switch import TASKS, Lamp

@@ -5,7 +5,8 @@ from cuarl.config.load import resolve
 from cuarl.errors import ConfigError, PrerequisiteError, TaskError
 from cuarl.rollout.spec import EpisodeSpec
 from cuarl.settings import Settings
-from cuarl.workflow.environments import Backend, backend
+from cuarl.workflow.backend import Backend
+from cuarl.workflow.environments import backend
 from tests.unit.workflow.switch import TASKS, Lamp
 
 SPEC = EpisodeSpec(task=TASKS[0].instantiate(0), seed=0, sampling_seed=0, group_id="g")

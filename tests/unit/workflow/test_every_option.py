@@ -139,7 +139,12 @@ def read_in_env(env):
 def read(trainer, env):
     """What every such run reads besides."""
     shared = reads("workflow/collector.py") | reads("workflow/imitation.py") | reads("workflow/episodes.py")
-    shared |= reads("workflow/evaluation.py") | reads("workflow/training.py") | reads("workflow/players.py")
+    shared |= (
+        reads("workflow/evaluation.py")
+        | reads("workflow/job.py")
+        | reads("workflow/training.py")
+        | reads("workflow/players.py")
+    )
     shared |= {"env", "trainer", "algorithm", *(n for n in read_in_env(env) if owner_of(n) == env)}
     shared |= {"max_turns", "coordinate_mode"} & (shared | reads("workflow/gym.py"))
     if trainer == "tinker":

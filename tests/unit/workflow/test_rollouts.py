@@ -3,7 +3,7 @@ import pytest
 from cuarl.errors import RolloutError
 from cuarl.store import Store
 from cuarl.workflow import environments
-from cuarl.workflow.environments import Backend
+from cuarl.workflow.backend import Backend
 from cuarl.workflow.players import Player, scripted
 from cuarl.workflow.rollouts import collect
 from tests.unit.workflow.switch import TASKS, Lamp, experiment

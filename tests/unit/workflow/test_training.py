@@ -11,9 +11,11 @@ from cuarl.train.shutdown import Shutdown
 from cuarl.workflow import training
 from cuarl.workflow.collector import Collector, InTurn
 from cuarl.workflow.environments import backend
+from cuarl.workflow.job import Job
 from cuarl.workflow.players import scripted
 from cuarl.workflow.source import Source
-from cuarl.workflow.training import Collecting, Job, Trainer, recorded, train
+from cuarl.workflow.trainer import Collecting, Trainer, recorded
+from cuarl.workflow.training import train
 from tests.unit.workflow.switch import experiment
 
 SHORT = {"max_steps": 2, "groups_per_batch": 2, "group_size": 2, "max_turns": 1, "eval_episodes": 2, "save_every": 1}

@@ -1,0 +1,35 @@
+"""What runs the environments of a command's episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from cuarl.config.schema import ExperimentConfig
+from cuarl.rollout.setup import MakeEnv
+from cuarl.settings import Settings
+from cuarl.tasks.task import Task
+
+
+async def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """How the environment of an episode is made, and what is started before the first and released after the last."""
+
+    make_env: MakeEnv
+    start: Callable[[], Awaitable[None]] = _nothing
+    close: Callable[[], Awaitable[None]] = _nothing
+    at_most: int | None = None
+    """Most episodes at the same time that it bears; None for no limit of its own."""
+    in_step: bool = True
+    """Whether episodes ask their policy in their own loop, so that a sampler that batches may wait for all of them."""
+
+    def concurrent(self, wanted: int) -> int:
+        """How many episodes to run at the same time where ``wanted`` are asked for."""
+        return wanted if self.at_most is None else min(wanted, self.at_most)
+
+
+MakeBackend = Callable[[ExperimentConfig, Sequence[Task], Settings], Backend]

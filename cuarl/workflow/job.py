@@ -1,0 +1,112 @@
+"""What a training run is to do, checked as far as it can be before anything starts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cuarl import objects
+from cuarl.config.algorithms import RATIO
+from cuarl.config.schema import ExperimentConfig
+from cuarl.errors import ConfigError
+from cuarl.rollout.reward import needs_verdict
+from cuarl.tasks.select import require_checks
+from cuarl.tasks.task import Task
+from cuarl.workflow import environments, inputs
+from cuarl.workflow import episodes as parts
+from cuarl.workflow.evaluation import Measurement
+from cuarl.workflow.experiment import Experiment
+from cuarl.workflow.inputs import Inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is to be done, checked as far as it can be without starting anything."""
+
+    experiment: Experiment
+    tasks: Sequence[Task]
+    measurement: Measurement
+    inputs: Inputs
+
+    @property
+    def config(self) -> ExperimentConfig:
+        """The configuration."""
+        return self.experiment.config
+
+    @classmethod
+    def of(cls, experiment: Experiment) -> Job:
+        """Select the tasks and check what depends on them. Raises ConfigError, TaskError or PrerequisiteError."""
+        from cuarl.policy.load import device_named, resolve
+        from cuarl.workflow.from_config import model_spec
+
+        config, settings = experiment.config, experiment.settings
+        _check_held(experiment)
+        if config.algorithm in RATIO and (config.top_p < 1 or config.top_k > 0):
+            raise ConfigError(
+                f"{config.algorithm} needs samples of the whole distribution, and top_p or top_k cut it off",
+                where="--top-p, --top-k", hint="leave them out; --temperature may be set",
+            )  # fmt: skip
+        # imitation trains on stored episodes, whatever their tasks
+        tasks = parts.tasks_of(experiment, "train") if config.algorithm != "sft" else ()
+        if needs_verdict(config.reward):
+            require_checks(tasks)
+        measured = parts.tasks_of(experiment, "eval")
+        environments.check(config, [*tasks, *measured], settings)
+        if config.trainer == "local":
+            resolve(model_spec(experiment.resolved, config.device))
+            device_named(config.sampler_device or "cpu")
+        _check_endpoint(experiment)
+        given = Inputs.of(config.reward, tasks, measured)
+        inputs.check(experiment, given)
+        measurement = Measurement(config=config, tasks=measured, episodes=config.eval_episodes)
+        return cls(experiment, tasks, measurement, given)
+
+    def plan(self) -> dict[str, Any]:
+        """The plan in a few facts."""
+        c = self.config
+        group = "" if c.algorithm == "sft" else f" of {c.group_size}"
+        practised = "" if c.algorithm == "sft" else f"{len(self.tasks)} to practise, "
+        when = [] if c.skip_baseline else ["before"]
+        when += [f"every {c.eval_every} steps"] if 0 < c.eval_every < c.max_steps else []
+        trained = f"LoRA of rank {c.lora_rank} on {c.lora_target_option}" if c.use_lora else "all weights"
+        return {
+            "model": f"{c.model_name}, {trained}",
+            "tasks": f"{practised}{len(self.measurement.tasks)} to measure ({self.measurement.label})",
+            "training": f"{c.max_steps} steps of {c.groups_per_batch} groups{group}: "
+            f"{c.max_steps * c.groups_per_batch * c.group_size} episodes of at most {c.max_turns} turns",
+            "evaluation": f"{c.eval_episodes} episodes {', '.join([*when, 'at the end'])}",
+            "algorithm": f"{c.algorithm}, learning rate {c.effective_learning_rate:g}",
+        }
+
+
+def _check_held(experiment: Experiment) -> None:
+    """Objects that only one process has make a run that can't be resumed, nor made by several."""
+    several = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    for field in ("reward", "env"):
+        path = getattr(experiment.config, field)
+        if objects.is_held(path) and (several or experiment.resume is not None):
+            what = "several processes can't share it" if several else "a run can't be resumed with it"
+            raise ConfigError(
+                f"the {field} {path} is an object of this session alone, so {what}",
+                hint="put it into a module that can be imported, and pass it from there",
+            )  # fmt: skip
+
+
+def _check_endpoint(experiment: Experiment) -> None:
+    """See that a server gives what training needs, before anything is loaded."""
+    config = experiment.config
+    if config.model_base_url is None:
+        return
+    if config.algorithm == "sft":
+        raise ConfigError("sft samples nothing, so model_base_url has no effect", hint="leave --model-base-url out")
+    if not config.use_lora:
+        raise ConfigError(
+            "a server can be given adapters only, not whole models", where="--no-use-lora", hint="--use-lora"
+        )
+    from cuarl.workflow import endpoint
+    from cuarl.workflow.from_config import model_spec
+
+    spec = model_spec(experiment.resolved, config.device)
+    endpoint.check(config, experiment.settings, spec, experiment.watcher.note)

@@ -1,0 +1,100 @@
+"""Who learns, and where a training run is kept: what ``local_trainer`` and ``tinker`` make, and ``training`` runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from cuarl.errors import RolloutError
+from cuarl.workflow import episodes as parts
+from cuarl.workflow import inputs
+from cuarl.workflow.experiment import Experiment
+from cuarl.workflow.job import Job
+from cuarl.workflow.players import Player
+
+if TYPE_CHECKING:
+    from cuarl.run import Run
+    from cuarl.store import Store
+    from cuarl.train.loop import Collect, Metrics, Saver, Settled, Trainable
+    from cuarl.train.shutdown import Shutdown
+    from cuarl.types import Sink
+
+
+# --- where a run is kept -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run is kept. Only the main process has a store and a record to write to."""
+
+    run: Run
+    store: Store | None
+    record: parts.Recording | None
+
+
+@contextmanager
+def recorded(job: Job, begun: Callable[[Run], object] | None = None) -> Iterator[Place]:
+    """The run of ``job``, made or reopened, and marked with how it ended. ``begun`` is called once it is there."""
+    experiment = job.experiment
+    with ExitStack() as stack:
+        store = stack.enter_context(parts.open_store(experiment.settings))
+        run = stack.enter_context(experiment.open_run("train", store))
+        if begun is not None:
+            begun(run)
+        inputs.keep(run, job.inputs)
+        stack.enter_context(_how_to_go_on(experiment, run))
+        record = stack.enter_context(parts.recording(store, run, job.config, [*job.tasks, *job.measurement.tasks]))
+        yield Place(run, store, record)
+
+
+@contextmanager
+def _how_to_go_on(experiment: Experiment, run: Run) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        experiment.watcher.note(f"interrupted; go on with: cuarl train --resume {run.name}")
+        raise
+    except RolloutError:  # a server or device is gone: what was trained is kept
+        experiment.watcher.note(f"once that is mended, go on with: cuarl train --resume {run.name}")
+        raise
+
+
+# --- who learns ----------------------------------------------------------------------------------------------------
+
+
+class Collecting(NamedTuple):
+    """Where batches come from while training goes on."""
+
+    collect: Collect
+    settled: Settled | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trainer:
+    """Who learns, restored from its last checkpoint, with all that depends on where its weights are."""
+
+    learner: Trainable
+    saver: Saver
+    start: int
+    """The step that was restored; 0 for none."""
+    pending: Metrics | None
+    """Metrics of that step that are still to be reported."""
+    evaluated: Player
+    collecting: Callable[[Sink], AbstractAsyncContextManager[Collecting]]
+    """Inside, batches can be had."""
+    shutdown: Shutdown
+
+
+@contextmanager
+def imitation(job: Job, place: Place) -> Iterator[Collect]:
+    """The episodes that are imitated, compared with those that the run was started with."""
+    from cuarl.workflow.imitation import Imitation
+
+    settings = job.experiment.settings
+    # only the main process has the store open already
+    with nullcontext(place.store) if place.store else parts.open_store(settings) as store:
+        found = Imitation(job.config, store, settings.runs_dir)
+        inputs.check_imitated(job.experiment, place.run.path, found.ids, write=place.store is not None)
+        yield found

@@ -1,0 +1,93 @@
+"""What a person means by the thing to evaluate."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from cuarl.config.load import resolve
+from cuarl.errors import CheckpointError, ConfigError
+from cuarl.run import Run
+from cuarl.settings import Settings
+from cuarl.workflow.targets import checkpoint, resolve_target, with_run_config
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return Settings.load(runs_dir=tmp_path / "runs")
+
+
+@pytest.fixture
+def run(settings):
+    """A run with checkpoints of steps 4 and 8, the last of them committed."""
+    made = Run.create(
+        settings.runs_dir, resolve(flags={"tasks": ["settings"], "max_turns": 7}), name="mine", kind="train"
+    )
+    for step in (4, 8):
+        folder = made.checkpoints_dir / f"step-{step:06d}"
+        folder.mkdir(parents=True)
+        (folder / "adapter_config.json").write_text("{}")
+        save_file({"lora_B": torch.zeros(2, 2)}, folder / "adapter_model.safetensors")
+        (folder / "cuarl.json").write_text(json.dumps({"base_model": "tiny", "step": step}))
+    (made.checkpoints_dir / "latest.json").write_text(json.dumps({"step": 8}))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "name"),
+    [
+        ("oracle", "scripted", "oracle"), ("do-nothing", "scripted", "nothing"), ("base", "policy", "base"),
+        ("http://host:1/v1", "endpoint", "http://host:1/v1"), ("tinker", "tinker", "tinker"),
+        ("tinker://a/b", "tinker", "tinker://a/b"),
+    ],
+)  # fmt: skip
+def test_names_mean_agents_the_base_and_places(settings, text, kind, name):
+    found = resolve_target(text, settings)
+    assert (found.kind, found.name, found.step, found.run) == (kind, name, 0, None)
+
+
+def test_a_run_means_its_last_checkpoint_and_a_step_of_it_that_one(settings, run):
+    for text in ("mine", "mi", "latest", "mine@8"):
+        found = resolve_target(text, settings)
+        assert (found.kind, found.step, found.run, found.model) == ("policy", 8, run.path, "tiny")
+        assert found.adapter == str(run.checkpoints_dir / "step-000008")
+    assert resolve_target("mine@4", settings).step == 4
+    zero = resolve_target("mine@0", settings)
+    assert (zero.adapter, zero.step, zero.run) == (None, 0, run.path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("mine@5", "no checkpoint of step 5 .it has step-000004, step-000008"),
+        ("mine@last", '"last" is no step'),
+        ("yours", 'no run "yours"'),
+        ("http://me:secret@host/v1", "password or key in its URL"),
+    ],
+    ids=["step", "no step", "run", "secret"],
+)
+def test_what_means_nothing_is_said(settings, run, text, said):
+    with pytest.raises(ConfigError, match=said) as error:
+        resolve_target(text, settings)
+    assert "secret" not in str(error.value)
+
+
+def test_weights_that_tinker_keeps_are_there_and_not_here(settings, run):
+    folder = run.checkpoints_dir / "step-000008"
+    (folder / "tinker.json").write_text(json.dumps({"sampler": "tinker://a/w", "state": "tinker://a/s", "step": 8}))
+    found = resolve_target(str(folder), settings)
+    assert (found.kind, found.name, found.step, found.run) == ("tinker", "tinker://a/w", 8, run.path)
+    with pytest.raises(CheckpointError, match="Tinker keeps the weights"):
+        checkpoint(folder)
+
+
+def test_a_folder_without_a_checkpoint_is_none(tmp_path):
+    with pytest.raises(CheckpointError, match="no checkpoint here"):
+        checkpoint(tmp_path)
+
+
+def test_a_run_is_evaluated_as_it_was_trained_but_for_what_is_asked(run):
+    config = with_run_config(resolve(flags={"seed": 5}), run.path)
+    assert (config.max_turns, config.seed, config.tasks) == (7, 5, ("settings",))
+    assert with_run_config(resolve(flags={"seed": 5}), None).max_turns != 7
