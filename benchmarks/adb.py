@@ -22,13 +22,13 @@ from cuarl.env.adb.commands import swipes
 from cuarl.env.adb.env import AdbEnv, AdbOptions
 from cuarl.env.adb.transport import Device, client
 from cuarl.env.base import Env
-from cuarl.env.sim.env import SimEnv
-from cuarl.env.sim.world import World
+from cuarl.env.sim.phone import SimEnv
 from cuarl.local.adb import serve
 from cuarl.local.adb_phone import FakePhone
 from cuarl.rollout.episode import run_episode
 from cuarl.rollout.setup import Setup
 from cuarl.rollout.spec import EpisodeSpec, Limits, plan
+from cuarl.sim.phone.world import World
 from cuarl.tasks.suites import load_suites
 from cuarl.tasks.task import Task
 from cuarl.trajectory import Trajectory

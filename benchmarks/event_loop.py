@@ -29,14 +29,14 @@ from cuarl.agent.formats import get
 from cuarl.agent.model import ModelAgent
 from cuarl.agent.scripted import OracleAgent, RandomAgent
 from cuarl.env.base import Env
-from cuarl.env.sim import memory
-from cuarl.env.sim.kit.render import forget as forget_frames
 from cuarl.env.sim.make import make_sim
 from cuarl.policy.sampler import SamplerCapabilities, SampleRequest, SamplingParams
 from cuarl.policy.wave import Waves
 from cuarl.rollout.pool import collect
 from cuarl.rollout.setup import Setup
 from cuarl.rollout.spec import EpisodeSpec, plan
+from cuarl.sim.device import memory
+from cuarl.sim.kit.render import forget as forget_frames
 from cuarl.tasks.source import load
 from cuarl.trajectory import Group, Sampled
 

@@ -28,7 +28,7 @@ from cuarl.env.leases import Ledger
 from cuarl.env.openenv.client import Server
 from cuarl.env.openenv.env import OpenEnvEnv
 from cuarl.env.openenv.make import listed_task, terms
-from cuarl.env.sim.env import SimEnv
+from cuarl.env.sim.phone import SimEnv
 from cuarl.env.workers.pool import Pool
 from cuarl.rollout.driven import Driven
 from cuarl.serve.openenv import EnvService

@@ -23,7 +23,7 @@ from cuarl.agent.base import Agent
 from cuarl.agent.model import ModelAgent
 from cuarl.agent.prompt import Window
 from cuarl.env.base import Env
-from cuarl.env.sim.env import SimEnv
+from cuarl.env.sim.phone import SimEnv
 from cuarl.policy.load import load_policy
 from cuarl.policy.local import LocalSampler
 from cuarl.policy.model import PolicyModel

@@ -22,7 +22,7 @@ from PIL import Image
 from cuarl.agent.base import Agent, Decision
 from cuarl.agent.scripted import OracleAgent
 from cuarl.env.base import Capabilities, Env
-from cuarl.env.sim.env import SimEnv
+from cuarl.env.sim.phone import SimEnv
 from cuarl.rollout.pool import Save, collect
 from cuarl.rollout.setup import Episode, Setup
 from cuarl.rollout.spec import EpisodeSpec, plan

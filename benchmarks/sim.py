@@ -19,22 +19,23 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from cuarl import garbage
-from cuarl.env.sim import device, memory
-from cuarl.env.sim.desktop.device import step as use_desktop
-from cuarl.env.sim.desktop.look import DesktopLook
-from cuarl.env.sim.desktop.start import prepare as prepare_desktop
-from cuarl.env.sim.desktop.view import view as desktop_view
-from cuarl.env.sim.desktop.world import PROFILES as SCREENS
-from cuarl.env.sim.desktop.world import DesktopWorld
-from cuarl.env.sim.elements import elements
-from cuarl.env.sim.kit.render import Frame, draw
-from cuarl.env.sim.kit.render import forget as forget_frames
-from cuarl.env.sim.look import Look
-from cuarl.env.sim.planner import Planner
-from cuarl.env.sim.route import leads_to
-from cuarl.env.sim.start import prepare
-from cuarl.env.sim.view import view
-from cuarl.env.sim.world import PROFILES, World
+from cuarl.sim.desktop.device import step as use_desktop
+from cuarl.sim.desktop.look import DesktopLook
+from cuarl.sim.desktop.start import prepare as prepare_desktop
+from cuarl.sim.desktop.view import view as desktop_view
+from cuarl.sim.desktop.world import PROFILES as SCREENS
+from cuarl.sim.desktop.world import DesktopWorld
+from cuarl.sim.device import memory
+from cuarl.sim.kit.render import Frame, draw
+from cuarl.sim.kit.render import forget as forget_frames
+from cuarl.sim.phone import device
+from cuarl.sim.phone.elements import elements
+from cuarl.sim.phone.look import Look
+from cuarl.sim.phone.planner import Planner
+from cuarl.sim.phone.route import leads_to
+from cuarl.sim.phone.start import prepare
+from cuarl.sim.phone.view import view
+from cuarl.sim.phone.world import PROFILES, World
 from cuarl.tasks.source import load
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.types import Action, Button, Click, Drag, Key, OpenApp, Screenshot, Scroll, TypeText

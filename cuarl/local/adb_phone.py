@@ -13,12 +13,12 @@ from PIL import Image
 from cuarl.env.adb.commands import BUTTONS, KEYS, UNICODE_IME
 from cuarl.env.device_program import PROGRAM, UNKNOWN_COMMAND, simulate
 from cuarl.env.limits import excess
-from cuarl.env.sim import rules
-from cuarl.env.sim.env import SimEnv
-from cuarl.env.sim.records import App
-from cuarl.env.sim.world import World
+from cuarl.env.sim.phone import SimEnv
 from cuarl.errors import CuarlError
 from cuarl.local.adb_shell import understood
+from cuarl.sim.phone import rules
+from cuarl.sim.phone.records import App
+from cuarl.sim.phone.world import World
 from cuarl.tasks.task import TaskInstance
 from cuarl.types import ACTION, Button, OpenApp, Screenshot, Wait
 

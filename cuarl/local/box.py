@@ -13,10 +13,10 @@ from cuarl.env.gbox.actions import BUTTONS
 from cuarl.env.gbox.client import BoxType
 from cuarl.env.gbox.keys import NAMES
 from cuarl.env.limits import excess
-from cuarl.env.sim import elements as phone
 from cuarl.env.sim.base import SimulatedEnv
-from cuarl.env.sim.desktop import elements as desktop
 from cuarl.env.sim.make import make_sim
+from cuarl.sim.desktop import elements as desktop
+from cuarl.sim.phone import elements as phone
 from cuarl.tasks.task import TaskInstance
 from cuarl.types import ACTION, Action, Screenshot, Scroll, Wait, placed, points
 

@@ -12,8 +12,6 @@ from typing import Any
 import torch
 from transformers import PreTrainedTokenizerFast, Qwen2VLImageProcessorPil
 
-from cuarl.env.sim.look import NOTIFICATIONS, POPUPS
-from cuarl.env.sim.world import PROFILES
 from cuarl.pretrain import skills
 from cuarl.pretrain.architecture import Shape, build_model, image_processor_config
 from cuarl.pretrain.dialogues import DialogueMaker, screen_of
@@ -22,6 +20,8 @@ from cuarl.pretrain.pretrain import Plan, Trainee, pretrain
 from cuarl.pretrain.screens import random_world
 from cuarl.pretrain.tokenizer import build_tokenizer
 from cuarl.pretrain.ways import names
+from cuarl.sim.phone.look import NOTIFICATIONS, POPUPS
+from cuarl.sim.phone.world import PROFILES
 
 Report = Callable[[dict[str, float]], None]
 

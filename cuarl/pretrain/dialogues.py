@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from tokenizers import Tokenizer
 
-from cuarl.env.sim.world import PROFILES, World
 from cuarl.policy.tiny import MERGE, PATCH
 from cuarl.pretrain import skills
 from cuarl.pretrain.screens import CROSSROADS, KINDS, add_telltales, facts_of, picture, random_world, visible
 from cuarl.pretrain.ways import ahead, names, way
+from cuarl.sim.phone.world import PROFILES, World
 
 ROUNDS = 14
 """Rounds about one screenshot: dense supervision is what makes looking worth learning."""

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from cuarl.env.sim.world import PROFILES
 from cuarl.pretrain import skills
 from cuarl.pretrain.dialogues import Tokens, screen_of
 from cuarl.pretrain.pretrain import Trainee
 from cuarl.pretrain.screens import picture, random_world
+from cuarl.sim.phone.world import PROFILES
 
 _ANSWER_TOKENS = 14
 

@@ -10,20 +10,20 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
-from cuarl.env.sim import launcher
-from cuarl.env.sim.apps import PAGES
-from cuarl.env.sim.device import scroll_by
-from cuarl.env.sim.elements import Element, elements
-from cuarl.env.sim.kit.effects import Launch, Open, Overlay
-from cuarl.env.sim.kit.render import render
-from cuarl.env.sim.look import Look
-from cuarl.env.sim.reduce import apply
-from cuarl.env.sim.start import with_popup
-from cuarl.env.sim.state import DeviceState
-from cuarl.env.sim.view import view
-from cuarl.env.sim.world import PROFILES, Profile, World
 from cuarl.pretrain.skills import Fact
 from cuarl.pretrain.ways import ahead
+from cuarl.sim.kit.effects import Launch, Open, Overlay
+from cuarl.sim.kit.render import render
+from cuarl.sim.phone import launcher
+from cuarl.sim.phone.apps import PAGES
+from cuarl.sim.phone.device import scroll_by
+from cuarl.sim.phone.elements import Element, elements
+from cuarl.sim.phone.look import Look
+from cuarl.sim.phone.reduce import apply
+from cuarl.sim.phone.start import with_popup
+from cuarl.sim.phone.state import DeviceState
+from cuarl.sim.phone.view import view
+from cuarl.sim.phone.world import PROFILES, Profile, World
 
 KINDS = {
     "home": 0.14, "main": 0.16, "switches": 0.3, "settings": 0.22, "app": 0.09, "drawer": 0.04, "quick": 0.03, "shade": 0.02,

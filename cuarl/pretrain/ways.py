@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from cuarl.env.sim.apps import PAGES
-from cuarl.env.sim.elements import Element, elements
-from cuarl.env.sim.kit.effects import Launch, Open
-from cuarl.env.sim.kit.widgets import Control
-from cuarl.env.sim.reduce import apply
-from cuarl.env.sim.route import leads_to, scroll_until
-from cuarl.env.sim.state import DeviceState
-from cuarl.env.sim.world import Profile, World
 from cuarl.pretrain.skills import Fact
+from cuarl.sim.kit.effects import Launch, Open
+from cuarl.sim.kit.widgets import Control
+from cuarl.sim.phone.apps import PAGES
+from cuarl.sim.phone.elements import Element, elements
+from cuarl.sim.phone.reduce import apply
+from cuarl.sim.phone.route import leads_to, scroll_until
+from cuarl.sim.phone.state import DeviceState
+from cuarl.sim.phone.world import Profile, World
 from cuarl.types import Button, Scroll, Swipe
 
 _LONG = Profile(192, 6000)

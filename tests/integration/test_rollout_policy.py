@@ -7,7 +7,7 @@ import pytest
 
 from cuarl.agent import formats
 from cuarl.agent.model import ModelAgent
-from cuarl.env.sim.env import SimEnv
+from cuarl.env.sim.phone import SimEnv
 from cuarl.policy.load import load_policy
 from cuarl.policy.local import LocalSampler
 from cuarl.policy.sampler import SamplingParams

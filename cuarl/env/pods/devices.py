@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from cuarl.env.linux.env import ACTIONS as LINUX
 from cuarl.env.pods import words
-from cuarl.env.sim.desktop.device import ACTIONS as DESKTOP
-from cuarl.env.sim.device import ACTIONS as PHONE
+from cuarl.sim.desktop.device import ACTIONS as DESKTOP
+from cuarl.sim.phone.device import ACTIONS as PHONE
 
 if TYPE_CHECKING:
     from cuarl.env.base import Env

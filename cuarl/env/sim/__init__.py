@@ -1,1 +1,1 @@
-"""A simulated phone and desktop, drawn in process."""
+"""The simulated phone and desktop behind the environment seam."""

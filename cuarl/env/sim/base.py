@@ -10,11 +10,11 @@ from typing import Any, Generic, Protocol, TypeVar
 from cuarl.env.base import Capabilities
 from cuarl.env.settle import Patience, settle
 from cuarl.env.sim.faults import Faults, FaultyScreen
-from cuarl.env.sim.kit.render import Frame, differ, draw, drawing
-from cuarl.env.sim.kit.scene import Box, Scene
-from cuarl.env.sim.rejected import Rejected
 from cuarl.errors import EnvError
 from cuarl.pacing import in_parts, own_pass
+from cuarl.sim.device.rejected import Rejected
+from cuarl.sim.kit.render import Frame, differ, draw, drawing
+from cuarl.sim.kit.scene import Box, Scene
 from cuarl.tasks.task import TaskInstance
 from cuarl.types import Action, Observation, Point, Screenshot, StepResult, placed, points
 

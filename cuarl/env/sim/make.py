@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cuarl.env.sim.base import SimulatedEnv
-from cuarl.env.sim.desktop.env import DesktopEnv
-from cuarl.env.sim.desktop.world import PROFILES as SCREENS
-from cuarl.env.sim.env import SimEnv
-from cuarl.env.sim.world import PROFILES as PHONES
+from cuarl.env.sim.desktop import DesktopEnv
+from cuarl.env.sim.phone import SimEnv
 from cuarl.errors import ConfigError
+from cuarl.sim.desktop.world import PROFILES as SCREENS
+from cuarl.sim.phone.world import PROFILES as PHONES
 
 PROFILES: Mapping[str, Mapping[str, str]] = {
     "phone": {name: name for name in PHONES},

@@ -12,7 +12,7 @@ from cuarl.agent.aim import stepped, within
 from cuarl.agent.base import Decision
 from cuarl.agent.formats import Size
 from cuarl.agent.scripted import DemonstratingAgent
-from cuarl.env.sim.env import SimEnv
+from cuarl.env.sim.phone import SimEnv
 from cuarl.tasks.source import load
 from cuarl.trajectory import Sampled, Turn
 from cuarl.types import Click, Finish, LongPress, Swipe, TypeText, points

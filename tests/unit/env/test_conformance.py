@@ -2,7 +2,7 @@ import anyio
 import pytest
 
 from cuarl.env.conformance import CHECKS, ContractBroken, rejects_what_lies_outside, resets_exactly, serves_one_episode
-from cuarl.env.sim.env import SimEnv
+from cuarl.env.sim.phone import SimEnv
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.types import Click
 

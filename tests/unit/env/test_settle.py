@@ -3,8 +3,8 @@ import pytest
 from PIL import Image
 
 from cuarl.env.settle import Patience, Settled, is_black, settle
-from cuarl.env.sim.env import SimEnv
 from cuarl.env.sim.faults import Faults, SimClock
+from cuarl.env.sim.phone import SimEnv
 from cuarl.errors import EnvError
 from cuarl.tasks.task import TaskInstance
 from cuarl.types import Screenshot, Swipe, Wait

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from cuarl.env.sim.env import SimEnv
+from cuarl.env.sim.phone import SimEnv
 from cuarl.errors import ConfigError
 from cuarl.integrations.gymnasium import KINDS, CuarlEnv
 from cuarl.tasks.source import load

@@ -8,13 +8,13 @@ import pytest
 
 from cuarl.agent import formats
 from cuarl.agent.formats.base import Size
-from cuarl.env.sim.device import step
-from cuarl.env.sim.look import POPUPS
-from cuarl.env.sim.world import World
 from cuarl.pretrain import skills
 from cuarl.pretrain.dialogues import screen_of
 from cuarl.pretrain.screens import random_world
 from cuarl.pretrain.ways import ahead, names, targets
+from cuarl.sim.phone.device import step
+from cuarl.sim.phone.look import POPUPS
+from cuarl.sim.phone.world import World
 
 PARSER = formats.get("qwen3-vl")
 LONGEST = 10

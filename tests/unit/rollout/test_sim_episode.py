@@ -14,8 +14,8 @@ from cuarl import pacing
 from cuarl.agent.formats.plain_json.format import PlainJSON
 from cuarl.agent.model import ModelAgent
 from cuarl.agent.scripted import DoNothingAgent, OracleAgent
-from cuarl.env.sim.env import SimEnv
 from cuarl.env.sim.faults import Faults
+from cuarl.env.sim.phone import SimEnv
 from cuarl.policy.sampler import SamplerCapabilities, SamplingParams
 from cuarl.policy.wave import Waves
 from cuarl.rollout.episode import run_episode

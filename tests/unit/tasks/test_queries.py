@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cuarl.env.sim.env import SimEnv
+from cuarl.env.sim.phone import SimEnv
 from cuarl.tasks.check import evaluate
 from cuarl.tasks.queries import QUERIES, resolve
 from cuarl.tasks.task import Check, Task, TaskInstance

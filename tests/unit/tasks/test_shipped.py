@@ -9,12 +9,12 @@ from itertools import product
 
 import pytest
 
-from cuarl.env.sim.apps import build
-from cuarl.env.sim.graph import controls, page_graph
-from cuarl.env.sim.kit import widgets as w
-from cuarl.env.sim.kit.effects import writes
 from cuarl.env.sim.make import make_sim
-from cuarl.env.sim.world import World
+from cuarl.sim.kit import widgets as w
+from cuarl.sim.kit.effects import writes
+from cuarl.sim.phone.apps import build
+from cuarl.sim.phone.graph import controls, page_graph
+from cuarl.sim.phone.world import World
 from cuarl.tasks.build import bindings
 from cuarl.tasks.library import Library
 from cuarl.tasks.review import Judged, review

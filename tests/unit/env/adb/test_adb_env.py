@@ -9,8 +9,8 @@ pytest.importorskip("adbutils", reason="pip install 'cuarl[android]'")
 
 from cuarl.env.adb.env import AdbOptions
 from cuarl.env.conformance import CHECKS
-from cuarl.env.sim.kit.widgets import Field
 from cuarl.errors import EnvError, TaskError
+from cuarl.sim.kit.widgets import Field
 from cuarl.tasks.task import Check
 from cuarl.types import Answer, Button, Click, Finish, OpenApp, TypeText, Wait
 from tests.unit.env.adb.phones import TASK, shell_task, with_phone

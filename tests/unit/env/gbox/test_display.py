@@ -10,10 +10,10 @@ pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 from cuarl.env.gbox.client import GBox
 from cuarl.env.gbox.env import BoxOptions, GBoxEnv
 from cuarl.env.leases import Ledger
-from cuarl.env.sim import elements as phone
 from cuarl.errors import EnvError
 from cuarl.local.box import ROTATIONS, SimulatedBox
 from cuarl.local.faults import Faults
+from cuarl.sim.phone import elements as phone
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.types import Button, Click, Key, Scroll, Swipe
 from tests.fakes.gbox_server import KEY, serving

@@ -1,8 +1,0 @@
-"""Files: folders and what is in them; making, renaming, copying, moving, deleting, and the trash."""
-
-from __future__ import annotations
-
-from cuarl.env.sim.desktop.apps.files import choose, make, move
-from cuarl.env.sim.desktop.apps.files.pane import APP
-
-__all__ = ["APP", "choose", "make", "move"]

@@ -1,0 +1,1 @@
+"""Simulated devices as a library: pure worlds, steps and pictures, without the environment seam."""
