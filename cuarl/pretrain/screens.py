@@ -12,12 +12,13 @@ from PIL import Image, ImageDraw
 
 from cuarl.pretrain.skills import Fact
 from cuarl.pretrain.ways import ahead
+from cuarl.sim.device.element import Element
 from cuarl.sim.kit.effects import Launch, Open, Overlay
 from cuarl.sim.kit.render import render
 from cuarl.sim.phone import launcher
 from cuarl.sim.phone.apps import PAGES
 from cuarl.sim.phone.device import scroll_by
-from cuarl.sim.phone.elements import Element, elements
+from cuarl.sim.phone.elements import elements
 from cuarl.sim.phone.look import Look
 from cuarl.sim.phone.reduce import apply
 from cuarl.sim.phone.start import with_popup

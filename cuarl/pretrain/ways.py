@@ -6,10 +6,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from cuarl.pretrain.skills import Fact
+from cuarl.sim.device.element import Element
 from cuarl.sim.kit.effects import Launch, Open
 from cuarl.sim.kit.widgets import Control
 from cuarl.sim.phone.apps import PAGES
-from cuarl.sim.phone.elements import Element, elements
+from cuarl.sim.phone.elements import elements
 from cuarl.sim.phone.reduce import apply
 from cuarl.sim.phone.route import leads_to, scroll_until
 from cuarl.sim.phone.state import DeviceState

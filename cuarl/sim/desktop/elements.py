@@ -8,11 +8,11 @@ from cuarl.sim.desktop import widgets as d
 from cuarl.sim.desktop.pointing import hit_test
 from cuarl.sim.desktop.view import MENU, NOTICE, layout
 from cuarl.sim.desktop.world import DesktopWorld
+from cuarl.sim.device.element import VISIBLE_SHARE, Element
 from cuarl.sim.device.memory import remember
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Effect, dialog_of, opens, writes
 from cuarl.sim.kit.scene import Placed
-from cuarl.sim.phone.elements import VISIBLE_SHARE, Element
 
 
 @remember(64)

@@ -23,10 +23,10 @@ from cuarl.sim.desktop.route import clear_way, click, click_item, is_at, leads_t
 from cuarl.sim.desktop.script import run, stuck
 from cuarl.sim.desktop.state import DesktopState
 from cuarl.sim.desktop.world import DesktopWorld, Window
+from cuarl.sim.device.section import section_mapping
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Effect, dialog_of, writes
 from cuarl.sim.kit.scene import Placed
-from cuarl.sim.phone.report import section_mapping
 from cuarl.tasks.check import ANSWER, evaluate
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.types import Action, Answer, Click, Finish, Key

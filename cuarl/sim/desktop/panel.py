@@ -13,10 +13,10 @@ from cuarl.sim.desktop.widgets import DeskIcon, PanelButton, Ruled, Task
 from cuarl.sim.desktop.window_view import title_of_window
 from cuarl.sim.desktop.world import DesktopWorld
 from cuarl.sim.device.memory import remember
+from cuarl.sim.device.order import permutation
 from cuarl.sim.kit.effects import Dialog, Do, Effect, Launch, Open, Option, Show, Toggle
 from cuarl.sim.kit.scene import Spot
 from cuarl.sim.kit.style import font_px, text_width
-from cuarl.sim.phone.look import permutation
 
 START, TRAY = 26.0, 22.0
 TASK_WIDTHS = {True: 84.0, False: 28.0}

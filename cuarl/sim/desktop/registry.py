@@ -10,9 +10,9 @@ from cuarl.sim.desktop.geometry import frame_of
 from cuarl.sim.desktop.state import DesktopState
 from cuarl.sim.desktop.widgets import Entry
 from cuarl.sim.desktop.world import DesktopWorld, Window
+from cuarl.sim.device.order import permutation
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Do, Effect
-from cuarl.sim.phone.look import permutation
 
 T = TypeVar("T")
 

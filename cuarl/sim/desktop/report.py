@@ -9,7 +9,7 @@ from cuarl.sim.desktop.text import TextBox
 from cuarl.sim.desktop.window_view import title_of_window
 from cuarl.sim.desktop.world import DesktopWorld, Window
 from cuarl.sim.device.memory import remember
-from cuarl.sim.phone.report import section_mapping
+from cuarl.sim.device.section import section_mapping
 
 
 @remember(16)

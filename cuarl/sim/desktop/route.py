@@ -12,10 +12,10 @@ from cuarl.sim.desktop.panel import APPLICATIONS
 from cuarl.sim.desktop.view import layout
 from cuarl.sim.desktop.window_view import Shown, window_layout
 from cuarl.sim.desktop.world import DesktopWorld, Window
+from cuarl.sim.device.element import Element
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import opens
 from cuarl.sim.kit.scene import Placed, Region
-from cuarl.sim.phone.elements import Element
 from cuarl.types import Action, Click, Key, Scroll, TypeText
 
 Wanted = Callable[[w.Widget], bool]

@@ -11,8 +11,8 @@ from cuarl.sim.desktop.look import DesktopLook
 from cuarl.sim.desktop.start import prepare
 from cuarl.sim.desktop.view import view
 from cuarl.sim.desktop.world import PROFILES
+from cuarl.sim.device.sheet import sheet
 from cuarl.sim.kit.render import render
-from cuarl.sim.phone.shots import sheet
 from cuarl.tasks.task import TaskInstance
 
 

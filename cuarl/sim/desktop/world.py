@@ -11,9 +11,9 @@ from cuarl.sim.desktop.look import DesktopLook
 from cuarl.sim.desktop.state import DesktopState
 from cuarl.sim.desktop.text import TextBox
 from cuarl.sim.device import tree
+from cuarl.sim.device.bag import Bag
 from cuarl.sim.kit.effects import Dialog, Option
 from cuarl.sim.kit.style import Style
-from cuarl.sim.phone.world import Bag
 
 
 @dataclass(frozen=True, slots=True)

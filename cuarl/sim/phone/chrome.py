@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
-from cuarl.sim.device.reading import remember_reads
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.canvas import Canvas
 from cuarl.sim.kit.effects import Back, Effect, Home, Overlay
 from cuarl.sim.kit.icons import APP_GLYPHS
 from cuarl.sim.kit.paint import PAINTERS
 from cuarl.sim.kit.scene import Spot
+from cuarl.sim.phone.reading import remember_reads
 from cuarl.sim.phone.world import WIDTH, World
 
 STATUS_HEIGHT = 16.0

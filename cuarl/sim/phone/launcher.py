@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from cuarl.sim.device.reading import remember_reads
+from cuarl.sim.device.order import permutation
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.canvas import Canvas
 from cuarl.sim.kit.effects import Do, Effect, Focus, Launch, Overlay
@@ -13,7 +13,7 @@ from cuarl.sim.kit.paint import PAINTERS
 from cuarl.sim.kit.scene import Spot, spread, stack
 from cuarl.sim.kit.style import Style
 from cuarl.sim.phone.chrome import NAV_HEIGHT, STATUS_HEIGHT, clock
-from cuarl.sim.phone.look import permutation
+from cuarl.sim.phone.reading import remember_reads
 from cuarl.sim.phone.records import App, HomePage
 from cuarl.sim.phone.state import DeviceState
 from cuarl.sim.phone.world import WIDTH, World

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cuarl.sim.device.reading import remember_reads
+from cuarl.sim.device.order import permutation
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.canvas import Canvas
 from cuarl.sim.kit.effects import (
@@ -26,7 +26,7 @@ from cuarl.sim.kit.paint import PAINTERS
 from cuarl.sim.kit.scene import BODY, Spot, spread, stack, total_height
 from cuarl.sim.phone.apps import build
 from cuarl.sim.phone.chrome import NAV_HEIGHT, STATUS_HEIGHT, clock
-from cuarl.sim.phone.look import permutation
+from cuarl.sim.phone.reading import remember_reads
 from cuarl.sim.phone.world import WIDTH, World
 
 TILES: tuple[tuple[str, str, str], ...] = (

@@ -72,11 +72,3 @@ class Look:
         )  # fmt: skip
         popup = rng.randrange(len(POPUPS)) if rng.random() < clutter else -1
         return replace(look, popup=popup)
-
-
-@lru_cache(maxsize=4096)
-def permutation(seed: int, name: str, count: int) -> tuple[int, ...]:
-    """A fixed random order of ``count`` things, by seed and name."""
-    order = list(range(count))
-    random.Random(f"order/{seed}/{name}").shuffle(order)
-    return tuple(order)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cuarl.sim.device.element import Element
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Do, Effect, flat
 from cuarl.sim.kit.scene import Placed
 from cuarl.sim.phone import rules
 from cuarl.sim.phone.apps import build
-from cuarl.sim.phone.elements import Element, usable
+from cuarl.sim.phone.elements import usable
 from cuarl.sim.phone.graph import controls, layer_controls, page_graph
 from cuarl.sim.phone.operate import best_price, copies, holds, outcomes, tap, targets, touches, use
 from cuarl.sim.phone.places import place_of

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from cuarl.sim.device.order import permutation
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Effect, Option
-from cuarl.sim.phone.look import permutation
 from cuarl.sim.phone.state import DeviceState
 from cuarl.sim.phone.world import Ui, World
 

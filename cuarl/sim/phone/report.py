@@ -7,6 +7,7 @@ from typing import Any
 
 from cuarl.sim.device import tree
 from cuarl.sim.device.memory import remember
+from cuarl.sim.device.section import section_mapping
 from cuarl.sim.phone.launcher import QUERY
 from cuarl.sim.phone.world import World
 
@@ -17,12 +18,6 @@ def state_mapping(world: World) -> Mapping[str, Any]:
     state = world.state
     sections = {name: section_mapping(getattr(state, name)) for name in state.__dataclass_fields__}
     return {**sections, "ui": ui_mapping(world)}
-
-
-@remember(512)
-def section_mapping(section: Any) -> Any:
-    """One section of the state; most sections stay the same objects from step to step."""
-    return tree.as_mapping(section)
 
 
 def ui_mapping(world: World) -> dict[str, Any]:

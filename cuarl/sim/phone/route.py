@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from cuarl.sim.device.element import Element
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Effect, dialog_of, opens, writes
 from cuarl.sim.kit.scene import Region, Spot
 from cuarl.sim.phone import launcher
 from cuarl.sim.phone.apps import home_of
-from cuarl.sim.phone.elements import Element, elements
+from cuarl.sim.phone.elements import elements
 from cuarl.sim.phone.graph import FAR, PageGraph, page_graph
 from cuarl.sim.phone.view import body_spots, view
 from cuarl.sim.phone.world import World

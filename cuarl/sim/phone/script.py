@@ -20,9 +20,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cuarl.errors import TaskError
+from cuarl.sim.device.element import Element
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.scene import Placed
-from cuarl.sim.phone.elements import Element, usable
+from cuarl.sim.phone.elements import usable
 from cuarl.sim.phone.operate import holds, tap, typing
 from cuarl.sim.phone.route import is_at, leads_to, scroll_until
 from cuarl.sim.phone.world import World

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
 from PIL import Image
 
+from cuarl.sim.device.sheet import sheet
 from cuarl.sim.kit.render import render
 from cuarl.sim.phone.graph import page_graph
 from cuarl.sim.phone.look import Look
@@ -22,16 +22,6 @@ def shot(page: str, seed: int, profile: str) -> Image.Image:
     preset = {} if page == "home" else {"ui.overlay": page[6:]} if page.startswith("layer/") else {"ui.page": page}
     task = TaskInstance(task_id="shot", goal="", preset=preset)
     return render(view(prepare(task, Look.drawn(seed), PROFILES[profile])))
-
-
-def sheet(images: Sequence[Image.Image], columns: int) -> Image.Image:
-    """Pictures side by side."""
-    width, height = images[0].size
-    rows = -(-len(images) // columns)
-    out = Image.new("RGB", (columns * (width + 6), rows * (height + 6)), (120, 120, 120))
-    for i, image in enumerate(images):
-        out.paste(image, (i % columns * (width + 6), i // columns * (height + 6)))
-    return out
 
 
 def main() -> None:

@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from cuarl.sim.device.memory import Key, remember
-from cuarl.sim.device.reading import remember_reads
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Back, Dialog, Dismiss, Effect, Overlay, Show
 from cuarl.sim.kit.scene import Box, Part, Placed, Region, Scene, Spot, height_of, place, stack, total_height
@@ -16,6 +15,7 @@ from cuarl.sim.phone import launcher, layers
 from cuarl.sim.phone.apps import build
 from cuarl.sim.phone.chrome import NAV_HEIGHT, STATUS_HEIGHT, nav_bar, status_bar
 from cuarl.sim.phone.home_editing import rename_folder
+from cuarl.sim.phone.reading import remember_reads
 from cuarl.sim.phone.registry import Screen
 from cuarl.sim.phone.world import WIDTH, World
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from cuarl.sim.device import tree
+from cuarl.sim.device.bag import Bag
 from cuarl.sim.kit.effects import Dialog
 from cuarl.sim.kit.style import Style
 from cuarl.sim.phone.look import Look
@@ -39,42 +40,6 @@ PROFILES: Mapping[str, Profile] = {
     "phone": Profile(360, 640),
     "tall": Profile(1080, 2400),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Bag:
-    """A small immutable mapping of text keys."""
-
-    items: tuple[tuple[str, Any], ...] = ()
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """The value of ``key``."""
-        for name, value in self.items:
-            if name == key:
-                return value
-        return default
-
-    @property
-    def key(self) -> Hashable:
-        """The items by value and type, or the bag itself by identity where a value can't be hashed."""
-        key = tuple([(name, type(value), value) for name, value in self.items])
-        try:
-            hash(key)
-        except TypeError:  # a task may preset a list
-            return id(self)
-        return key
-
-    def put(self, key: str, value: Any) -> Bag:
-        """A copy with ``key`` set."""
-        return Bag((*((n, v) for n, v in self.items if n != key), (key, value)))
-
-    def without(self, key: str) -> Bag:
-        """A copy without ``key``."""
-        return Bag(tuple((n, v) for n, v in self.items if n != key))
-
-    def drop(self, prefix: str) -> Bag:
-        """A copy without the keys that start with ``prefix``."""
-        return Bag(tuple((n, v) for n, v in self.items if not n.startswith(prefix)))
 
 
 @dataclass(frozen=True, slots=True)

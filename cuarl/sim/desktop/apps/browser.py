@@ -12,9 +12,7 @@ from cuarl.sim.desktop.registry import Context, DesktopApp, Pane
 from cuarl.sim.desktop.text import TextBox
 from cuarl.sim.desktop.widgets import Caption, Item, Push
 from cuarl.sim.desktop.world import DesktopWorld, Window
-from cuarl.sim.kit import widgets as w
-from cuarl.sim.kit.effects import Append, Dialog, Option, Put, Remove, Show, Toggle
-from cuarl.sim.phone.apps.chrome.sites import (
+from cuarl.sim.device.sites import (
     HOME,
     SITES,
     Download,
@@ -25,6 +23,8 @@ from cuarl.sim.phone.apps.chrome.sites import (
     title_of,
     words_of,
 )
+from cuarl.sim.kit import widgets as w
+from cuarl.sim.kit.effects import Append, Dialog, Option, Put, Remove, Show, Toggle
 
 ADDRESS, BEFORE, AFTER = "address", "before", "after"
 ENGINE = "Findly"

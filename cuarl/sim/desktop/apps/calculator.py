@@ -7,8 +7,8 @@ from typing import Literal
 from cuarl.sim.desktop.registry import Context, DesktopApp, Pane
 from cuarl.sim.desktop.widgets import Push
 from cuarl.sim.desktop.world import DesktopWorld
+from cuarl.sim.device.arithmetic import LONGEST, evaluate
 from cuarl.sim.kit import widgets as w
-from cuarl.sim.phone.apps.calculator import LONGEST, evaluate
 
 ROWS = ("C()/", "789*", "456-", "123+", "0.%=")
 NAMES = {"/": "Divide", "*": "Multiply", "-": "Subtract", "+": "Add", "=": "Equals"}

@@ -40,8 +40,8 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from cuarl.sim.device.reading import remember_reads
 from cuarl.sim.kit import widgets as w
+from cuarl.sim.phone.reading import remember_reads
 from cuarl.sim.phone.registry import Action, AppModule, Builder, Context, Screen
 from cuarl.sim.phone.world import World
 

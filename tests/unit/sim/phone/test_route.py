@@ -1,7 +1,7 @@
 import pytest
 
+from cuarl.sim.device.element import Element
 from cuarl.sim.phone import device, graph
-from cuarl.sim.phone.elements import Element
 from cuarl.sim.phone.graph import page_graph
 from cuarl.sim.phone.look import Look
 from cuarl.sim.phone.route import leads_to

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from cuarl.sim.device import memory, tree
+from cuarl.sim.device.bag import Bag
 from cuarl.sim.kit import render
 from cuarl.sim.phone import device
 from cuarl.sim.phone.apps import PAGES, build
@@ -16,7 +17,7 @@ from cuarl.sim.phone.look import Look
 from cuarl.sim.phone.report import state_mapping
 from cuarl.sim.phone.start import prepare
 from cuarl.sim.phone.view import view
-from cuarl.sim.phone.world import PROFILES, Bag, World
+from cuarl.sim.phone.world import PROFILES, World
 from cuarl.tasks.task import TaskInstance
 from cuarl.types import Button, Click, Drag, LongPress, OpenApp, Scroll, Swipe, TypeText
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from cuarl.sim.device.sites import HOME, SITES, Download, Image, Link, search, title_of, words_of
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Append, Effect, Open, Option, Put, Remove, Seq, Show, Toast, Toggle
 from cuarl.sim.phone import forms
 from cuarl.sim.phone.apps.chrome.navigate import ADDRESS, address_bar, back, current_tab, go, show
-from cuarl.sim.phone.apps.chrome.sites import HOME, SITES, Download, Image, Link, search, title_of, words_of
 from cuarl.sim.phone.apps.settings.apps import size_text
 from cuarl.sim.phone.parts import choice, confirmation, switch
 from cuarl.sim.phone.records import File, Photo

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from cuarl.sim.device.sites import HOME, resolve, words_of
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Effect, Focus, Put, Seq
-from cuarl.sim.phone.apps.chrome.sites import HOME, resolve, words_of
 from cuarl.sim.phone.registry import Context
 from cuarl.sim.phone.state import Browser
 

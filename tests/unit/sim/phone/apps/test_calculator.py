@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from cuarl.sim.phone.apps.calculator import ERROR, evaluate, shown
+from cuarl.sim.device.arithmetic import ERROR, evaluate, shown
 from tests.unit.sim.apps.finger import crawl, device, tap
 
 OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}

@@ -1,6 +1,6 @@
 import pytest
 
-from cuarl.sim.phone.apps.chrome.sites import SITES, Link, resolve, search
+from cuarl.sim.device.sites import SITES, Link, resolve, search
 from cuarl.sim.phone.device import step
 from cuarl.sim.phone.elements import elements
 from cuarl.sim.phone.records import File, Photo

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
-from cuarl.sim.device.reading import remember_reads
+from cuarl.sim.device.bag import Bag
 from cuarl.sim.kit.effects import Dialog
 from cuarl.sim.phone.look import Look
-from cuarl.sim.phone.world import Bag, World
+from cuarl.sim.phone.reading import remember_reads
+from cuarl.sim.phone.world import World
 
 
 def counted(function, by=None):

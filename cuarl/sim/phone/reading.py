@@ -17,9 +17,10 @@ from functools import lru_cache, wraps
 from operator import attrgetter
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from cuarl.sim.device.bag import Bag
 from cuarl.sim.device.memory import CACHES
 from cuarl.sim.phone.state import DeviceState
-from cuarl.sim.phone.world import Bag, Ui, World
+from cuarl.sim.phone.world import Ui, World
 
 P = ParamSpec("P")
 B = TypeVar("B")
