@@ -128,7 +128,7 @@ def test_a_budget_that_a_turn_alone_exceeds_is_an_error_that_says_what_it_takes(
 
 
 def test_a_full_context_without_a_budget_is_the_episodes_end(qwen3: PolicyModel, monkeypatch) -> None:  # noqa: F811
-    monkeypatch.setattr(type(qwen3), "context", 20)
+    monkeypatch.setattr(qwen3, "context", 20)
     for agent in agents(qwen3, WIDE):
         decision = anyio.run(agent.act, TASK, Observation(SCREENS[0]), (), 0)
         assert decision.too_long is not None and decision.too_long.limit == 19

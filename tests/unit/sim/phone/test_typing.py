@@ -6,7 +6,7 @@ import pytest
 
 from cuarl.sim.kit.widgets import Field
 from cuarl.sim.phone.view import view
-from tests.unit.sim.apps import finger
+from tests.unit.sim.phone.apps import finger
 from tests.unit.sim.desktop import mouse
 
 TEXTS = ["很", "☝️👩‍💻", "שלום!", "a b  c", "$HOME `x` \"q\" 'r' & ; | %s", "two\nlines", "", "Łódź <b>&amp;</b>"]

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from cuarl.sim.device.arithmetic import ERROR, evaluate, shown
-from tests.unit.sim.apps.finger import crawl, device, tap
+from tests.unit.sim.phone.apps.finger import crawl, device, tap
 
 OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 KEYS = {"+": "Plus", "-": "Minus", "*": "Times", "/": "Divide", "=": "Equals"}

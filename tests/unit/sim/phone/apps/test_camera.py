@@ -4,7 +4,7 @@ from cuarl.sim.phone.apps.camera import Viewfinder
 from cuarl.sim.phone.records import Photo
 from cuarl.sim.phone.state import DeviceState
 from cuarl.sim.phone.view import view
-from tests.unit.sim.apps.finger import crawl, device, find, tap
+from tests.unit.sim.phone.apps.finger import crawl, device, find, tap
 
 PHOTOS = DeviceState().media.photos
 

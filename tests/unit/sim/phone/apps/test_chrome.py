@@ -5,7 +5,7 @@ from cuarl.sim.phone.device import step
 from cuarl.sim.phone.elements import elements
 from cuarl.sim.phone.records import File, Photo
 from cuarl.types import TypeText
-from tests.unit.sim.apps.finger import back, crawl, device, find, tap
+from tests.unit.sim.phone.apps.finger import back, crawl, device, find, tap
 
 HOME = "about:home"
 

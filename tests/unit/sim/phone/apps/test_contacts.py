@@ -5,7 +5,7 @@ from cuarl.sim.phone.elements import elements
 from cuarl.sim.phone.records import Contact
 from cuarl.sim.phone.state import DeviceState
 from cuarl.sim.phone.view import view
-from tests.unit.sim.apps.finger import back, crawl, device, find, tap, type_into
+from tests.unit.sim.phone.apps.finger import back, crawl, device, find, tap, type_into
 
 PEOPLE = DeviceState().contacts
 

@@ -1,4 +1,4 @@
-from tests.unit.sim.apps.finger import back, crawl, device, tap
+from tests.unit.sim.phone.apps.finger import back, crawl, device, tap
 
 
 def test_every_page_shows_whatever_is_tapped():

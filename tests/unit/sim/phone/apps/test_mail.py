@@ -3,7 +3,7 @@ import pytest
 from cuarl.sim.phone.elements import elements
 from cuarl.sim.phone.records import Mail
 from cuarl.sim.phone.state import DeviceState
-from tests.unit.sim.apps.finger import back, crawl, device, find, tap, type_into
+from tests.unit.sim.phone.apps.finger import back, crawl, device, find, tap, type_into
 
 MAILS = DeviceState().mails
 

@@ -4,7 +4,7 @@ from cuarl.sim.kit.widgets import Display, Paragraph
 from cuarl.sim.phone.apps.maps import PLACES, distance_km
 from cuarl.sim.phone.elements import elements
 from cuarl.sim.phone.view import view
-from tests.unit.sim.apps.finger import back, crawl, device, tap, type_into
+from tests.unit.sim.phone.apps.finger import back, crawl, device, tap, type_into
 
 
 def rows(world):

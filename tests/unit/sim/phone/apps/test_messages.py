@@ -5,7 +5,7 @@ from cuarl.sim.phone.elements import elements
 from cuarl.sim.phone.records import Message, Thread
 from cuarl.sim.phone.state import DeviceState
 from cuarl.types import LongPress, TypeText
-from tests.unit.sim.apps.finger import back, crawl, device, find, tap, type_into
+from tests.unit.sim.phone.apps.finger import back, crawl, device, find, tap, type_into
 
 THREADS = DeviceState().messages
 

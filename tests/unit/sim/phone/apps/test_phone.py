@@ -4,7 +4,7 @@ from cuarl.sim.phone.apps.phone import name_of, number_of, written
 from cuarl.sim.phone.records import Call
 from cuarl.sim.phone.route import leads_to
 from cuarl.sim.phone.state import DeviceState
-from tests.unit.sim.apps.finger import back, crawl, device, find, tap, type_into
+from tests.unit.sim.phone.apps.finger import back, crawl, device, find, tap, type_into
 
 
 @pytest.mark.parametrize(("seed", "profile"), [(0, "small"), (1, "phone"), (2, "small")])

@@ -4,7 +4,7 @@ from cuarl.sim.phone.device import step
 from cuarl.sim.phone.elements import elements
 from cuarl.sim.phone.state import DeviceState
 from cuarl.types import Button, LongPress
-from tests.unit.sim.apps.finger import back, crawl, device, find, tap, type_into
+from tests.unit.sim.phone.apps.finger import back, crawl, device, find, tap, type_into
 
 PHOTOS = DeviceState().media.photos
 

@@ -2,7 +2,7 @@ import pytest
 
 from cuarl.sim.phone.apps import facebook, instagram
 from cuarl.sim.phone.elements import elements
-from tests.unit.sim.apps.finger import back, crawl, device, tap, type_into
+from tests.unit.sim.phone.apps.finger import back, crawl, device, tap, type_into
 
 
 def rows(world):
