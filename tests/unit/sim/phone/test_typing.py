@@ -6,8 +6,8 @@ import pytest
 
 from cuarl.sim.kit.widgets import Field
 from cuarl.sim.phone.view import view
-from tests.unit.sim.phone.apps import finger
 from tests.unit.sim.desktop import mouse
+from tests.unit.sim.phone.apps import finger
 
 TEXTS = ["很", "☝️👩‍💻", "שלום!", "a b  c", "$HOME `x` \"q\" 'r' & ; | %s", "two\nlines", "", "Łódź <b>&amp;</b>"]
 

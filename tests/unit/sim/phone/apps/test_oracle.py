@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.sim.test_planner import solved
+from tests.unit.sim.phone.test_planner import solved
 
 CHECKS = [
     {"path": "browser.search_engine", "value": "Seekr"},
