@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
@@ -141,5 +142,10 @@ def save_family(name: str, folder: Path) -> Path:
     """Write the miniature model called ``name`` into ``folder``; its weights are the same each time."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(5)
-        _FAMILIES[name](folder)
+        try:
+            _FAMILIES[name](folder)
+        except ImportError as error:
+            if "Torchvision" not in str(error):
+                raise
+            pytest.skip(f"transformers before 5.18 prepares pictures for {name} only where torchvision is installed")
     return folder

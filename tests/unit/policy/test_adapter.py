@@ -49,7 +49,10 @@ def _empty(weights: Weights) -> Weights:
 MISFITS = {
     "another prefix": (_prefix, r"matched 0 of 42 weights \(missing: .*lora_A\.weight and 41 more; left over: "),
     "a third is missing": (_two_thirds, r"matched 28 of 42 weights \(missing: base_model.*and 13 more\)"),
-    "one is left over": (_one_more, r"matched 42 of 42 weights \(left over: base_model.*visual.*lora_A\.weight\)"),
+    "one is left over": (
+        _one_more,
+        r"matched 42 of 42 weights \(left over: base_model.*visual.*lora_A(\.default)?\.weight\)",
+    ),
     "one is renamed": (_one_renamed, r"matched 41 of 42 weights \(missing: [^;]*; left over: x\.base_model"),
     "another rank": (_smaller, r"size mismatch for base_model"),
     "no weights": (_empty, r"matched 0 of 42"),

@@ -17,6 +17,7 @@ from cuarl.policy.render import Prompt
 from cuarl.policy.sampler import SampledText
 from cuarl.policy.score import Scorer, Scores
 from cuarl.policy.spec import LoraSpec, ModelSpec
+from tests.unit.policy.checkpointing import compute_layers_again
 from tests.unit.policy.other_families import NAMES, save_family
 from tests.unit.policy.pictures import prompt, screen
 
@@ -114,7 +115,7 @@ def test_gradients_are_those_of_separate_sequences(adapted: PolicyModel, checkpo
 
     def setting() -> None:
         if checkpointing:
-            adapted.base.activation_checkpointing_enable({"use_reentrant": False})
+            compute_layers_again(adapted.base)
 
     apart = gradients(adapted, rows, pack=False, setting=setting)
     together = gradients(adapted, rows, pack=True, setting=setting)

@@ -14,6 +14,7 @@ from cuarl.policy.render import Prompt
 from cuarl.policy.sampler import Message, Picture, SampledText, SamplingParams, Text
 from cuarl.policy.score import Scorer
 from cuarl.policy.spec import LoraSpec, ModelSpec
+from tests.unit.policy.checkpointing import compute_layers_again
 from tests.unit.policy.other_families import NAMES, save_family
 from tests.unit.policy.pictures import messages, prompt, screen
 
@@ -104,7 +105,7 @@ def test_every_adapter_learns_also_if_layers_are_computed_again(adapted: PlainPo
     gradients = []
     for checkpointing in (False, True):
         if checkpointing:
-            adapted.base.activation_checkpointing_enable({"use_reentrant": False})
+            compute_layers_again(adapted.base)
         adapted.model.zero_grad()
         Scorer(adapted).train()(adapted.collate(rows)).logprobs.sum().backward()
         gradients.append([p.grad.clone() for p in adapted.parameters()])

@@ -10,6 +10,7 @@ from cuarl.policy.load import load_policy
 from cuarl.policy.model import PolicyModel
 from cuarl.policy.score import Scorer, Scores
 from cuarl.policy.spec import ModelSpec
+from tests.unit.policy.checkpointing import compute_layers_again
 from tests.unit.policy.pictures import row, screen
 
 
@@ -107,9 +108,7 @@ def test_c33_gradients_are_the_same_with_gradient_checkpointing(adapted: PolicyM
     adapted.model.enable_input_require_grads()
 
     def checkpointed() -> None:
-        base = adapted.base
-        enable = getattr(base, "activation_checkpointing_enable", None) or base.gradient_checkpointing_enable
-        enable({"use_reentrant": reentrant})
+        compute_layers_again(adapted.base, reentrant=reentrant)
 
     assert (_gradients(adapted, rows, checkpointed) - expected).abs().max() < 1e-5
 

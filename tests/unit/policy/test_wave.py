@@ -10,11 +10,6 @@ from cuarl.policy.wave import Waves
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 class Recorder:
     """Answers with ten times the question; remembers who was asked together."""
 
