@@ -21,6 +21,7 @@ from cuarl.workflow import signals
 
 if TYPE_CHECKING:
     from cuarl.env.pods.hosted import HostedSession
+    from cuarl.settings import Settings
     from cuarl.tasks.task import TaskInstance
 
 EPILOG = """\b
@@ -67,7 +68,7 @@ def serve(
     settings = load_settings()
     token = settings.session_token.get_secret_value() if settings.session_token else None
     wanted = _instance(task, seed or 0, device) if task else None
-    session = _session(device, screen or "1280x800", profile or "phone")
+    session = _session(settings, device, screen or "1280x800", profile or "phone")
     sock = bind(host, port, token, what="the session", variable="CUARL_SESSION_TOKEN")
     # a GET acts, and every page in a browser of this machine can send one here: never without a token
     made = None if token else secrets.token_urlsafe(24)
@@ -94,7 +95,7 @@ async def _until_stopped(
         await anyio.sleep_forever()
 
 
-def _session(device: str, screen: str, profile: str) -> HostedSession:
+def _session(settings: Settings, device: str, screen: str, profile: str) -> HostedSession:
     from cuarl.env.leases import Ledger
     from cuarl.env.pods.devices import make
     from cuarl.env.pods.hosted import HostedSession
@@ -103,7 +104,7 @@ def _session(device: str, screen: str, profile: str) -> HostedSession:
         width, height = map(int, screen.split("x"))
     except ValueError as error:
         raise ConfigError(f"{screen} is no size of a screen", where="--screen", hint="--screen 1280x800") from error
-    make_env = partial(make, device, Ledger(load_settings().sessions_folder), screen=(width, height), profile=profile)
+    make_env = partial(make, device, Ledger(settings.sessions_folder), screen=(width, height), profile=profile)
     make_env()  # what this machine lacks is said now, and not to the first client
     return HostedSession(make_env)
 
