@@ -39,7 +39,7 @@ import psutil
 ROOT = Path(__file__).parents[1]
 BASE = "bd927cd"
 """The last revision that changed numbers on purpose: sampling on a CPU keeps keys and values, so that log-probabilities are
-rounded otherwise. Between it and 3ac37ce, where the refactoring began, nothing else differs."""
+rounded otherwise. The refactoring began at 3ac37ce; what it had done before (17a018d to 5068ba3) was compared, and is alike."""
 RENAMED: Mapping[str, str] = {}
 """Metrics by their old names, with the new ones."""
 UNLIKE = ("time", "time/", "perf/")

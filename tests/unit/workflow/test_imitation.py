@@ -1,0 +1,62 @@
+"""What supervised training imitates, from a store with episodes of one's own making."""
+
+from collections import Counter
+
+import pytest
+
+from cuarl.errors import ConfigError
+from cuarl.store import Store
+from cuarl.trajectory import Sampled
+from cuarl.workflow.imitation import Imitation
+from cuarl.workflow.players import scripted
+from cuarl.workflow.rollouts import collect
+from tests.unit.workflow.switch import TASKS, experiment
+
+SAMPLED = Sampled(prompt_ids=(1, 2), token_ids=(3,), logprobs=(-0.1,))
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store.open(f"sqlite:///{tmp_path}/runs/cuarl.db", runs_dir=tmp_path / "runs") as store:
+        yield store
+
+
+@pytest.fixture
+def shown(tmp_path, store):
+    """The name of a run with an episode of each task, of which that of lamp_off succeeds, and both say how they were sampled."""
+    (tmp_path / "runs").mkdir(exist_ok=True)
+    run, trajectories = collect(experiment(tmp_path, max_turns=2), TASKS, 1, scripted("nothing"))
+    for t in trajectories:
+        turns = tuple(turn.model_copy(update={"sampled": SAMPLED}) for turn in t.turns)
+        store.enqueue(
+            t.model_copy(update={"turns": turns, "reward": float(t.success), "episode_id": f"{t.episode_id}x"})
+        )
+    store.drain()
+    return run.name
+
+
+def imitation(tmp_path, store, shown, **fields):
+    asked = experiment(tmp_path, algorithm="sft", sft_runs=[shown], groups_per_batch=2, group_size=3, **fields)
+    return Imitation(asked.config, store, tmp_path / "runs")
+
+
+@pytest.mark.anyio
+async def test_each_step_takes_its_share_and_every_episode_comes_as_often(tmp_path, store, shown):
+    found = imitation(tmp_path, store, shown, sft_min_reward=-1.0)
+    assert len(found.ids) == 2, "those without token ids are left out"
+    batches = [await found(step, 0) for step in (1, 2)]
+    assert [len(batch.groups) for batch in batches] == [6, 6]
+    assert set(Counter(g.task_id for batch in batches for g in batch.groups).values()) == {6}
+    again = await imitation(tmp_path, store, shown, sft_min_reward=-1.0)(2, 0)
+    assert [g.group_id for g in again.groups] == [g.group_id for g in batches[1].groups]
+
+
+@pytest.mark.anyio
+async def test_only_what_was_rewarded_enough_is_imitated(tmp_path, store, shown):
+    found = imitation(tmp_path, store, shown, sft_min_reward=1.0)
+    assert {g.task_id for g in (await found(1, 0)).groups} == {"lamp_off"}
+
+
+def test_nothing_to_imitate_is_said_before_a_step(tmp_path, store, shown):
+    with pytest.raises(ConfigError, match="none of the 4 episodes can be imitated"):
+        imitation(tmp_path, store, shown, sft_min_reward=2.0)
