@@ -104,7 +104,7 @@ class FakeKubernetes:
             Route(reviews, faulty(self._review), methods=["POST"]),
             Route(pods, faulty(self._create), methods=["POST"]),
             Route(pods, faulty(self._list)),
-            Route(pods + "/{name}:{port:int}/proxy/{path:path}", faulty(self._proxy), methods=["GET", "POST"]),
+            Route(pods + "/{name}:{port}/proxy/{path:path}", faulty(self._proxy), methods=["GET", "POST"]),
             Route(pods + "/{name}", faulty(self._get)),
             Route(pods + "/{name}", faulty(self._delete), methods=["DELETE"]),
             Route("/proxy/{session}", self._slash),
@@ -176,7 +176,7 @@ class FakeKubernetes:
 
     async def _proxy(self, request: Request) -> Response:
         found = self._pod(request)
-        if not found.answers or request.path_params["port"] != found.port:
+        if not found.answers or request.path_params["port"] != str(found.port):
             raise Refusal("error trying to reach service: dial tcp 10.0.0.1: connect: connection refused", status=503)
         return await found.ask(request, request.path_params["path"])
 

@@ -27,7 +27,7 @@ from cuarl.env.http import trusted
 from cuarl.errors import CuarlError
 from cuarl.types import Action, Finish, Screenshot, Wait
 from cuarl.web.guard import application, json_object, json_response
-from cuarl.web.refusal import Refusal, message, understood
+from cuarl.web.refusal import Refusal, message, understood, whole
 from cuarl.web.rules import Rules, Token
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class FakeMiniAgent:
             Route(one, self._status, methods=["GET"]),
             Route(f"{one}/events", self._events, methods=["GET"]),
             Route(f"{one}/steps", self._steps, methods=["GET"]),
-            Route(f"{one}/steps/{{index:int}}", self._step, methods=["GET"]),
+            Route(f"{one}/steps/{{index}}", self._step, methods=["GET"]),
         ]
         return application(routes, Rules(say=message, token=Token(self.key) if self.key else None))
 
@@ -168,8 +168,10 @@ class FakeMiniAgent:
         return json_response({"steps": self._run(request).steps})
 
     async def _step(self, request: Request) -> Response:
-        steps, index = self._run(request).steps, request.path_params["index"]
-        if index >= len(steps):
+        steps = self._run(request).steps
+        with understood():
+            index = whole("index", request.path_params["index"])
+        if not 0 <= index < len(steps):
             raise Refusal("no such step", status=404)
         return json_response({"step": steps[index]})
 

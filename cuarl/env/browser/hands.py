@@ -19,6 +19,8 @@ from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Move, Scrol
 ACTIONS = frozenset({"click", "long_press", "move", "drag", "scroll", "type", "key", "wait", "answer", "finish"})
 TOUCH_ACTIONS = frozenset({"click", "long_press", "swipe", "type", "button", "wait", "answer", "finish"})
 """A phone's: fingers slide, and of the buttons there are back and enter."""
+SHORT = frozenset({"click", "move", "scroll", "key", "button"})
+"""Actions of one event or two. Others consist of many, and one that is not done in time may be half done."""
 BUTTONS = {"back": ("Alt", "ArrowLeft"), "enter": ("Enter",)}
 NOTCH_PX = 100
 DRAG_STEP_PX = 12
@@ -47,14 +49,14 @@ async def carry_out(action: Action, tabs: Tabs, scale: float, size: tuple[int, i
     """Do it in the shown tab; points are pixels of the screenshot. Whether the page has taken it, for all that it says.
 
     What is done in the moment in which a page is replaced may never be acknowledged, though the tab goes on. It is not
-    repeated. Raises EnvError if the page does not take it, and does not go on.
+    repeated. Raises EnvError if the page does not take it and does not go on, or may have taken half of it.
     """
     page = await tabs.shown()
     try:
         async with tabs.bounded(f"the action {action.kind}", expected_s(action)):
             await _done(action, tabs, page, scale, size)
     except Silence:
-        if not await goes_on(page):
+        if action.kind not in SHORT or not await goes_on(page):
             raise
         return False
     return True
