@@ -145,6 +145,11 @@ class Settings(BaseSettings):
         dotenv = dotenv_settings.env_file
         return init_settings, _Environment(settings_cls, dotenv if isinstance(dotenv, Path) else None)
 
+    def tell_hub(self) -> None:
+        """Put the hub's token where its client looks: it may stand in ``.env`` or in a file, and the environment wins."""
+        if self.hf_token:
+            os.environ.setdefault("HF_TOKEN", self.hf_token.get_secret_value())
+
     @classmethod
     def load(cls, *, env_file: Path | None = None, **flags: Any) -> Settings:
         """Read everything, ``flags`` on top, and have the secrets masked in all output from here on.

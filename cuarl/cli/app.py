@@ -44,7 +44,7 @@ class Commands(LazyGroup):
         "eval": Entry("cuarl.cli.commands.eval", "Measure checkpoints, endpoints and baselines, and compare them."),
         "serve": Entry("cuarl.cli.commands.serve", "Serve a policy to any agent, and record what it does."),
         "serve-env": Entry("cuarl.cli.commands.serve_env", "Serve environments to any learner that speaks OpenEnv."),
-        "local": Entry("cuarl.cli.commands.local", "Serve stand-ins for GBox, a gym, Kubernetes, adb and Tinker here."),
+        "local": Entry("cuarl.cli.commands.local", "Serve stand-ins for GBox, gyms, Kubernetes and Tinker."),
         "model": Entry("cuarl.cli.commands.model", "The shipped base, and checkpoints made ready for others."),
         "db": Entry("cuarl.cli.commands.db", "Look after the database of runs and trajectories."),
         "monitor": Entry("cuarl.cli.commands.monitor", "Watch runs."),

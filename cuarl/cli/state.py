@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -39,8 +38,7 @@ def load_settings(**flags: Any) -> Settings:
 
     given = {name: value for name, value in flags.items() if value is not None}
     settings = Settings.load(env_file=STATE.env_file, **given)
-    if settings.hf_token:  # it may stand in .env or in a file, and the hub's client looks only here
-        os.environ.setdefault("HF_TOKEN", settings.hf_token.get_secret_value())
+    settings.tell_hub()
     if STATE.log_level is None and settings.log_level:  # it stands in .env, which is read only now
         configure(settings.log_level)
     return settings

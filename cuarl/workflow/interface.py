@@ -61,7 +61,7 @@ def train(
     can't be imported, such as a function of a notebook, makes a run that can't be resumed. Raises CuarlError, and
     KeyboardInterrupt when it was interrupted: all that was finished is saved then, and ``resume`` goes on with it.
     """
-    settings = settings or Settings.load()
+    settings = _told(settings)
     reference = None if resume is None else run_to_resume(str(resume), settings, name=name, overwrite=overwrite)
     experiment = _experiment(
         config, settings, tasks=tasks, eval_tasks=tasks if eval_tasks is None else eval_tasks, reward=reward, env=env,
@@ -81,7 +81,7 @@ def rollout(
     ``agent`` is a name (policy, oracle, random, nothing, demonstration) or makes an agent of an environment; ``policy`` is a
     sampler that the model's agent asks. Raises CuarlError.
     """
-    settings = settings or Settings.load()
+    settings = _told(settings)
     experiment = _experiment(
         config, settings, tasks=tasks, reward=reward, env=env, name=name, overwrite=overwrite
     )  # fmt: skip
@@ -99,7 +99,7 @@ def evaluate(
     ``target`` is what ``cuarl eval`` takes. A run is evaluated with its own configuration where ``config`` says nothing
     else. Raises CuarlError.
     """
-    settings = target.settings if isinstance(target, LoadedRun) else settings or Settings.load()
+    settings = _told(target.settings if isinstance(target, LoadedRun) else settings)
     experiment = _experiment(config, settings, tasks=tasks, eval_tasks=tasks, env=env, name=name)
     found = str(target.path) if isinstance(target, LoadedRun) else target
     return apart(partial(_evaluate, experiment, found, agent, policy, episodes, attempts, baselines))
@@ -123,6 +123,13 @@ async def aevaluate(*args: Any, **options: Any) -> Evaluation:
 # --- how it is done ------------------------------------------------------------------------------------------------
 
 
+def _told(settings: Settings | None) -> Settings:
+    """The settings that were given, or those of this machine; the hub's client is told its token in any case."""
+    found = settings or Settings.load()
+    found.tell_hub()
+    return found
+
+
 def _experiment(
     config: Config | None, settings: Settings, *, reward: RewardFunction | None = None, env: MakeEnv | None = None,
     tasks: Sequence[Task] | None = None, on_step: OnStep | None = None, resume: Path | None = None, **more: Any,
@@ -136,7 +143,7 @@ def _experiment(
         given["tasks"] = tuple(task.id for task in tasks)
     files = [] if resume is None else [resume / "config.json"]
     return Experiment(
-        resolved=resolve(files=files, flags=given), settings=settings, watcher=_Told(on_step), tasks=tasks, resume=resume,
+        resolved=resolve(files=files, flags=given), settings=settings, watcher=_Watching(on_step), tasks=tasks, resume=resume,
         command=("python", *sys.argv), **more,
     )  # fmt: skip
 
@@ -190,7 +197,7 @@ def _own_player(
     return Player(getattr(own, "__name__", type(own).__name__), lambda spec, env: own(env))
 
 
-class _Told:
+class _Watching:
     """A watcher that hands each step's metrics on."""
 
     def __init__(self, on_step: OnStep | None) -> None:

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -125,3 +126,15 @@ def test_a_missing_secret_says_which_variable_to_set():
 def test_unknown_variables_are_nobodys_business(monkeypatch, tmp_path):
     (tmp_path / ".env").write_text("SOMETHING_ELSE=1\nCUARL_NOT_OURS=2\n")
     Settings.load()
+
+
+def test_the_hub_is_told_its_token_unless_the_environment_says_another(monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_TOKEN", "x")  # so that it is put back
+    monkeypatch.delenv("HF_TOKEN")
+    Settings.load(hf_token="from-a-file").tell_hub()
+    assert os.environ["HF_TOKEN"] == "from-a-file"
+    Settings.load(hf_token="another").tell_hub()
+    assert os.environ["HF_TOKEN"] == "from-a-file"
+    monkeypatch.delenv("HF_TOKEN")
+    Settings.load().tell_hub()
+    assert "HF_TOKEN" not in os.environ
