@@ -30,7 +30,7 @@ from cuarl.rollout.setup import Setup
 from cuarl.rollout.spec import EpisodeSpec, Limits, plan
 from cuarl.sim.phone.world import World
 from cuarl.tasks.suites import load_suites
-from cuarl.tasks.task import Task
+from cuarl.tasks.task import Task, TaskInstance
 from cuarl.trajectory import Trajectory
 from cuarl.types import Action, Scroll
 
@@ -81,7 +81,7 @@ def _course(t: Trajectory) -> tuple[Any, ...]:
 async def play(spec: EpisodeSpec, agent: str, env: Env) -> Trajectory:
     """Run one episode in ``env``."""
 
-    async def make(spec: EpisodeSpec) -> Env:
+    async def make(task: TaskInstance) -> Env:
         return env
 
     how = Setup(make_env=make, make_agent=lambda spec, env: AGENTS[agent](env), limits=Limits(max_turns=40))

@@ -27,8 +27,8 @@ import anyio
 import psutil
 from playwright.async_api import Page, async_playwright
 
+from cuarl.env.browser.backend import paced
 from cuarl.env.browser.browser import ARGUMENTS, UNPACED, Browser, find_program
-from cuarl.env.browser.make import paced
 from cuarl.env.browser.miniwob import SIZE, MiniWoBEnv, pages_folder
 from cuarl.env.browser.options import BrowserOptions, Reset
 from cuarl.env.leases import Ledger

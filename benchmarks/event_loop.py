@@ -38,6 +38,7 @@ from cuarl.rollout.spec import EpisodeSpec, plan
 from cuarl.sim.device import memory
 from cuarl.sim.kit.render import forget as forget_frames
 from cuarl.tasks.source import load
+from cuarl.tasks.task import TaskInstance
 from cuarl.trajectory import Group, Sampled
 
 AT_ONCE, GROUP_SIZE = 256, 8
@@ -141,7 +142,7 @@ def measure(kind: Kind, episodes: int, profile: str) -> dict[str, float]:
     specs = plan(tasks, group_size=GROUP_SIZE, run_seed=0, prefix="loop")
     watch = Watch()
 
-    async def make_env(spec: EpisodeSpec) -> Env:
+    async def make_env(task: TaskInstance) -> Env:
         return make_sim(kind.device, profile)
 
     async def work() -> list[Group]:

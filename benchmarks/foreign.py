@@ -25,9 +25,9 @@ from cuarl.config.schema import EnvFields
 from cuarl.env.base import Env
 from cuarl.env.gymnasium.env import CHILD, GymnasiumEnv, Source
 from cuarl.env.leases import Ledger
+from cuarl.env.openenv.backend import listed_task, terms
 from cuarl.env.openenv.client import Server
 from cuarl.env.openenv.env import OpenEnvEnv
-from cuarl.env.openenv.make import listed_task, terms
 from cuarl.env.sim.phone import SimEnv
 from cuarl.env.workers.pool import Pool
 from cuarl.rollout.driven import Driven
@@ -105,9 +105,9 @@ async def openenv() -> None:
 
 async def browsergym(ledger: Ledger) -> None:
     from cuarl.env.browser.browser import find_program
+    from cuarl.env.browsergym.backend import option_tasks, source
     from cuarl.env.browsergym.env import CHILD as BROWSERS
     from cuarl.env.browsergym.env import BrowserGymEnv
-    from cuarl.env.browsergym.make import option_tasks, source
 
     config = EnvFields(
         env="browsergym", browsergym_tasks=("tests.fakes.browsergym_tasks:cuarl.desk",),

@@ -21,22 +21,21 @@ import anyio
 import torch
 
 from cuarl.config.load import Resolved, resolve
+from cuarl.env.backend import Backend
 from cuarl.env.base import Env
 from cuarl.evaluate.summary import Summary
 from cuarl.policy.load import load_policy
-from cuarl.rollout.spec import EpisodeSpec
 from cuarl.settings import Settings
 from cuarl.tasks.select import Filters
 from cuarl.tasks.source import load
 from cuarl.tasks.suites import shipped_folder
-from cuarl.tasks.task import Task
+from cuarl.tasks.task import Task, TaskInstance
 from cuarl.train.learner import Learner
 from cuarl.train.loop import LoopConfig, train
 from cuarl.train.processes import join_processes
 from cuarl.types import Action, StepResult
 from cuarl.workflow import environments, players
 from cuarl.workflow.asynchronous import Asynchronous
-from cuarl.workflow.backend import Backend
 from cuarl.workflow.collector import Collector, InTurn
 from cuarl.workflow.evaluation import Measurement, measure
 from cuarl.workflow.from_config import learner_config, model_spec
@@ -77,8 +76,8 @@ class Slow:
 def slowed(backend: Backend, waits: Waits) -> Backend:
     """``backend`` with slow environments."""
 
-    async def make(spec: EpisodeSpec) -> Env:
-        return Slow(await backend.make_env(spec), waits)
+    async def make(task: TaskInstance) -> Env:
+        return Slow(await backend.make_env(task), waits)
 
     return replace(backend, make_env=make)
 

@@ -32,6 +32,7 @@ from cuarl.policy.spec import LoraSpec, ModelSpec
 from cuarl.rollout.pool import collect
 from cuarl.rollout.setup import Episode, Setup
 from cuarl.rollout.spec import EpisodeSpec, Limits, plan
+from cuarl.tasks.task import TaskInstance
 from cuarl.train.batch import Batch, BatchConfig
 from cuarl.train.learner import Learner, LearnerConfig
 from cuarl.train.loss import LossConfig
@@ -49,7 +50,7 @@ def played(policy: PolicyModel, window: Window, *, groups: int, size: int, turns
     sampler = LocalSampler(policy)
     pictures: dict[str, Screenshot] = {}
 
-    async def make_env(spec: EpisodeSpec) -> Env:
+    async def make_env(task: TaskInstance) -> Env:
         return SimEnv("small")
 
     def make_agent(spec: EpisodeSpec, env: Env) -> Agent:

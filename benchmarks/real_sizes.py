@@ -59,7 +59,7 @@ from cuarl.policy.special import special_ids
 from cuarl.rollout.pool import collect
 from cuarl.rollout.setup import Episode, Setup
 from cuarl.rollout.spec import EpisodeSpec, Limits, plan
-from cuarl.tasks.task import Check, Task
+from cuarl.tasks.task import Check, Task, TaskInstance
 from cuarl.train.batch import Batch, BatchConfig
 from cuarl.train.card import About
 from cuarl.train.checkpoint import Checkpoints
@@ -251,7 +251,7 @@ def play(
     window = format.window.but(history_images=shown, history_turns=shown)
     task = Task(id="slides", description="Turn on Wi-Fi", max_steps=turns, checks=(Check(path="number", value=1),))
 
-    async def make_env(spec: EpisodeSpec) -> Env:
+    async def make_env(task: TaskInstance) -> Env:
         return Slides(next(numbers), size)
 
     def make_agent(spec: EpisodeSpec, env: Env) -> Agent:

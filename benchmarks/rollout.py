@@ -27,7 +27,7 @@ from cuarl.rollout.pool import Save, collect
 from cuarl.rollout.setup import Episode, Setup
 from cuarl.rollout.spec import EpisodeSpec, plan
 from cuarl.store import RunRecord, Store
-from cuarl.tasks.task import Check, Task
+from cuarl.tasks.task import Check, Task, TaskInstance
 from cuarl.trajectory import Group
 from cuarl.types import Click, Observation, Screenshot, StepResult
 
@@ -100,7 +100,7 @@ def oracle(spec: EpisodeSpec, env: Env) -> Agent:
 
 
 def runner_alone(episodes: int) -> dict[str, float]:
-    async def make_env(spec: EpisodeSpec) -> Env:
+    async def make_env(task: TaskInstance) -> Env:
         return Still()
 
     task = Task(id="still", description="Click", max_steps=20)
@@ -110,7 +110,7 @@ def runner_alone(episodes: int) -> dict[str, float]:
 
 
 def oracle_episodes(episodes: int, profile: str) -> dict[str, float]:
-    async def make_env(spec: EpisodeSpec) -> Env:
+    async def make_env(task: TaskInstance) -> Env:
         return SimEnv(profile)
 
     setup, tasks = Setup(make_env=make_env, make_agent=oracle), switches()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import anyio
@@ -29,7 +31,7 @@ from cuarl.policy.special import special_ids
 from cuarl.rollout.pool import collect
 from cuarl.rollout.setup import Episode, Setup
 from cuarl.rollout.spec import EpisodeSpec, Limits, plan
-from cuarl.tasks.task import Check, Task
+from cuarl.tasks.task import Check, Task, TaskInstance
 from cuarl.train.batch import Batch, BatchConfig
 from cuarl.train.learner import Learner, LearnerConfig
 from cuarl.trajectory import Turn
@@ -43,8 +45,8 @@ class Device:
 
     capabilities = Capabilities(actions=frozenset({"click"}), state=True)
 
-    def __init__(self, work: Work, spec: EpisodeSpec, seed: int, app: str) -> None:
-        self._work, self._attempt, self._seed, self._app = work, spec.attempt, seed, app
+    def __init__(self, work: Work, attempt: int, seed: int, app: str) -> None:
+        self._work, self._attempt, self._seed, self._app = work, attempt, seed, app
         self._phone, self._clicks = Phone(work.width, work.height), 0
 
     async def reset(self, task: object, seed: int) -> Observation:
@@ -151,8 +153,10 @@ class OwnSide:
         work, pictures = self.work, {}
         named = {f"phone-{i}": task for i, task in enumerate(tasks)}
 
-        async def make_env(spec: EpisodeSpec) -> Device:
-            return Device(work, spec, *named[spec.task.task_id])
+        attempts = defaultdict[str, Iterator[int]](count)
+
+        async def make_env(task: TaskInstance) -> Device:
+            return Device(work, next(attempts[task.task_id]), *named[task.task_id])
 
         def make_agent(spec: EpisodeSpec, env: object) -> Contestant:
             return Contestant(self, spec, named[spec.task.task_id][1])

@@ -22,6 +22,7 @@ import httpx
 
 from cuarl.agent import formats
 from cuarl.agent.model import ModelAgent
+from cuarl.env.backend import MakeEnv
 from cuarl.env.base import Env
 from cuarl.env.sim.make import make_sim
 from cuarl.errors import ConfigError, RolloutError
@@ -30,11 +31,11 @@ from cuarl.policy.openai_wire import NEUTRAL, EndpointFeatures
 from cuarl.policy.sampler import SamplingParams
 from cuarl.rollout.episode import run_episode
 from cuarl.rollout.reward import RewardFunction, simple
-from cuarl.rollout.setup import MakeEnv, Setup
+from cuarl.rollout.setup import Setup
 from cuarl.rollout.spec import EpisodeSpec, Limits
 from cuarl.tasks.library import Library
 from cuarl.tasks.suites import shipped_folder
-from cuarl.tasks.task import Task
+from cuarl.tasks.task import Task, TaskInstance
 from cuarl.trajectory import Trajectory
 
 
@@ -109,8 +110,8 @@ class ScreenAgent:
         finally:
             await sampler.close()
 
-    async def _simulated(self, spec: EpisodeSpec) -> Env:
-        return make_sim(spec.task.env, self._profile)
+    async def _simulated(self, task: TaskInstance) -> Env:
+        return make_sim(task.env, self._profile)
 
 
 def task_of(data: Mapping[str, Any]) -> Task:

@@ -124,7 +124,7 @@ class _Run:
     async def _set_up(self) -> None:
         spec = self.spec
         with self._through(EnvError, "creating the environment"):
-            self._env = env = await self.setup.make_env(spec)
+            self._env = env = await self.setup.make_env(spec.task)
         with self._through(AgentError, "creating the agent"):
             self._agent = self.setup.make_agent(spec, env)
         if not env.capabilities.state and any(c.path != "answer" for c in spec.task.checks):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from anyio import CancelScope
 
 from cuarl.agent.base import Agent
+from cuarl.env.backend import MakeEnv
 from cuarl.env.base import Env
 from cuarl.rollout.reward import RewardFunction, simple
 from cuarl.rollout.spec import EpisodeSpec, Limits
@@ -19,7 +20,6 @@ from cuarl.tasks.task import TaskInstance
 from cuarl.trajectory import Trajectory, Verdict
 from cuarl.types import Screenshot
 
-MakeEnv = Callable[[EpisodeSpec], Awaitable[Env]]
 """Makes the fresh environment of one episode."""
 MakeAgent = Callable[[EpisodeSpec, Env], Agent]
 """Makes the agent of one episode; some, like the oracle, need its environment."""

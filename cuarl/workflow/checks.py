@@ -218,8 +218,8 @@ def cluster(settings: Settings) -> Check:
     """The Kubernetes cluster, if one is set, and what may be done there."""
     import anyio
 
+    from cuarl.env.pods.backend import pods
     from cuarl.env.pods.cluster import NoCluster
-    from cuarl.env.pods.make import pods
     from cuarl.workflow import signals
 
     async def ask() -> tuple[str, list[str]]:

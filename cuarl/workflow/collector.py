@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from cuarl.config.schema import ExperimentConfig
+from cuarl.env.backend import Backend
 from cuarl.rollout.failures import FailureWindow
 from cuarl.rollout.setup import Episode, Setup
 from cuarl.rollout.spec import EpisodeSpec, plan
@@ -23,7 +24,6 @@ from cuarl.train.processes import gather_batch, waited_for
 from cuarl.trajectory import Group, Trajectory
 from cuarl.types import Screenshot
 from cuarl.workflow import episodes as parts
-from cuarl.workflow.backend import Backend
 from cuarl.workflow.from_config import shaping
 from cuarl.workflow.players import Player
 from cuarl.workflow.source import Source

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import anyio
 
 from cuarl.config.schema import ExperimentConfig
+from cuarl.env.backend import Backend
 from cuarl.rollout import reward
 from cuarl.rollout.failures import FailureWindow
 from cuarl.rollout.pool import Progress, Save, collect
@@ -22,7 +23,6 @@ from cuarl.tasks.source import Selection, load
 from cuarl.tasks.suites import shipped_folder
 from cuarl.tasks.task import Task
 from cuarl.trajectory import Group
-from cuarl.workflow.backend import Backend
 from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.players import Player
 from cuarl.workflow.watcher import SILENT, Note

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from cuarl.config.schema import ExperimentConfig
+from cuarl.env.backend import Backend
 from cuarl.env.base import Env
 from cuarl.errors import ConfigError, PrerequisiteError, RolloutError
-from cuarl.rollout.spec import EpisodeSpec
 from cuarl.settings import Settings
 from cuarl.tasks.gym import GymTask, Split, narrow, pick
 from cuarl.tasks.recipe import TaskSource, read_sources
 from cuarl.tasks.source import Selection, split
 from cuarl.tasks.suites import Role
-from cuarl.tasks.task import Task
+from cuarl.tasks.task import Task, TaskInstance
 from cuarl.workflow import signals
-from cuarl.workflow.backend import Backend
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -105,7 +104,7 @@ def _of_source(tasks: Sequence[GymTask], source: TaskSource, how: Split) -> Sequ
 
 def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """Executions of the gym. Raises ConfigError for tasks of another environment."""
-    from cuarl.env.gbox.make import boxes
+    from cuarl.env.gbox.backend import boxes
     from cuarl.env.gym.devices import Devices
     from cuarl.env.gym.env import GymEnv
     from cuarl.env.gym.mini_agent import MiniAgentEnv
@@ -128,7 +127,7 @@ def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings)
     async def start() -> None:
         starting[:] = [anyio.CapacityLimiter(config.gym_creates)]
 
-    async def make(spec: EpisodeSpec) -> Env:
+    async def make(task: TaskInstance) -> Env:
         if config.gym_actor == "cuarl":
             return GymEnv(gym, ledger, devices, starting[0])
         return MiniAgentEnv(gym, ledger, devices, starting[0], agent, hosts.talk, _run_options(config))

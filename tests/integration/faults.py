@@ -57,8 +57,8 @@ async def roll_out(
 ) -> list[Trajectory]:
     """One episode a task, the way ``cuarl rollout`` runs them; ``make_agent`` gets the position of the task and its env."""
 
-    async def made(spec: EpisodeSpec) -> Env:
-        env = make_env(spec.task)
+    async def made(task: TaskInstance) -> Env:
+        env = make_env(task)
         return await env if inspect.isawaitable(env) else env
 
     specs = [

@@ -97,8 +97,8 @@ def test_c47_a_display_that_hangs_for_most_of_the_episode_is_left_at_the_deadlin
 
 def on_phones(tmp_path, fault, *, tasks=2, phones=2, **limits):
     pytest.importorskip("adbutils", reason="pip install 'cuarl[android]'")
+    from cuarl.env.adb.backend import Devices, choose
     from cuarl.env.adb.env import AdbOptions
-    from cuarl.env.adb.make import Devices, choose
     from cuarl.env.adb.transport import client
     from cuarl.local.adb import serve
     from cuarl.local.adb_phone import FakePhone

@@ -34,7 +34,7 @@ def policy(qwen3_folder):  # noqa: F811
 def groups(policy, *, max_concurrent, run_seed=0):
     sampler, said = LocalSampler(policy), formats.get("qwen3-vl")
 
-    async def make_env(spec):
+    async def make_env(task):
         return SimEnv()
 
     async def save(episode):

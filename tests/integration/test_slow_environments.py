@@ -44,8 +44,8 @@ def late(backend, *seconds):
     """``backend`` whose environments take this long for a step, by turns."""
     spells = cycle(seconds)
 
-    async def make(spec):
-        return Late(await backend.make_env(spec), next(spells))
+    async def make(task):
+        return Late(await backend.make_env(task), next(spells))
 
     return replace(backend, make_env=make)
 

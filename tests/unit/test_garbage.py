@@ -16,6 +16,7 @@ from cuarl.rollout.pool import collect
 from cuarl.rollout.setup import Setup
 from cuarl.rollout.spec import EpisodeSpec, plan
 from cuarl.tasks.source import load
+from cuarl.tasks.task import TaskInstance
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +86,7 @@ def at_random(spec: EpisodeSpec, env: Env) -> Agent:
 def test_episodes_on_simulated_devices_leave_no_garbage(device, suite, make_agent):
     """So that nothing is lost while collections of all objects are put off."""
 
-    async def make_env(spec: EpisodeSpec) -> Env:
+    async def make_env(task: TaskInstance) -> Env:
         return make_sim(device)
 
     async def work() -> None:

@@ -13,16 +13,15 @@ import typer
 from cuarl.cli.options import Request, experiment_options, only
 from cuarl.cli.output import finite, note, print_json, print_plan
 from cuarl.config.schema import EnvFields, ExperimentConfig, TaskFields
+from cuarl.env.backend import Backend
 from cuarl.env.openenv.client import require_websockets
 from cuarl.rollout.driven import Driven
-from cuarl.rollout.spec import EpisodeSpec
 from cuarl.tasks.check import verdict
 from cuarl.tasks.task import Task, TaskInstance
 from cuarl.web.listen import bind, require_web, serving
 from cuarl.web.rules import is_loopback, names_of
 from cuarl.workflow import environments, signals
 from cuarl.workflow import episodes as parts
-from cuarl.workflow.backend import Backend
 
 if TYPE_CHECKING:
     from cuarl.env.base import Capabilities
@@ -98,20 +97,16 @@ async def _service(
     judge = partial(verdict, side_effects=config.side_effects)
 
     async def begin(task: TaskInstance, seed: int) -> Driven:
-        env = await served.make_env(_spec(task, seed))
+        env = await served.make_env(task)
         return Driven(env, task, max_turns=min(config.max_turns, task.max_steps), judge=judge)
 
     kinds: dict[str, Capabilities] = {}
     for task in tasks:
         if task.env not in kinds:
-            env = await served.make_env(_spec(task.instantiate(0), 0))
+            env = await served.make_env(task.instantiate(0))
             kinds[task.env] = env.capabilities
             await env.close()
     return EnvService(splits, begin, kinds, seed=config.seed)
-
-
-def _spec(task: TaskInstance, seed: int) -> EpisodeSpec:
-    return EpisodeSpec(task=task, seed=seed, sampling_seed=0, group_id="served")
 
 
 def _say(request: Request, url: str, count: int) -> None:

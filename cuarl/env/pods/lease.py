@@ -12,7 +12,7 @@ KIND = "pod"
 
 async def end(lease: Lease) -> None:
     """Delete the pod of a lease. Raises EnvError if its cluster can't be asked."""
-    from cuarl.env.pods.make import where
+    from cuarl.env.pods.backend import where
     from cuarl.settings import Settings
 
     detail, now = lease.detail, where(Settings.load())

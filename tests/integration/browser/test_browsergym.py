@@ -13,8 +13,8 @@ import pytest
 from cuarl.cli.app import run as cuarl
 from cuarl.config.schema import EnvFields
 from cuarl.env.browser.browser import find_program
+from cuarl.env.browsergym.backend import option_tasks, source
 from cuarl.env.browsergym.env import CHILD, BrowserGymEnv
-from cuarl.env.browsergym.make import option_tasks, source
 from cuarl.env.conformance import CHECKS
 from cuarl.env.leases import Ledger
 from cuarl.env.workers.pool import Pool

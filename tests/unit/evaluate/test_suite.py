@@ -36,7 +36,7 @@ TASKS = [task("a"), task("b"), task("c", "app")]
 
 
 class Lamp:
-    """A device that task ``c`` finds switched on, and ``b`` broken at its first seed."""
+    """A device that task ``c`` finds switched on."""
 
     capabilities = Capabilities(actions=frozenset(), state=True)
     volatile = ()
@@ -62,10 +62,17 @@ class Claims:
         return Decision(action=Finish(success=True))
 
 
-async def make_env(spec):
-    if spec.group_id.endswith(".0001"):
-        raise OSError("no lamp")
-    return Lamp()
+def lamps():
+    """Makes devices; the first for task ``b`` can't be made."""
+    made = Counter()
+
+    async def make_env(task):
+        made[task.task_id] += 1
+        if task.task_id == "b" and made["b"] == 1:
+            raise OSError("no lamp")
+        return Lamp()
+
+    return make_env
 
 
 def test_plan_gives_each_task_its_turn_and_every_instance_its_attempts():
@@ -90,7 +97,7 @@ async def test_c38_ten_tasks_give_ten_results_each_once():
     """However many processes train: the main one evaluates, so no batch is filled up with repeated tasks."""
     tasks = [task(str(i)) for i in range(10)]
     plan = plan_evaluation(tasks, episodes=10, run_seed=3, prefix="e")
-    found = await evaluate(plan, Setup(make_env=make_env, make_agent=lambda s, e: Claims()), label="lamps")
+    found = await evaluate(plan, Setup(make_env=lamps(), make_agent=lambda s, e: Claims()), label="lamps")
     assert found.overall.n + found.overall.failed == 10
     assert len({o.episode_id for o in found.outcomes}) == len({o.task_id for o in found.outcomes}) == 10
 
@@ -106,7 +113,7 @@ def test_fewer_episodes_than_tasks_is_a_sample_drawn_by_the_seed():
 async def test_evaluation_counts_verdicts_and_keeps_failures_apart(tmp_path):
     plan = plan_evaluation(TASKS, episodes=6, run_seed=3, prefix="e", step=8)
     found = await evaluate(
-        plan, Setup(make_env=make_env, make_agent=lambda s, e: Claims()), label="lamps", run_seed=3,
+        plan, Setup(make_env=lamps(), make_agent=lambda s, e: Claims()), label="lamps", run_seed=3,
         settings={"env": "lamp"},
     )  # fmt: skip
     overall = found.overall
@@ -121,7 +128,7 @@ async def test_evaluation_counts_verdicts_and_keeps_failures_apart(tmp_path):
 
 async def test_metrics_have_documented_names_and_come_with_their_n():
     plan = plan_evaluation(TASKS, episodes=3, prefix="e")
-    found = await evaluate(plan, Setup(make_env=make_env, make_agent=lambda s, e: Claims()), label="lamps")
+    found = await evaluate(plan, Setup(make_env=lamps(), make_agent=lambda s, e: Claims()), label="lamps")
     metrics = found.metrics()
     assert metrics["eval/lamps/n"] == 2
     assert {name: documented(name) is not None for name in metrics} == dict.fromkeys(metrics, True)

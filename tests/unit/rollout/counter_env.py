@@ -95,7 +95,7 @@ def spec(attempt: int = 0, group: int = 0, task: TaskInstance = TASK) -> Episode
 def setup(env: Env | Callable[[], Env], agent: Any, limits: Limits | None = None, **more: Any) -> Setup:
     """A setup around one environment (or a maker of fresh ones) and one agent."""
 
-    async def make_env(spec: EpisodeSpec) -> Env:
+    async def make_env(task: TaskInstance) -> Env:
         return env() if callable(env) else env
 
     def make_agent(spec: EpisodeSpec, env: Env) -> Any:

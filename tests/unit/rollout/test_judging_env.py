@@ -56,7 +56,7 @@ class Ends:
 def played(given):
     env = Judging(given)
 
-    async def make_env(spec):
+    async def make_env(task):
         return env
 
     setup = Setup(make_env=make_env, make_agent=lambda spec, env: Ends(), reward=get("score"))

@@ -35,7 +35,7 @@ OPEN = OpenApp(name="Settings")
 
 
 async def play(agent, faults=None, **limits):
-    async def make_env(spec):
+    async def make_env(task):
         return SimEnv(clutter=0, faults=faults)
 
     made = Setup(make_env=make_env, make_agent=lambda s, env: agent(env), limits=Limits(**limits))
@@ -115,7 +115,7 @@ async def count_work(monkeypatch, make_agent, attend=nullcontext, **limits):
         monkeypatch.setattr(SimEnv, name, passes.noting(getattr(SimEnv, name), name))
     monkeypatch.setattr(PlainJSON, "parse", passes.noting(PlainJSON.parse, "parse"))
 
-    async def make_env(spec):
+    async def make_env(task):
         return SimEnv(clutter=0)
 
     made = Setup(make_env=make_env, make_agent=make_agent, attend=attend, limits=Limits(**limits))

@@ -4,10 +4,10 @@ import anyio
 import pytest
 
 from cuarl.config.load import resolve
+from cuarl.env.backend import Backend
 from cuarl.env.sim.make import make_sim
 from cuarl.errors import SamplerError
 from cuarl.tasks.source import load
-from cuarl.workflow.backend import Backend
 from cuarl.workflow.collector import ALONE, Collector, InTurn, Processes, stretch
 from cuarl.workflow.players import scripted
 from cuarl.workflow.source import Source
@@ -33,11 +33,11 @@ async def test_no_collector_runs_more_episodes_at_once_than_the_environments_bea
     """The one that collects for a service that trains elsewhere, too, which has no learner here."""
     running, most = 0, 0
 
-    async def make(spec):
+    async def make(task):
         nonlocal running, most
         running, most = running + 1, max(most, running + 1)
         await anyio.sleep(0)
-        env = make_sim(spec.task.env, "small", clutter=0.0)
+        env = make_sim(task.env, "small", clutter=0.0)
         close = env.close
 
         async def closed():
@@ -61,7 +61,7 @@ async def test_no_collector_runs_more_episodes_at_once_than_the_environments_bea
 def in_turn(source, backend=None, processes=ALONE, **fields):
     flags = {"group_size": 2, "groups_per_batch": 2, "max_turns": 1, **fields}
 
-    async def make(spec):
+    async def make(task):
         return Lamp()
 
     collector = Collector(

@@ -1,9 +1,9 @@
 import pytest
 
+from cuarl.env.backend import Backend
 from cuarl.errors import RolloutError
 from cuarl.store import Store
 from cuarl.workflow import environments
-from cuarl.workflow.backend import Backend
 from cuarl.workflow.players import Player, scripted
 from cuarl.workflow.rollouts import collect
 from tests.unit.workflow.switch import TASKS, Lamp, experiment
@@ -32,7 +32,7 @@ def test_no_more_run_at_the_same_time_than_the_environments_bear(tmp_path, monke
         def end(self):
             running.discard(self)
 
-    async def make(spec):
+    async def make(task):
         return Counted()
 
     async def close():

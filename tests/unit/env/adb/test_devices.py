@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("adbutils", reason="pip install 'cuarl[android]'")
 
 from cuarl.env.adb import console
+from cuarl.env.adb.backend import Devices, check_tasks, choose
 from cuarl.env.adb.env import AdbEnv, AdbOptions
 from cuarl.env.adb.lease import claim
-from cuarl.env.adb.make import Devices, check_tasks, choose
 from cuarl.env.adb.transport import Device, client
 from cuarl.env.leases import Ledger, sweep
 from cuarl.errors import ConfigError, EnvError, PrerequisiteError, TaskError

@@ -11,8 +11,8 @@ import pytest
 
 from cuarl.config.schema import EnvFields
 from cuarl.env.conformance import CHECKS
+from cuarl.env.gymnasium.backend import check_tasks
 from cuarl.env.gymnasium.env import CHILD, GymnasiumEnv, Source
-from cuarl.env.gymnasium.make import check_tasks
 from cuarl.env.leases import Ledger, sweep
 from cuarl.env.workers.pool import Pool
 from cuarl.errors import ConfigError, EnvError, TaskError

@@ -14,9 +14,9 @@ import pytest
 
 from cuarl.config.schema import EnvFields
 from cuarl.env.conformance import CHECKS
+from cuarl.env.openenv.backend import listed_task, terms
 from cuarl.env.openenv.client import Refused, Server
 from cuarl.env.openenv.env import OpenEnvEnv
-from cuarl.env.openenv.make import listed_task, terms
 from cuarl.env.sim.phone import SimEnv
 from cuarl.errors import ConfigError, EnvError
 from cuarl.rollout.driven import Driven

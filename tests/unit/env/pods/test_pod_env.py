@@ -13,10 +13,10 @@ pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 from cuarl import safe_text
 from cuarl.env.conformance import CHECKS
 from cuarl.env.leases import Ledger, sweep
+from cuarl.env.pods.backend import Ways
 from cuarl.env.pods.client import Pods
 from cuarl.env.pods.cluster import Where, find
 from cuarl.env.pods.env import PodEnv, PodOptions
-from cuarl.env.pods.make import Ways
 from cuarl.env.pods.manifest import LEASE, load
 from cuarl.errors import EnvError
 from cuarl.local.faults import Faults

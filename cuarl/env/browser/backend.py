@@ -8,14 +8,19 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from cuarl.config.rules import refuse_idle
-from cuarl.config.schema import EnvFields
+from cuarl.config.schema import EnvFields, ExperimentConfig
+from cuarl.env.backend import Backend
+from cuarl.env.base import Env
 from cuarl.env.browser.browser import UNPACED_PER_CORE, Browser
 from cuarl.env.browser.env import BrowserEnv
 from cuarl.env.browser.miniwob import MiniWoBEnv, pages_folder
 from cuarl.env.browser.options import BrowserOptions, Fence, origin_of
 from cuarl.env.browser.preset import check_preset, readable
 from cuarl.env.browser.web import WebEnv
+from cuarl.env.leases import Ledger
+from cuarl.env.task_checks import only
 from cuarl.errors import ConfigError
+from cuarl.settings import Settings
 from cuarl.tasks.task import Task, TaskInstance
 
 DEFAULT_VIEWPORT = EnvFields.model_fields["browser_viewport"].default
@@ -97,3 +102,17 @@ def factory(browser: Browser, options: BrowserOptions, *, mask: bool = False) ->
         return WebEnv(browser, options)
 
     return make
+
+
+def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
+    """Checks the tasks and the machine, and raises before anything starts."""
+    only("browser", config, tasks)
+    check_tasks(tasks)
+    at_once = min(config.browser_contexts, config.max_concurrent_rollouts)
+    browser = Browser(Ledger(settings.sessions_folder), settings.browser, paced=paced(tasks, at_once))
+    make_env = factory(browser, page_options(config, tasks), mask=config.browser_instruction == "mask")
+
+    async def make(task: TaskInstance) -> Env:
+        return make_env(task)
+
+    return Backend(make, close=browser.close, at_most=config.browser_contexts)

@@ -6,13 +6,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from cuarl.config.schema import ExperimentConfig
-from cuarl.rollout.setup import MakeEnv
+from cuarl.env.base import Env
 from cuarl.settings import Settings
-from cuarl.tasks.task import Task
+from cuarl.tasks.task import Task, TaskInstance
 
 
 async def _nothing() -> None:
     pass
+
+
+MakeEnv = Callable[[TaskInstance], Awaitable[Env]]
 
 
 @dataclass(frozen=True, slots=True)

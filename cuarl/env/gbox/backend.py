@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import anyio
+
 from cuarl.config.rules import refuse_idle
 from cuarl.config.schema import EnvFields, ExperimentConfig
+from cuarl.env.backend import Backend
+from cuarl.env.base import Env
 from cuarl.env.gbox.client import GBox
-from cuarl.env.gbox.env import BOX_TYPES, BoxOptions
+from cuarl.env.gbox.env import BOX_TYPES, BoxOptions, GBoxEnv
+from cuarl.env.leases import Ledger
 from cuarl.env.shell_checks.reads import check_task
 from cuarl.errors import ConfigError, MissingSecret
 from cuarl.settings import Settings
-from cuarl.tasks.task import Task
+from cuarl.tasks.task import Task, TaskInstance
 
 TASKS_FOR = ("gbox", *BOX_TYPES)
 """What ``env`` of a task that a box can run says."""
@@ -47,3 +52,20 @@ def boxes(settings: Settings) -> GBox:
     if settings.gbox_api_key is None:
         raise MissingSecret("boxes need the key of a GBox account", hint="export GBOX_API_KEY=KEY")
     return GBox(settings.gbox_base_url, settings.gbox_api_key.get_secret_value())
+
+
+def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
+    """Checks the tasks and the machine, and raises before anything starts."""
+    check_tasks(tasks)
+    chosen = options(config)
+    service = boxes(settings)
+    ledger = Ledger(settings.sessions_folder)
+    starting: list[anyio.CapacityLimiter] = []  # made where the event loop is
+
+    async def start() -> None:
+        starting[:] = [anyio.CapacityLimiter(config.gbox_starting)]
+
+    async def make(task: TaskInstance) -> Env:
+        return GBoxEnv(service, ledger, task.env, chosen, starting=starting[0])
+
+    return Backend(make, start=start, close=service.close, at_most=config.gbox_boxes)

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import anyio
+
 from cuarl.config.rules import refuse_idle
-from cuarl.config.schema import EnvFields
+from cuarl.config.schema import EnvFields, ExperimentConfig
+from cuarl.env.backend import Backend
+from cuarl.env.base import Env
 from cuarl.env.http import Service
+from cuarl.env.leases import Ledger
 from cuarl.env.pods.client import Pods
 from cuarl.env.pods.cluster import Where, find
 from cuarl.env.pods.devices import KINDS
-from cuarl.env.pods.env import Connect, PodOptions
+from cuarl.env.pods.env import Connect, PodEnv, PodOptions
 from cuarl.env.pods.manifest import Template, load, pod_name
 from cuarl.env.pods.session import Session
 from cuarl.errors import ConfigError
 from cuarl.settings import Settings
-from cuarl.tasks.task import Task
+from cuarl.tasks.task import Task, TaskInstance
 
 
 def check_tasks(tasks: Sequence[Task]) -> None:
@@ -91,3 +96,21 @@ class Ways:
         await self._pods.close()
         if self._proxy is not None:
             await self._proxy.close()
+
+
+def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
+    """Checks the tasks and the machine, and raises before anything starts."""
+    check_tasks(tasks)
+    chosen = options(config)
+    cluster, ledger = pods(settings, config.pods_namespace), Ledger(settings.sessions_folder)
+    ways = Ways(cluster, settings.pods_proxy_url, chosen.template.port)
+    starting: list[anyio.CapacityLimiter] = []  # made where the event loop is
+
+    async def start() -> None:
+        starting[:] = [anyio.CapacityLimiter(config.pods_starting)]
+
+    async def make(task: TaskInstance) -> Env:
+        kind = task.env
+        return PodEnv(cluster, ledger, ways.connect(kind), chosen, kind, starting[0])
+
+    return Backend(make, start=start, close=ways.close, at_most=config.pods_at_once)

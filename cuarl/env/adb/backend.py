@@ -17,9 +17,12 @@ from cuarl.config.schema import ExperimentConfig
 from cuarl.env.adb.env import AdbEnv, AdbOptions
 from cuarl.env.adb.lease import claim, in_use, name_of, note_undo
 from cuarl.env.adb.preset import preset_of
-from cuarl.env.adb.transport import Device, serials
+from cuarl.env.adb.transport import Device, client, serials
+from cuarl.env.backend import Backend
+from cuarl.env.base import Env
 from cuarl.env.leases import Lease, Ledger
 from cuarl.errors import ConfigError, EnvError, PrerequisiteError
+from cuarl.settings import Settings
 from cuarl.tasks.task import Task, TaskInstance
 
 TASKS_FOR = ("adb", "phone")
@@ -170,3 +173,18 @@ class Devices:
             return await to_thread.run_sync(serials, self._adb, abandon_on_cancel=True)
         except PrerequisiteError as error:  # at the start it was there: a failure of this episode, not of the run's
             raise EnvError(error.what, hint=error.hint) from error
+
+
+def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
+    """Checks the tasks and the machine, and raises before anything starts."""
+    how = options(config)
+    check_tasks(tasks, how)
+    adb, ledger = client(settings.adb_host, settings.adb_port), Ledger(settings.sessions_folder)
+    wanted = [serial.strip() for serial in (settings.adb_serials or "").split(",") if serial.strip()]
+    found = choose(adb, wanted, ledger)
+    devices = Devices(adb, found, ledger, how, reconnect_s=config.adb_reconnect_seconds)
+
+    async def make(task: TaskInstance) -> Env:
+        return await devices.env(task)
+
+    return Backend(make, start=devices.start, close=devices.close, at_most=len(found))

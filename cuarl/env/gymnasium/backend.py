@@ -9,10 +9,15 @@ from importlib.util import find_spec
 from pydantic import TypeAdapter, ValidationError
 
 from cuarl.config.rules import refuse_idle
-from cuarl.config.schema import EnvFields
-from cuarl.env.gymnasium.env import Source
+from cuarl.config.schema import EnvFields, ExperimentConfig
+from cuarl.env.backend import Backend
+from cuarl.env.base import Env
+from cuarl.env.gymnasium.env import CHILD, GymnasiumEnv, Source
 from cuarl.env.gymnasium.tables import check_actions
+from cuarl.env.leases import Ledger
+from cuarl.env.workers.pool import Pool
 from cuarl.errors import ConfigError, MissingExtra, TaskError
+from cuarl.settings import Settings
 from cuarl.tasks.asked import made_task, read_arguments, read_check
 from cuarl.tasks.task import Task, TaskInstance
 
@@ -92,3 +97,15 @@ def source(config: EnvFields, task: TaskInstance) -> Source:
             where=f"preset.{name}",
             hint="see docs/gymnasium.md",
         ) from error
+
+
+def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
+    """Environments of Gymnasium, each in a worker."""
+    require_gymnasium()
+    check_tasks(tasks, config)
+    pool = Pool(Ledger(settings.sessions_folder), CHILD)
+
+    async def make(task: TaskInstance) -> Env:
+        return await GymnasiumEnv.opened(pool, source(config, task))
+
+    return Backend(make, close=pool.close, at_most=config.gymnasium_processes)

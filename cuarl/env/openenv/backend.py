@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from cuarl.config.rules import refuse_idle
-from cuarl.config.schema import EnvFields
-from cuarl.env.base import Capabilities
+from cuarl.config.schema import EnvFields, ExperimentConfig
+from cuarl.env.backend import Backend
+from cuarl.env.base import Capabilities, Env
 from cuarl.env.foreign.mapping import Table, read_table
 from cuarl.env.openenv.client import Server, require_websockets
 from cuarl.env.openenv.dialect import ACTION_TITLE
-from cuarl.env.openenv.env import Terms
-from cuarl.errors import ConfigError
+from cuarl.env.openenv.env import OpenEnvEnv, Terms
+from cuarl.errors import ConfigError, PrerequisiteError, RolloutError
+from cuarl.settings import Settings
 from cuarl.tasks.asked import made_task, read_arguments, read_check
 from cuarl.tasks.task import Check, Task, TaskInstance
 
@@ -34,6 +37,23 @@ def server(config: EnvFields, token: str | None) -> Server:
     if config.openenv_actions != "auto":
         read_table(config.openenv_actions, "openenv_actions")
     return Server(config.openenv_url, token)
+
+
+def configured(config: ExperimentConfig, settings: Settings) -> Server:
+    """The server that the options name, with the token of the settings."""
+    token = settings.openenv_token
+    return server(config, token.get_secret_value() if token else None)
+
+
+@contextmanager
+def reachable() -> Iterator[None]:
+    """What goes wrong inside means that the server can't be asked. Raises PrerequisiteError."""
+    try:
+        yield
+    except RolloutError as error:
+        raise PrerequisiteError(
+            f"the OpenEnv server can't be asked: {error.what}", where=error.where, hint="--openenv-url http://HOST:PORT"
+        ) from error
 
 
 def option_task(config: EnvFields) -> Task:
@@ -99,3 +119,23 @@ def _table(config: EnvFields, action: Mapping[str, Any]) -> Table:
         f"it does not tell what an action of cuarl is there; its actions have {', '.join(fields) or 'no fields'}",
         where=config.openenv_url, hint="--openenv-actions '{click: {x: $x, y: $y}}', see docs/openenv.md",
     )  # fmt: skip
+
+
+def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
+    """Sessions of an OpenEnv server, which is asked how to speak to it when the first is to start."""
+    stranger = next((task for task in tasks if task.env != "openenv"), None)
+    if stranger is not None:
+        raise ConfigError(f"task {stranger.id} is for {stranger.env}, and not for openenv", where="--env openenv")
+    server = configured(config, settings)
+    schema: dict[str, Any] = {}
+
+    async def start() -> None:
+        with reachable():
+            schema.update(await server.schema())
+        for task in tasks[:1]:
+            terms(config, schema, task.instantiate(0))
+
+    async def make(task: TaskInstance) -> Env:
+        return OpenEnvEnv(server, terms(config, schema, task))
+
+    return Backend(make, start=start, close=server.close, at_most=config.openenv_sessions)

@@ -7,10 +7,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from cuarl.config.schema import EnvFields
-from cuarl.env.browsergym.env import calls
+from cuarl.config.schema import EnvFields, ExperimentConfig
+from cuarl.env.backend import Backend
+from cuarl.env.base import Env
+from cuarl.env.browser.browser import find_program
+from cuarl.env.browsergym.env import CHILD, BrowserGymEnv, calls
 from cuarl.env.gymnasium.env import Source
+from cuarl.env.leases import Ledger
+from cuarl.env.workers.pool import Pool
 from cuarl.errors import ConfigError, MissingExtra, TaskError
+from cuarl.settings import Settings
 from cuarl.tasks.asked import made_task, read_arguments, read_check
 from cuarl.tasks.task import Check, Task, TaskInstance
 
@@ -74,3 +80,16 @@ def source(config: EnvFields, task: TaskInstance, browser: Path | None) -> Sourc
     return Source(
         task.preset["task"], kwargs, actions=calls(device), device=device, beside={"browser": browser and str(browser)}
     )
+
+
+def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
+    """Tasks of BrowserGym, each in a worker with browsers of its own."""
+    require_browsergym()
+    check_tasks(tasks)
+    browser = find_program(settings.browser)
+    pool = Pool(Ledger(settings.sessions_folder), CHILD)
+
+    async def make(task: TaskInstance) -> Env:
+        return await BrowserGymEnv.opened(pool, source(config, task, browser))
+
+    return Backend(make, close=pool.close, at_most=config.browsergym_processes)

@@ -1,0 +1,31 @@
+"""Simulated phones and desktops as the backend of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cuarl.config.schema import ExperimentConfig
+from cuarl.env.backend import Backend
+from cuarl.env.base import Env
+from cuarl.env.sim.make import SIMULATED, make_sim
+from cuarl.env.task_checks import settable
+from cuarl.errors import ConfigError
+from cuarl.settings import Settings
+from cuarl.tasks.task import Task, TaskInstance
+
+
+def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
+    """Checks the tasks and the machine, and raises before anything starts."""
+    strangers = sorted({task.env for task in tasks} - set(SIMULATED))
+    if strangers:
+        first = next(task.id for task in tasks if task.env == strangers[0])
+        raise ConfigError(
+            f"the simulator has no {strangers[0]}, which task {first} needs", hint=f"cuarl tasks show {first}"
+        )
+
+    settable(tasks)
+
+    async def make(task: TaskInstance) -> Env:
+        return make_sim(task.env, config.profile, clutter=config.clutter)
+
+    return Backend(make)
