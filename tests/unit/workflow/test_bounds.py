@@ -8,9 +8,9 @@ import pytest
 
 import cuarl
 from cuarl.config.load import resolve
+from cuarl.env.backend import Backend
 from cuarl.settings import Settings
 from cuarl.workflow import environments
-from cuarl.workflow.backend import Backend
 from cuarl.workflow.collector import Collector
 from cuarl.workflow.evaluation import Measurement, measure
 from cuarl.workflow.players import scripted
@@ -46,7 +46,7 @@ def test_an_evaluation_keeps_to_the_bound(monkeypatch, bound, most):
         def end(self):
             running.discard(self)
 
-    async def make(spec):
+    async def make(task):
         return Counted()
 
     monkeypatch.setattr(environments, "backend", lambda *_: Backend(make, at_most=bound))
