@@ -18,7 +18,7 @@ from cuarl.env.base import AskedOracleEnv, Env, OracleEnv
 from cuarl.errors import AgentError
 from cuarl.policy.sampler import Message, PromptTooLong
 from cuarl.tasks.task import TaskInstance
-from cuarl.trajectory import Sampled, Trajectory, Turn
+from cuarl.trajectory import Sampled, Turn
 from cuarl.types import (
     Action,
     Answer,
@@ -128,21 +128,6 @@ _DRAWS: dict[str, _Draw] = {
     "wait": lambda rng, at, screen, task: Wait(),
     "answer": lambda rng, at, screen, task: Answer(text=_word(rng, task)),
 }
-
-
-class ReplayAgent:
-    """Repeats the actions of a stored episode, malformed turns included; then finishes as it did."""
-
-    def __init__(self, trajectory: Trajectory) -> None:
-        self.name = f"replay:{trajectory.episode_id}"
-        self._turns = trajectory.turns
-
-    async def act(self, task: TaskInstance, observation: Observation, history: Sequence[Turn], seed: int) -> Decision:
-        """The action of the turn with the same number."""
-        if len(history) >= len(self._turns):
-            return Decision(action=Finish(success=False, message="the recording is over"))
-        turn = self._turns[len(history)]
-        return Decision(action=turn.action, parse_error=turn.parse_error, warnings=turn.warnings)
 
 
 Write = Callable[[tuple[Message, ...], str, int | None], Sampled | PromptTooLong]

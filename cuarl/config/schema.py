@@ -560,11 +560,6 @@ class ExperimentConfig(
         return 7e-4 if self.model_name == "tiny" else 2e-4
 
     @property
-    def effective_lora_alpha(self) -> float:
-        """The adapter's scale, with the rule for an unset one applied."""
-        return self.lora_alpha if self.lora_alpha is not None else 2.0 * self.lora_rank
-
-    @property
     def canonical_json(self) -> str:
         """All fields, sorted, without white space: what the digest is taken of."""
         return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), ensure_ascii=False)

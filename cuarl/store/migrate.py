@@ -115,11 +115,6 @@ def migration_sql(url: str, to: str = "head") -> str:
     return sql
 
 
-def script_revisions() -> list[str]:
-    """The revisions in the script folder, oldest first."""
-    return [s.revision for s in reversed(list(ScriptDirectory.from_config(_config()).walk_revisions()))]
-
-
 # --- planning ------------------------------------------------------------------------------------------------------
 
 

@@ -80,10 +80,6 @@ class Arguments:
             raise CallError("bad_argument", f"{name} must be true or false, not {value!r}")
         return value
 
-    def spend(self, *names: str) -> None:
-        """Let arguments pass that mean nothing to a device."""
-        self._used |= set(names)
-
     def fault(self, message: str) -> None:
         """An error in the strict reading, a warning in the lenient one."""
         if self._strict:

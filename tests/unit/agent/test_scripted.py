@@ -6,12 +6,12 @@ import pytest
 
 from cuarl.agent import formats
 from cuarl.agent.base import Agent, Decision
-from cuarl.agent.scripted import DemonstratingAgent, DoNothingAgent, OracleAgent, RandomAgent, ReplayAgent
+from cuarl.agent.scripted import DemonstratingAgent, DoNothingAgent, OracleAgent, RandomAgent
 from cuarl.env.base import Capabilities
 from cuarl.errors import AgentError
 from cuarl.policy.sampler import Message
 from cuarl.tasks.task import TaskInstance
-from cuarl.trajectory import Sampled, Trajectory, Turn
+from cuarl.trajectory import Sampled, Turn
 from cuarl.types import (
     ACTION,
     Action,
@@ -19,13 +19,10 @@ from cuarl.types import (
     Click,
     Finish,
     Observation,
-    ParseError,
     Scroll,
     StepResult,
-    StopReason,
     Swipe,
     TypeText,
-    Wait,
 )
 from tests.unit.policy.pictures import screen
 
@@ -87,21 +84,6 @@ def test_a_random_agent_depends_on_its_seed_alone_and_does_what_the_device_can()
 def test_a_random_agent_needs_something_to_draw_from() -> None:
     with pytest.raises(AgentError, match="no action to draw from"):
         RandomAgent(frozenset({"finish"}))
-
-
-def _turn(index: int, **changes: Any) -> Turn:
-    return Turn(index=index, screenshot=SEEN.screenshot.ref, **changes)
-
-
-def test_a_replay_repeats_every_turn_and_then_stops() -> None:
-    error = ParseError(code="no_call")
-    turns = (_turn(0, action=Wait(), warnings=("w",)), _turn(1, parse_error=error), _turn(2, action=Finish()))
-    agent = ReplayAgent(Trajectory(episode_id="e", task_id="t", goal="", stop=StopReason.DONE, turns=turns))
-    assert act(agent) == Decision(action=Wait(), warnings=("w",))
-    assert act(agent, history=turns[:1]) == Decision(parse_error=error)
-    assert act(agent, history=turns[:2]) == Decision(action=Finish())
-    over = act(agent, history=turns).action
-    assert isinstance(over, Finish) and not over.success
 
 
 def _teacher(action: Action) -> Agent:

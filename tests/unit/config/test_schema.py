@@ -39,11 +39,6 @@ def test_learning_rate_follows_the_rule_when_unset(fields, rate):
     assert ExperimentConfig(**fields).effective_learning_rate == rate
 
 
-def test_alpha_is_twice_the_rank_when_unset():
-    assert ExperimentConfig(lora_rank=8).effective_lora_alpha == 16
-    assert ExperimentConfig(lora_rank=8, lora_alpha=3).effective_lora_alpha == 3
-
-
 @pytest.mark.parametrize(
     ("given", "kept"),
     [

@@ -1,0 +1,59 @@
+"""The house keeps its shape: sizes of packages and functions, and that the pages which name files name real ones."""
+
+import ast
+import re
+import statistics
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FILES = [path.relative_to(ROOT) for path in sorted((ROOT / "cuarl").rglob("*.py"))]
+TREES = {path: ast.parse((ROOT / path).read_text(encoding="utf-8")) for path in FILES}
+
+
+def lines_by_package():
+    found = Counter()
+    for path in FILES:
+        found[path.parts[1] if len(path.parts) > 2 else "cuarl"] += len((ROOT / path).read_text("utf-8").splitlines())
+    return found
+
+
+def test_no_package_is_nearly_half_of_the_house():
+    lines = lines_by_package()
+    assert {name: n for name, n in lines.items() if n > 0.3 * lines.total()} == {}
+    assert lines["cli"] <= 4300
+
+
+def functions():
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+                yield f"{path}:{node.name}", body[-1].end_lineno - body[0].lineno + 1 if body else 0
+
+
+def test_functions_are_short():
+    sizes = sorted(size for _, size in functions())
+    assert statistics.median(sizes) <= 7 and sizes[len(sizes) * 9 // 10] <= 20
+    assert [f"{name}: {size} lines" for name, size in functions() if size > 65] == []
+
+
+def test_only_the_command_line_imports_typer():
+    """Lazily, too, which import contracts of whole modules let pass."""
+    found = [
+        str(path)
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if path.parts[1] != "cli"
+        and (
+            (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("typer", "click"))
+            or (isinstance(node, ast.Import) and any(n.name.split(".")[0] in ("typer", "click") for n in node.names))
+        )
+    ]
+    assert found == []
+
+
+def test_the_files_that_the_plan_names_are_there():
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    named = [name for name in re.findall(r"`(cuarl/[\w/.]+|tests/\w+)`", text) if "NAME" not in name]
+    assert len(named) > 10 and [name for name in named if not (ROOT / name).exists()] == []
