@@ -21,8 +21,8 @@ class LocalSampler:
     """Samples from ``policy`` with its weights as they are when a wave runs; samples carry its version.
 
     Episodes say ``with sampler.attend():`` for as long as they may ask; a forward pass starts when all of them wait.
-    It runs in a worker thread, so that environments go on meanwhile. Equal requests in equal waves give equal samples,
-    bit for bit; a row's draws depend on its own seed alone, whatever else is in the wave.
+    It runs in a worker thread, so that environments go on meanwhile. The same waves since the policy's ``forget_prompts``
+    give the same samples on a CPU, bit for bit; a row's draws depend on its own seed alone, whatever else is in the wave.
 
     ``max_batch`` bounds the rows of one pass. ``max_wait_s`` is how long an episode waits for the others before it
     starts a pass without them: a short one suits slow environments, at the price of reproducibility; the default only

@@ -81,7 +81,12 @@ def test_a_rows_draws_do_not_depend_on_the_others(policy: PolicyModel, monkeypat
 
 def test_seeds_differ_and_the_same_batch_is_the_same_bit_for_bit(qwen3: PolicyModel) -> None:
     params = SamplingParams(max_tokens=5)
-    first, second = (generate(qwen3, _jobs(qwen3, params)) for _ in range(2))
+    found = []
+    for _ in range(2):
+        # what is known of a prompt changes the last digits
+        qwen3.forget_prompts()
+        found.append(generate(qwen3, _jobs(qwen3, params)))
+    first, second = found
     assert first == second
     assert first[0].token_ids != first[3].token_ids, "same prompt, other seed"
 

@@ -34,15 +34,17 @@ async def _episodes(sampler: LocalSampler, order: list[int]) -> dict[int, list[S
 def test_concurrent_episodes_are_reproduced_bit_for_bit_in_any_order(qwen3: PolicyModel) -> None:
     qwen3.vision.cache.clear()
     qwen3.vision.features([screen(1), screen(5), screen(6), screen(7)])  # as an earlier wave would have left it
+    qwen3.forget_prompts()
     first = anyio.run(_episodes, LocalSampler(qwen3), [0, 1, 2])
     qwen3.vision.cache.clear()
+    qwen3.forget_prompts()
     second = anyio.run(_episodes, LocalSampler(qwen3), [2, 0, 1])
     assert first == second
     assert [len(first[i]) for i in range(3)] == [2, 3, 2]
 
 
 def test_a_long_prompt_is_refused_before_any_forward_pass(qwen3: PolicyModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(qwen3.decoder, "run", None)
+    monkeypatch.setattr(qwen3.decoder, "embed", None)
     request = SampleRequest(messages("go", screen(1)), PARAMS, seed=0, max_prompt_tokens=10)
     reply = anyio.run(LocalSampler(qwen3).sample, request)
     assert isinstance(reply, PromptTooLong) and (reply.limit, reply.needed > 10) == (10, True)
