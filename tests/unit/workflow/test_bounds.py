@@ -40,7 +40,7 @@ def test_an_evaluation_keeps_to_the_bound(monkeypatch, bound, most):
             seen.append(len(running))
 
         async def step(self, action):
-            await anyio.sleep(0)
+            await anyio.sleep(0.001)
             return await super().step(action)
 
         def end(self):

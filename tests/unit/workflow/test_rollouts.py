@@ -1,3 +1,4 @@
+import anyio
 import pytest
 
 from cuarl.env.backend import Backend
@@ -28,6 +29,10 @@ def test_no_more_run_at_the_same_time_than_the_environments_bear(tmp_path, monke
         def begin(self, task, seed):
             running.add(self)
             most.append(len(running))
+
+        async def step(self, action):
+            await anyio.sleep(0.001)  # or one episode is over before the next begins
+            return await super().step(action)
 
         def end(self):
             running.discard(self)
