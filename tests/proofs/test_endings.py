@@ -196,7 +196,9 @@ def one(bench, whole, name, numbers, moment, row):
         faults += [f"it took {seconds:.0f} s to end"] if seconds > GRACE_S else []
     row.counts["orderly"] += not faults
     yield from faults
-    bench.finish(["train", "--resume", name], f"{name}-resumed")
+    # how many processes share the work is no part of a run, and decides which sequences share a pass
+    shared = MODES["two processes"] if "--processes" in bench.args else []
+    bench.finish(["train", "--resume", name, *shared], f"{name}-resumed")
     same = list(differences(run, whole))
     row.counts["equal"] += not same
     # what is in flight then goes on with newer weights
