@@ -18,6 +18,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 
-class SimpleEnv:
+class SimpleEnv(ABC):
     """Base of environments that work inside the process and at once. One object is one episode."""
 
     kind: ClassVar[str] = "phone"
@@ -37,22 +38,22 @@ class SimpleEnv:
     actions: ClassVar[frozenset[str]] = frozenset({"click", "long_press", "swipe", "type", "button", "wait"})
     """Kinds of ``types.Action`` that are handed on; others are rejected."""
 
-    def begin(self, task: TaskInstance, seed: int) -> None:
+    def begin(self, task: TaskInstance, seed: int) -> None:  # noqa: B027 (may be left out)
         """Set everything up. ``seed`` decides whatever is drawn at random."""
 
+    @abstractmethod
     def screen(self) -> Image.Image:
         """What is seen now, RGB; actions are in its pixels."""
-        raise NotImplementedError
 
+    @abstractmethod
     def act(self, action: Action) -> str | None:
         """Carry out an action; a text says why it is impossible, and then nothing may have changed."""
-        raise NotImplementedError
 
     def facts(self) -> Mapping[str, Any]:
         """What checks of tasks compare: nested mappings, lists and scalars."""
         return {}
 
-    def end(self) -> None:
+    def end(self) -> None:  # noqa: B027 (may be left out)
         """Release what is held. May be called twice."""
 
     # --- the seam ``env.base.Env`` -----------------------------------------------------------------------------------
