@@ -38,21 +38,6 @@ def test_functions_are_short():
     assert [f"{name}: {size} lines" for name, size in functions() if size > 65] == []
 
 
-def test_only_the_command_line_imports_typer():
-    """Lazily, too, which import contracts of whole modules let pass."""
-    found = [
-        str(path)
-        for path, tree in TREES.items()
-        for node in ast.walk(tree)
-        if path.parts[1] != "cli"
-        and (
-            (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("typer", "click"))
-            or (isinstance(node, ast.Import) and any(n.name.split(".")[0] in ("typer", "click") for n in node.names))
-        )
-    ]
-    assert found == []
-
-
 def test_the_files_that_the_plan_names_are_there():
     text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     named = [name for name in re.findall(r"`(cuarl/[\w/.]+|tests/\w+)`", text) if "NAME" not in name]
