@@ -39,7 +39,9 @@ def application(routes: Sequence[BaseRoute], rules: Rules) -> Starlette:
         return _response(Refusal(error.detail, status=error.status_code, headers=error.headers), rules)
 
     async def failed(request: Request, error: Exception) -> Response:
-        return _response(Refusal("the server failed; its log says why", status=500), rules)
+        # the server gives the connection up after a fault, so its client must not send the next request on it
+        says_so = {"connection": "close"}
+        return _response(Refusal("the server failed; its log says why", status=500, headers=says_so), rules)
 
     return Starlette(
         routes=routes, middleware=[Middleware(Guard, rules)],

@@ -187,7 +187,7 @@ def one(bench, whole, name, numbers, moment, row):
     code, seconds, known = bench.cut(name, numbers, moment, 0.001 if name.startswith("nograce") else GRACE_S)
     run = bench.run(name)
     row.counts["runs"] += 1
-    if code == 0:
+    if code == 0 or (code == -KILL and states_of(run) == "success"):  # killed after its last word
         row.counts["over"] += 1
         return
     faults = list(killed(bench, run, code) if numbers == [KILL] else ended(bench, run, code, known))

@@ -161,6 +161,8 @@ def test_fault_of_the_server_tells_its_client_nothing_of_the_inside(caplog):
     ):
         reply = client.get("/fail")
         assert reply.status_code == 500 and reply.json() == {"detail": "the server failed; its log says why"}
+        # the connection is given up with it: a client that kept it would have its next request reset
+        assert reply.headers["connection"] == "close"
         assert client.get("/").status_code == 200
 
 
