@@ -74,7 +74,7 @@ proxy: ## Install nginx, where apt can be used; without it the tests of examples
 demo: setup ## Train the shipped model on the simulated phone and see it improve
 	$(BIN)/cuarl train --tasks settings --difficulty easy $(DEMO_ARGS)
 
-seeds: setup ## Run the commands of docs/seeds.md against local servers of all that they need
+seeds: setup ## Run the commands of docs/guides/seeds.md against local servers of all that they need
 	$(BIN)/python examples/seeds.py
 
 test: setup ## Run the unit and integration tests

@@ -29,7 +29,7 @@ def pages() -> dict[Path, str]:
     """Each page with its generated parts made anew."""
     return {
         path: PART.sub(lambda match: f"{match[1]}\n{PARTS[match[2]]()}\n{match[3]}", text)
-        for path in sorted(DOCS.glob("*.md"))
+        for path in sorted(DOCS.rglob("*.md"))
         if "<!-- generated: " in (text := path.read_text(encoding="utf-8"))
     }
 

@@ -4,7 +4,7 @@
 #     sh examples/miniwob_learns.sh
 #
 # The base and both stages are measured on the same 336 instances, whose seeds are used for nothing else. The last two commands
-# compare them page by page. docs/browser.md has what came of it.
+# compare them page by page. docs/guides/browser.md has what came of it.
 set -eu
 examples=$(dirname "$0")
 

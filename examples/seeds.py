@@ -1,4 +1,4 @@
-"""Run the commands of docs/seeds.md against local servers of everything that they need: no account, no GPU, nothing outside.
+"""Run the commands of docs/guides/seeds.md against local servers of everything that they need: no account, no GPU, nothing outside.
 
     python examples/seeds.py               every command, in order, in a temporary folder
     python examples/seeds.py --only 2 7    some of them, by number
@@ -23,7 +23,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "seeds.md"
+PAGE = ROOT / "docs" / "guides" / "seeds.md"
 KEY = "local-key"
 SERVED = "http://localhost:8000/v1"
 """Stands in the page for wherever the local policy server listens."""

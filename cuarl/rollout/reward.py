@@ -83,7 +83,7 @@ def shaped(trajectory: Trajectory) -> Sequence[RewardPart] | None:
 
 
 def comprehensive(trajectory: Trajectory) -> Sequence[RewardPart] | None:
-    """The recipe's shaped sum, from -2 to 3: see docs/rewards.md for each term.
+    """The recipe's shaped sum, from -2 to 3: see docs/guides/rewards.md for each term.
 
     Output that can't be read overrides everything else; a clean success within a fifth of the turns gives 3 flat.
     """

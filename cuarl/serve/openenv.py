@@ -1,4 +1,4 @@
-"""Environments as an OpenEnv server: a session for each WebSocket, lists of tasks over HTTP (docs/openenv.md).
+"""Environments as an OpenEnv server: a session for each WebSocket, lists of tasks over HTTP (docs/guides/openenv.md).
 
 Source of the protocol: OpenEnv 0.10. Over HTTP its ``/reset`` and ``/step`` keep no session, so that nothing could be done
 with them, and they are left out.

@@ -9,7 +9,7 @@
     status_history: every status change of a run, episode, evaluation or session, numbered
 
 An episode without turns and with status ``started`` is one that is under way, or was when its process died; anything
-else is whole. Times are Unix seconds. A change here needs a revision in ``migrations/versions`` (docs/store.md).
+else is whole. Times are Unix seconds. A change here needs a revision in ``migrations/versions`` (docs/guides/store.md).
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ def _parse(data: Any, where: str) -> TaskSource:
             what = f'unknown {field} "{first["input"]}"{did_you_mean(str(first["input"]), _OWN_FIELDS)}'
         elif first["type"] == "missing":
             what = f"{field} is missing"
-        raise TaskError(what, where=where, hint="docs/tasks.md lists the fields of a source") from error
+        raise TaskError(what, where=where, hint="docs/guides/tasks.md lists the fields of a source") from error
     own = _OWN_FIELDS[source.source_type]
     for field in sorted(source.model_fields_set - _COMMON - own):
         raise TaskError(f'{field} has no effect with source_type "{source.source_type}"', where=where)

@@ -131,7 +131,7 @@ def require_checks(tasks: Iterable[Task]) -> None:
     if unscorable:
         raise TaskError(
             f"tasks without checks can't be scored: {some(unscorable)}",
-            hint=f"give each of them checks (docs/tasks.md)   # cuarl tasks show {unscorable[0]}",
+            hint=f"give each of them checks (docs/guides/tasks.md)   # cuarl tasks show {unscorable[0]}",
         )
 
 

@@ -1,4 +1,4 @@
-"""What ``import cuarl`` offers: train, roll out and evaluate from Python, with objects of one's own (docs/python.md).
+"""What ``import cuarl`` offers: train, roll out and evaluate from Python, with objects of one's own (docs/start/python.md).
 
 The plain functions may be called anywhere, a notebook's running event loop included: there they work in a thread. Each has
 a form to be awaited (``atrain``, ``arollout``, ``aevaluate``).

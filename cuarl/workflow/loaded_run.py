@@ -50,7 +50,7 @@ class LoadedRun:
 
     @property
     def metrics(self) -> list[Row]:
-        """One row a step, with ``step``, ``time`` and the documented metrics (docs/metrics.md)."""
+        """One row a step, with ``step``, ``time`` and the documented metrics (docs/reference/metrics.md)."""
         file = self.path / "metrics.jsonl"
         return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.is_file() else []
 

@@ -25,7 +25,7 @@ from tests.integration.faults import Acting, roll_out, went_well
 ABSENT = missing(APPS) + [name for name in ("Xlib", "mss") if __import__("importlib.util").util.find_spec(name) is None]
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.skipif(bool(ABSENT), reason=f"a desktop needs {', '.join(ABSENT)} (docs/linux.md says how to install it)"),
+    pytest.mark.skipif(bool(ABSENT), reason=f"a desktop needs {', '.join(ABSENT)} (docs/guides/linux.md says how to install it)"),
 ]  # fmt: skip
 
 FOLDER = TaskInstance(

@@ -1,4 +1,4 @@
-"""The Python of docs/python.md and of the notebook runs as it stands there."""
+"""The Python of docs/start/python.md and of the notebook runs as it stands there."""
 
 import ast
 import asyncio
@@ -23,7 +23,7 @@ def empty_folder(monkeypatch, tmp_path):
 
 
 def test_three_steps_on_two_tasks_with_a_reward_and_an_environment_take_fifteen_lines():
-    block = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL)[0]
+    block = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "start" / "python.md").read_text(), re.DOTALL)[0]
     assert len([line for line in block.splitlines() if line]) <= 15
     names = {"__name__": "__main__"}
     exec(block, names)

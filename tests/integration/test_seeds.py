@@ -1,4 +1,4 @@
-"""The commands of docs/seeds.md: all are understood, and the quick ones run against the local servers."""
+"""The commands of docs/guides/seeds.md: all are understood, and the quick ones run against the local servers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def tour() -> ModuleType:
     return module
 
 
-COMMANDS = tour().commands((ROOT / "docs" / "seeds.md").read_text(encoding="utf-8"))
+COMMANDS = tour().commands((ROOT / "docs" / "guides" / "seeds.md").read_text(encoding="utf-8"))
 
 
 def test_the_page_has_commands_for_each_recipe() -> None:

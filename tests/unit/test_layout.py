@@ -39,6 +39,6 @@ def test_functions_are_short():
 
 
 def test_the_files_that_the_plan_names_are_there():
-    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    text = (ROOT / "docs" / "how" / "architecture.md").read_text("utf-8")
     named = [name for name in re.findall(r"`(cuarl/[\w/.]+|tests/\w+)`", text) if "NAME" not in name]
     assert len(named) > 10 and [name for name in named if not (ROOT / name).exists()] == []

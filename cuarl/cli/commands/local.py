@@ -53,7 +53,7 @@ def gbox(
     port: Port = 28080, key: GBoxKey = "any-key", profile: Profile = "small",
     refuse: Refuse = 0.0, breaks: Break = 0.0, drop: Drop = 0.0, start: Start = 0.0,
 ) -> None:  # fmt: skip
-    """GBox: boxes that are simulated phones and desktops, and the model that points (docs/gbox.md)."""
+    """GBox: boxes that are simulated phones and desktops, and the model that points (docs/guides/gbox.md)."""
     from cuarl.local.gbox import FakeGBox
 
     made = FakeGBox(key, profile, _faults(refuse, breaks, drop, start))
@@ -66,7 +66,7 @@ def gym(
     gym_key: Annotated[str | None, typer.Option(help="What clients must send as GYM_API_KEY; unset: nothing.")] = None,
     key: GBoxKey = "any-key", profile: Profile = "small", refuse: Refuse = 0.0, breaks: Break = 0.0, drop: Drop = 0.0,
 ) -> None:  # fmt: skip
-    """A gym server with the shipped tasks of the phone, and the GBox that its devices are in (docs/gym.md)."""
+    """A gym server with the shipped tasks of the phone, and the GBox that its devices are in (docs/guides/gym.md)."""
     from cuarl.local.gym import BOXES, FakeGym
 
     made = FakeGym(key=gym_key, box_key=key, profile=profile, faults=_faults(refuse, breaks, drop))
@@ -84,7 +84,7 @@ def mini_agent(
     ] = None,
     model_key: Annotated[str, typer.Option(help="What it sends to models as their key.")] = "-",
 ) -> None:
-    """gbox-mini-agent: runs agents in executions of a gym, with whatever model a run names (docs/gym.md)."""
+    """gbox-mini-agent: runs agents in executions of a gym, with whatever model a run names (docs/guides/gym.md)."""
     from cuarl.local.mini_agent import FakeMiniAgent
 
     own = f" GBOX_MINI_AGENT_API_KEY={key}" if key else ""
@@ -101,7 +101,7 @@ def kubernetes(
     ] = False,
     profile: Profile = "small", refuse: Refuse = 0.0, breaks: Break = 0.0, drop: Drop = 0.0, start: Start = 0.0,
 ) -> None:  # fmt: skip
-    """A Kubernetes API server whose pods are simulated devices, and the sessions' proxy (docs/pods.md)."""
+    """A Kubernetes API server whose pods are simulated devices, and the sessions' proxy (docs/guides/pods.md)."""
     from cuarl.env.leases import Ledger
     from cuarl.local.kubernetes import FakeKubernetes
 
@@ -122,7 +122,7 @@ def adb(
     phones: Annotated[int, typer.Option(min=1, max=64, help="Phones that are connected.")] = 1,
     profile: Profile = "small",
 ) -> None:
-    """An adb server whose devices are simulated phones (docs/android.md)."""
+    """An adb server whose devices are simulated phones (docs/guides/android.md)."""
     from cuarl.local.adb import serve
     from cuarl.local.adb_phone import FakePhone
 
@@ -137,7 +137,7 @@ def tinker(
         str, typer.Option(help="Base that is trained and sampled, whatever name clients ask for.")
     ] = "tiny",
 ) -> None:
-    """Tinker: really trains and samples, with this machine's own processors (docs/tinker.md)."""
+    """Tinker: really trains and samples, with this machine's own processors (docs/guides/tinker.md)."""
     try:
         from cuarl.local.tinker import served_base
     except ImportError as error:

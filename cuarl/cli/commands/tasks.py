@@ -184,7 +184,9 @@ def validate(
     else:
         print_report(findings, [proof for proof in proofs if proof["failed"]])
     if errors:
-        raise TaskError(f"{count_of(len(errors), 'error')} in {count_of(len(chosen), 'task')}", hint="docs/tasks.md")
+        raise TaskError(
+            f"{count_of(len(errors), 'error')} in {count_of(len(chosen), 'task')}", hint="docs/guides/tasks.md"
+        )
     if failed:
         raise BarMissed(f"not proven: {failed} of {seeds * len(proofs)} instances of {count_of(len(proofs), 'task')}")
     proven = f", {len(proofs)} of them proven at {count_of(seeds, 'seed')}" if seeds else ""

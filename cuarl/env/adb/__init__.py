@@ -1,1 +1,1 @@
-"""Android phones and emulators through adb (docs/android.md)."""
+"""Android phones and emulators through adb (docs/guides/android.md)."""

@@ -1,4 +1,4 @@
-"""``AdbEnv``: a phone or an emulator behind the environment seam (docs/android.md)."""
+"""``AdbEnv``: a phone or an emulator behind the environment seam (docs/guides/android.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task for a device says about it: how it is reset, set up, read and torn down (docs/android.md)."""
+"""What a task for a device says about it: how it is reset, set up, read and torn down (docs/guides/android.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``BrowserGymEnv``: a task of BrowserGym behind the environment seam (docs/browsergym.md).
+"""``BrowserGymEnv``: a task of BrowserGym behind the environment seam (docs/guides/browsergym.md).
 
 BrowserGym is a Gymnasium environment whose observation has the screenshot and the goal, and whose actions are calls
 written as text. cuarl writes those that name a place on the picture; a policy never gets the page's source.

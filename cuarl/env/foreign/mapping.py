@@ -1,4 +1,4 @@
-"""Actions in another environment's words, by a table that its user writes (docs/gymnasium.md).
+"""Actions in another environment's words, by a table that its user writes (docs/guides/gymnasium.md).
 
 A table has a rule for each kind of action: what the action must be, and what is sent for it::
 
@@ -94,7 +94,7 @@ def read_table(given: str | Mapping[str, Any], where: str) -> Table:
         raise ConfigError(
             f"{given!r} is no table of actions",
             where=where,
-            hint="'{key Left: 0, key Right: 1}', see docs/gymnasium.md",
+            hint="'{key Left: 0, key Right: 1}', see docs/guides/gymnasium.md",
         )
     buttons = given.get("buttons", {})
     if not isinstance(buttons, Mapping):

@@ -1,4 +1,4 @@
-"""``GBoxEnv``: a box in the cloud behind the environment seam (docs/gbox.md)."""
+"""``GBoxEnv``: a box in the cloud behind the environment seam (docs/guides/gbox.md)."""
 
 from __future__ import annotations
 

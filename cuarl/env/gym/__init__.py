@@ -1,1 +1,1 @@
-"""A gym server's executions as environments, acted in by cuarl itself or by gbox-mini-agent (docs/gym.md)."""
+"""A gym server's executions as environments, acted in by cuarl itself or by gbox-mini-agent (docs/guides/gym.md)."""

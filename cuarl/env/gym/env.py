@@ -1,4 +1,4 @@
-"""``GymEnv``: an execution of a gym server behind the environment seam (docs/gym.md)."""
+"""``GymEnv``: an execution of a gym server behind the environment seam (docs/guides/gym.md)."""
 
 from __future__ import annotations
 

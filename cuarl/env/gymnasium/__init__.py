@@ -1,1 +1,1 @@
-"""Other people's Gymnasium environments as cuarl's (docs/gymnasium.md)."""
+"""Other people's Gymnasium environments as cuarl's (docs/guides/gymnasium.md)."""

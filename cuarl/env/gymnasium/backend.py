@@ -95,7 +95,7 @@ def source(config: EnvFields, task: TaskInstance) -> Source:
         raise TaskError(
             f"task {task.task_id}: {name} can't be {wrong['input']!r}",
             where=f"preset.{name}",
-            hint="see docs/gymnasium.md",
+            hint="see docs/guides/gymnasium.md",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""``GymnasiumEnv``: a Gymnasium environment behind the environment seam (docs/gymnasium.md)."""
+"""``GymnasiumEnv``: a Gymnasium environment behind the environment seam (docs/guides/gymnasium.md)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class GymnasiumEnv:
             table = table_for(source.actions, opened["space"], opened["names"], source.id)
             done = True
         except Refused as error:
-            raise ConfigError(str(error), where=source.id, hint="see docs/gymnasium.md") from error
+            raise ConfigError(str(error), where=source.id, hint="see docs/guides/gymnasium.md") from error
         finally:
             if not done:
                 with anyio.CancelScope(shield=True):

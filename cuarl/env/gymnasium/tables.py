@@ -12,7 +12,7 @@ from cuarl.errors import ConfigError
 AUTO = "auto"
 MOST_BUTTONS = 32
 _GRID = re.compile(r"grid(?: (\d+)x(\d+))?")
-_HINT = "give a table, such as '{key Left: 0, click: [$u, $v]}'; see docs/gymnasium.md"
+_HINT = "give a table, such as '{key Left: 0, click: [$u, $v]}'; see docs/guides/gymnasium.md"
 
 
 def check_actions(given: str | Mapping[str, Any], where: str) -> None:

@@ -41,7 +41,7 @@ class Home:
                 self._write_files(value)
             elif path not in ("ui.app", "ui.apps"):
                 raise TaskError(
-                    f'a Linux desktop can\'t be started with "{path}"', where="preset", hint="docs/linux.md"
+                    f'a Linux desktop can\'t be started with "{path}"', where="preset", hint="docs/guides/linux.md"
                 )
 
     def give_to(self, user: int, group: int) -> None:
@@ -86,7 +86,9 @@ class Home:
                 )
             path = PurePosixPath(str(item.get("path", "")))
             if not path.parts or path.is_absolute() or ".." in path.parts:
-                raise TaskError(f"a file can't be made at {str(path)!r}", where="preset: files", hint="docs/linux.md")
+                raise TaskError(
+                    f"a file can't be made at {str(path)!r}", where="preset: files", hint="docs/guides/linux.md"
+                )
             if item.get("folder"):
                 (self.path / path).mkdir(parents=True, exist_ok=True)
             else:

@@ -35,7 +35,9 @@ def write_setting(config: Path, path: str, value: Any) -> None:
     """Set one key before the applications start. Raises TaskError if ``path`` is not ``file.group.key``."""
     parts = path.split(".")
     if len(parts) != 3 or not all(parts) or ".." in path:
-        raise TaskError(f'"{path}" is no setting', where="preset", hint="settings.FILE.GROUP.KEY, see docs/linux.md")
+        raise TaskError(
+            f'"{path}" is no setting', where="preset", hint="settings.FILE.GROUP.KEY, see docs/guides/linux.md"
+        )
     name, group, key = parts
     file = config / (KEYFILE if name == KEYFILE.replace(".", "_") else f"{name}.conf")
     groups = parse(file.read_text(encoding="utf-8"), raw=True) if file.exists() else {}

@@ -117,7 +117,7 @@ def _table(config: EnvFields, action: Mapping[str, Any]) -> Table:
         return read_table({rule: {BROWSERGYM: call} for rule, call in table.items()}, "openenv_actions")
     raise ConfigError(
         f"it does not tell what an action of cuarl is there; its actions have {', '.join(fields) or 'no fields'}",
-        where=config.openenv_url, hint="--openenv-actions '{click: {x: $x, y: $y}}', see docs/openenv.md",
+        where=config.openenv_url, hint="--openenv-actions '{click: {x: $x, y: $y}}', see docs/guides/openenv.md",
     )  # fmt: skip
 
 

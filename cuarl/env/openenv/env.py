@@ -1,4 +1,4 @@
-"""``OpenEnvEnv``: a session of an OpenEnv server behind the environment seam (docs/openenv.md)."""
+"""``OpenEnvEnv``: a session of an OpenEnv server behind the environment seam (docs/guides/openenv.md)."""
 
 from __future__ import annotations
 

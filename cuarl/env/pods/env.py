@@ -1,4 +1,4 @@
-"""``PodEnv``: a pod of a Kubernetes cluster behind the environment seam (docs/pods.md)."""
+"""``PodEnv``: a pod of a Kubernetes cluster behind the environment seam (docs/guides/pods.md)."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def load(path: Path | None = None) -> Template:
         raise ConfigError(f"the manifest is no YAML: {error}", where=where) from error
     problem = _problem(body)
     if problem:
-        raise ConfigError(problem, where=where, hint="docs/pods.md shows one")
+        raise ConfigError(problem, where=where, hint="docs/guides/pods.md shows one")
     return Template(body)
 
 

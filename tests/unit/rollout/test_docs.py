@@ -12,7 +12,7 @@ import pytest
 from cuarl.rollout import reward
 from cuarl.types import Failure, StopReason
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[3] / "docs" / "guides"
 
 
 def programs(name: str) -> list[str]:

@@ -10,7 +10,7 @@ from cuarl.tasks.build import SYNONYMS
 from cuarl.tasks.schema import suite_schema, task_file_schema
 from cuarl.tasks.task import Task
 
-SCHEMAS = Path(__file__).parents[3] / "docs" / "schemas"
+SCHEMAS = Path(__file__).parents[3] / "docs" / "reference" / "schemas"
 
 
 @pytest.mark.parametrize(

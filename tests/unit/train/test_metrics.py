@@ -19,7 +19,7 @@ from .episodes import SCREEN, group, sampled, trajectory
 from .policies import played, tiny_policy
 
 FAILURE = Failure(boundary="env", kind="EnvError", message="gone")
-DOCS = Path(__file__).parents[3] / "docs" / "training.md"
+DOCS = Path(__file__).parents[3] / "docs" / "guides" / "training.md"
 
 
 def turns_of(*kinds):
