@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import re
 import secrets
 from collections.abc import Sequence
@@ -10,18 +11,27 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from cuarl.errors import ConfigError
+from cuarl.errors import ConfigError, CuarlError
 from cuarl.run.manifest import MANIFEST, Manifest, read_manifest
+
+logger = logging.getLogger(__name__)
 
 MOST_CANDIDATES = 10
 
 
 def list_runs(runs_dir: Path) -> list[tuple[Path, Manifest]]:
-    """All run directories with their manifests, newest start last."""
-    if not runs_dir.is_dir():
-        return []
-    found = [(path, read_manifest(path)) for path in runs_dir.iterdir() if (path / MANIFEST).is_file()]
+    """All run directories with their manifests, newest start last. One whose manifest is broken is left out with a warning."""
+    found = []
+    for path in _folders(runs_dir):
+        try:
+            found.append((path, read_manifest(path)))
+        except CuarlError as broken:
+            logger.warning("a run is left out: %s", broken)
     return sorted(found, key=lambda item: (item[1].last_started_at, item[1].name))
+
+
+def _folders(runs_dir: Path) -> list[Path]:
+    return [path for path in runs_dir.iterdir() if (path / MANIFEST).is_file()] if runs_dir.is_dir() else []
 
 
 def find_run(runs_dir: Path, reference: str = "latest") -> Path:
@@ -35,7 +45,7 @@ def find_run(runs_dir: Path, reference: str = "latest") -> Path:
         with suppress(OSError):  # a name that is too long for one
             if (path / MANIFEST).is_file():
                 return path
-    names = sorted(path.name for path, _ in list_runs(runs_dir))
+    names = sorted(path.name for path in _folders(runs_dir))
     matching = [name for name in names if name.startswith(reference)]
     if len(matching) == 1:
         return runs_dir / matching[0]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, PositiveInt, ValidationError
+from pydantic import Field, PositiveInt
 
 from cuarl.errors import CuarlError
 from cuarl.run.atomic import write_text
@@ -104,7 +104,7 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     try:
         return Manifest.model_validate_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValidationError) as error:
+    except (OSError, ValueError) as error:  # of pydantic's, or no UTF-8
         raise CuarlError(f"can't read the run's manifest: {_first_line(error)}", where=str(path)) from error
 
 

@@ -7,10 +7,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cuarl.errors import StoreError
+from cuarl.errors import CuarlError, StoreError
 from cuarl.run import Run
 from cuarl.run.directory import outcome
 from cuarl.run.manifest import MANIFEST, Status
+from cuarl.safe_text import loggable
 from cuarl.store import RunRecord
 from cuarl.workflow import signals
 
@@ -66,7 +67,10 @@ def settle(store: Store) -> None:
         path = Path(record.directory)
         if not record.directory or not (path / MANIFEST).is_file():
             continue
-        run = Run(path)
+        try:
+            run = Run(path)
+        except CuarlError:  # a broken manifest says nothing; whoever asks for this run is told
+            continue
         status = run.status
         if run.run_id != record.id or status not in IN_STORE:
             continue
@@ -76,5 +80,5 @@ def settle(store: Store) -> None:
 
 
 def _finish(store: Store, run: Run, status: Status, said: object) -> None:
-    text = str(said).splitlines()[0] if said is not None and str(said) else ""
+    text = loggable(str(said)).splitlines()[0] if said is not None and str(said) else ""
     store.finish_run(run.run_id, IN_STORE[status], text)

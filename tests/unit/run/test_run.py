@@ -246,6 +246,18 @@ def test_a_reference_that_is_not_one_run_lists_the_candidates(create, tmp_path):
         find_run(runs, "alpa-2")
 
 
+@pytest.mark.parametrize("broken", [b"", b"{", b"[]", b"\xff\xfe", b'{"name": 1}'], ids=repr)
+def test_a_broken_manifest_stops_no_other_run_from_being_found(create, tmp_path, broken, caplog):
+    runs = tmp_path / "runs"
+    fine, bad = create("alpha-1"), create("beta-1")
+    (bad.path / "manifest.json").write_bytes(broken)
+    assert find_run(runs) == find_run(runs, "al") == fine.path
+    assert str(bad.path) in caplog.text
+    assert find_run(runs, "be") == bad.path
+    with pytest.raises(CuarlError, match="can't read the run's manifest"):
+        Run(bad.path)
+
+
 def test_a_broken_manifest_is_named(create):
     run = create("a")
     (run.path / "manifest.json").write_text("{")

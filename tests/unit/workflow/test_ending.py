@@ -53,6 +53,27 @@ def test_a_run_ended_alike_in_manifest_and_store(store, run, error, flush, statu
     assert (Run(run.path).status, record.status) == (status, IN_STORE[status])
 
 
+def test_what_ended_a_run_is_stored_without_credentials(store, run):
+    said = "no answer from http://ann:sesame-84@host/v1?api_key=sesame-85\nmore"
+    with pytest.raises(TrainError), run, in_store(store, run, resolve().config, store.drain):
+        raise TrainError(said)
+    (record,) = store.runs()
+    assert "no answer from http" in record.message and "more" not in record.message
+    assert "sesame" not in record.message + run.path.joinpath("manifest.json").read_text()
+
+
+def test_a_run_with_a_broken_manifest_stops_no_other(store, run, tmp_path):
+    with run, in_store(store, run, resolve().config, store.drain):
+        record = store.runs()[0]
+    store.start_run(record)
+    (run.path / "manifest.json").write_text("{")
+    settle(store)
+    other = Run.create(tmp_path / "runs", resolve(flags={"tasks": ["settings"]}), name="b")
+    with other, in_store(store, other, resolve().config, store.drain):
+        pass
+    assert {r.name: r.status for r in store.runs()} == {"a": "running", "b": "completed"}
+
+
 def test_a_killed_run_is_marked_by_the_next_that_is_recorded(store, run, tmp_path):
     with run, in_store(store, run, resolve().config, store.drain):
         owner = run.manifest.attempts[0].owner.model_copy(update={"started": "1"})
