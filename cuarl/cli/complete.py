@@ -1,22 +1,99 @@
-"""Completion of names in the shell. It must answer at once, so it looks at names of folders and reads no file."""
+"""Completion of names in the shell. It must answer at once, so it imports little and reads task files line by line."""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from cuarl.run.manifest import MANIFEST
+
+NO_RUNS = ("base", "oracle", "random", "nothing")
+"""What can be evaluated besides runs, folders and URLs."""
+MOST_EPISODES = 40
+_TASK = re.compile(r"""^[\s\[{-]*["']?id["']?\s*:\s*["']?([\w.-]+)""", re.MULTILINE)
+_ALIASES = re.compile(r"^aliases:\s*\[(.*)\]", re.MULTILINE)
 
 
 def run_names(incomplete: str) -> list[str]:
     """Runs in the folder of the runs that begin like this, and ``latest``."""
     folder = Path(os.environ.get("CUARL_RUNS_DIR", "runs"))
     names = [path.name for path in folder.iterdir() if (path / MANIFEST).is_file()] if folder.is_dir() else []
-    return [name for name in [*sorted(names), "latest"] if name.startswith(incomplete)]
+    return _beginning([*sorted(names), "latest"], incomplete)
+
+
+def target_names(incomplete: str) -> list[str]:
+    """What can be evaluated by a name that begins like this: runs, and what needs none."""
+    return [*run_names(incomplete), *_beginning(NO_RUNS, incomplete)]
 
 
 def preset_names(incomplete: str) -> list[str]:
     """Shipped presets that begin like this."""
     from cuarl.config.load import presets
 
-    return [name for name in presets() if name.startswith(incomplete)]
+    return _beginning(presets(), incomplete)
+
+
+def task_names(incomplete: str) -> list[str]:
+    """Categories, difficulties, suites and their aliases, and ids of tasks that begin like this, after the last comma."""
+    from cuarl.tasks.suites import SUITE_FILE, suite_folders
+    from cuarl.tasks.task import CATEGORIES, DIFFICULTIES
+
+    before, comma, last = incomplete.rpartition(",")
+    names = ["all", *CATEGORIES, *DIFFICULTIES]
+    for folder in suite_folders():
+        aliases = _ALIASES.search((folder / SUITE_FILE).read_text(encoding="utf-8"))
+        names += [folder.name, *(aliases[1].replace(" ", "").split(",") if aliases else [])]
+        for file in sorted(folder.glob("*.yaml")):
+            names += _TASK.findall(file.read_text(encoding="utf-8"))
+    return [f"{before}{comma}{name}" for name in dict.fromkeys(_beginning(names, last))]
+
+
+def episode_ids(incomplete: str) -> list[str]:
+    """Episodes in the store whose ids begin like this, and ``latest``; none where no store can be read."""
+    from cuarl.cli.state import load_settings
+    from cuarl.errors import CuarlError
+    from cuarl.store import Store
+
+    latest = _beginning(["latest"], incomplete)
+    try:
+        settings = load_settings()
+        file = settings.db_url.removeprefix("sqlite:///")
+        if file != settings.db_url and not Path(file).is_file():  # opening would make it
+            return latest
+        with Store.open(settings.db_url, settings.blobs_url, runs_dir=settings.runs_dir) as store:
+            return [*store.beginning(incomplete, limit=MOST_EPISODES), *latest]
+    except CuarlError:  # a store that is away or broken is told by the command itself
+        return latest
+
+
+def assignments(incomplete: str) -> list[str]:
+    """Keys for ``-s`` that begin like this, with their ``=``; after it, the values that can be listed."""
+    from cuarl.config.kinds import kind_of
+    from cuarl.config.load import FIELDS
+
+    key, equals, value = incomplete.partition("=")
+    if not equals:
+        return [f"{name}=" for name in _beginning(FIELDS, incomplete)]
+    kind = kind_of(FIELDS[key]) if key in FIELDS else None
+    values: Iterable[str] = () if kind is None else ("true", "false") if kind.base is bool else kind.choices
+    return [f"{key}={one}" for one in _beginning(values, value)]
+
+
+def environment_names(incomplete: str) -> list[str]:
+    """Environments that are installed and begin like this."""
+    from cuarl.workflow.environments import named
+
+    return _beginning(named(), incomplete)
+
+
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
+
+
+COMPLETIONS: Mapping[str, Callable[[str], Any]] = {
+    "tasks": task_names, "eval_tasks": task_names, "env": environment_names, "sft_runs": run_names,
+}  # fmt: skip
+"""What is completed in the flags of fields."""

@@ -21,12 +21,15 @@ import typer
 from pydantic import create_model
 from pydantic.fields import FieldInfo
 
-from cuarl.cli.complete import preset_names, run_names
+from cuarl.cli.complete import COMPLETIONS, assignments, preset_names, run_names
+from cuarl.cli.help import LAST as HELP_PANEL
+from cuarl.cli.help import help_all
 from cuarl.cli.output import print_text
 from cuarl.cli.state import load_settings
 from cuarl.cli.watcher import TerminalWatcher
 from cuarl.config.kinds import kind_of
 from cuarl.config.load import flag_of, presets, resolve
+from cuarl.config.rules import owner_of
 from cuarl.config.schema import Fields
 from cuarl.config.show import as_json as config_as_json
 from cuarl.config.show import as_yaml
@@ -74,13 +77,16 @@ def experiment_options(*panels: type[Fields], resumable: bool = False) -> Callab
         shared = [*_run_options(resumable), *_config_options()]
 
         def wrapper(**options: Any) -> None:
+            options.pop("help_all")
             flags = {field.name: options.pop(field.name) for field in fields}
             given = {name: value for name, value in flags.items() if value is not None}
             request = _request(given, {one.name: options.pop(one.name) for one in shared})
             command(**{first.name: request}, **options)
 
         mine = [parameter.replace(annotation=hints[parameter.name]) for parameter in own]
-        keyword = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in [*mine, *shared, *fields]]
+        keyword = [
+            one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in [*mine, *shared, *fields, _help_option()]
+        ]
         # Typer reads a command's options off its signature
         wrapper.__name__, wrapper.__doc__ = command.__name__, command.__doc__
         wrapper.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
@@ -114,12 +120,26 @@ def _config_options() -> list[inspect.Parameter]:
     names = ", ".join(presets())
     return [
         _shared("config", list[Path] | None, "-c", help="YAML, JSON or TOML file; repeatable, later ones win."),
-        _shared("preset", str | None, help=f"Start from a preset: {names}.", complete=preset_names),
-        _shared("set", list[str] | None, "-s", help="Any field as key=value; repeatable, wins over all else."),
+        _shared("preset", str | None, help=f"Start from a preset; there are: {names}.", complete=preset_names),
+        _shared(
+            "set",
+            list[str] | None,
+            "-s",
+            help="Any field as key=value; repeatable, wins over all else.",
+            complete=assignments,
+        ),
         _shared("print_config", bool, help="Print each value and its source, and stop."),
         _shared("dry_run", bool, help="Check everything, print the plan, and stop."),
         _shared("json", bool, help="Print JSON on standard output."),
     ]
+
+
+def _help_option() -> inspect.Parameter:
+    info = typer.Option(
+        "--help-all", callback=help_all, is_eager=True, rich_help_panel=HELP_PANEL,
+        help="All options, in full",
+    )  # fmt: skip
+    return _parameter("help_all", Annotated[bool, info], False)
 
 
 def _run_options(resumable: bool) -> list[inspect.Parameter]:
@@ -158,10 +178,15 @@ def _flag(name: str, panel: type[Fields]) -> inspect.Parameter:
     flag = flag_of(name)
     info = typer.Option(
         f"{flag}/--no-{flag.removeprefix('--')}" if kind.base is bool else flag,
-        help=_help(field), rich_help_panel=panel.panel, show_default=False,
+        help=_help(field), rich_help_panel=_panel(name, panel), show_default=False, autocompletion=COMPLETIONS.get(name),
     )  # fmt: skip
     # unset until given: the default is the schema's, below files and preset
     return _parameter(name, Annotated[annotation | None, info], None)
+
+
+def _panel(name: str, panel: type[Fields]) -> str:
+    owner = owner_of(name)
+    return f"{panel.panel} {owner}" if owner else panel.panel
 
 
 def _help(field: FieldInfo) -> str:

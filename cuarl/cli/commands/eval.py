@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cuarl.cli.complete import run_names, target_names
 from cuarl.cli.curves import show_curves
+from cuarl.cli.help import HelpCommand
 from cuarl.cli.idle import check_target, given_flags, given_options, refuse
 from cuarl.cli.options import Request, experiment_options, only
 from cuarl.cli.output import closing, finite, note, print_json, print_plan, print_table
@@ -30,6 +32,7 @@ app = typer.Typer()
 
 
 @app.command(
+    cls=HelpCommand,
     epilog="""\b
 Examples:
   cuarl eval latest
@@ -37,7 +40,7 @@ Examples:
   cuarl eval --compare base my-run
   cuarl eval --curve my-run --curve my-run-seed1 --out curve.svg
   cuarl eval runs/my-run/checkpoints/step-000064 --fail-under 0.9 --json
-  cuarl eval http://localhost:8000/v1 --model-name Qwen/Qwen3-VL-8B-Instruct"""
+  cuarl eval http://localhost:8000/v1 --model-name Qwen/Qwen3-VL-8B-Instruct""",
 )
 @experiment_options(
     only(TaskFields, "tasks", "category", "difficulty", "limit", "seed"),
@@ -56,15 +59,24 @@ def evaluate(
         typer.Argument(
             help="A run (name, path, beginning, latest; RUN@STEP for another checkpoint than the last), a checkpoint's "
             "folder, base, oracle, random, nothing, or the URL of an endpoint.",
+            autocompletion=target_names,
         ),
     ] = None,
     compare: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="A B", help="Is B better than A? Two targets, or folders of evaluations already made."),
+        typer.Option(
+            metavar="A B",
+            help="Is B better than A? Two targets, or folders of evaluations already made.",
+            autocompletion=target_names,
+        ),
     ] = None,
     curve: Annotated[
         list[str] | None,
-        typer.Option(metavar="RUN", help="Show how success went along a run's steps, by its evaluations (repeatable)."),
+        typer.Option(
+            metavar="RUN",
+            help="Show how success went along a run's steps, by its evaluations (repeatable).",
+            autocompletion=run_names,
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="With --curve: draw it into this SVG file.")] = None,
     episodes: Annotated[int | None, typer.Option(min=1, help="Episodes in all; unset means eval_episodes.")] = None,

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cuarl.cli.complete import run_names
 from cuarl.cli.output import closing, note, print_json, print_table
 from cuarl.cli.state import load_settings
 from cuarl.errors import ConfigError, PrerequisiteError
@@ -101,7 +102,10 @@ Examples:
 )
 def export(
     target: Annotated[
-        str, typer.Argument(help="A run (RUN@STEP for another checkpoint than the last), or its folder.")
+        str,
+        typer.Argument(
+            help="A run (RUN@STEP for another checkpoint than the last), or its folder.", autocompletion=run_names
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Folder to write; it must not exist yet.")],
     db: Annotated[str | None, typer.Option(help="Database URL, for the figures of the card.")] = None,
@@ -144,7 +148,10 @@ Examples:
 )
 def merge(
     target: Annotated[
-        str, typer.Argument(help="A run (RUN@STEP for another checkpoint than the last), or its folder.")
+        str,
+        typer.Argument(
+            help="A run (RUN@STEP for another checkpoint than the last), or its folder.", autocompletion=run_names
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Folder to write; it must not exist yet.")],
     dtype: Annotated[MergeInto, typer.Option(help="Number format of the written weights.")] = MergeInto.bfloat16,

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cuarl.cli import idle
+from cuarl.cli.complete import episode_ids, run_names
+from cuarl.cli.help import HelpGroup
 from cuarl.cli.options import Request, experiment_options, only
 from cuarl.cli.output import closing, finite, note, print_json, print_plan, print_table
 from cuarl.cli.results import headline, print_summaries
@@ -51,6 +53,7 @@ _PAGE = "A page of one's own"
 
 
 @app.callback(
+    cls=HelpGroup,
     invoke_without_command=True,
     epilog="""\b
 Examples:
@@ -89,7 +92,7 @@ def rollout(
     check: Annotated[
         list[str] | None,
         typer.Option(
-            help="With --url: what must hold at the end, as 'PATH OPERATOR VALUE' over url, title, text, answer …, or 'js:' and "
+            help="With --url: what must hold at its end, as 'PATH OPERATOR VALUE' over url, title, text, answer …, or 'js:' and "
             "a JavaScript expression; repeatable.",
             rich_help_panel=_PAGE,
         ),
@@ -162,7 +165,9 @@ Examples:
   cuarl rollout show 3f2a9c41d0e7b856.0004.0 --out pictures""",
 )
 def show(
-    episode: Annotated[str, typer.Argument(help="Id of an episode, a unique beginning of one, or latest.")] = "latest",
+    episode: Annotated[
+        str, typer.Argument(help="Id of an episode, a unique beginning of one, or latest.", autocompletion=episode_ids)
+    ] = "latest",
     out: Annotated[Path | None, typer.Option(help="Folder for the pictures; else one in the runs folder.")] = None,
     columns: Annotated[int, typer.Option(min=8, help="Width of the pictures in the terminal, in characters.")] = 36,
     pictures: Annotated[bool, typer.Option(help="Draw pictures in the terminal, where it has colours.")] = True,
@@ -191,7 +196,9 @@ Examples:
   cuarl rollout verify my-run --step 8 --json""",
 )
 def verify(
-    run: Annotated[str, typer.Argument(help="Name, path or unique beginning of a run, or latest.")] = "latest",
+    run: Annotated[
+        str, typer.Argument(help="Name, path or unique beginning of a run, or latest.", autocompletion=run_names)
+    ] = "latest",
     step: Annotated[int | None, typer.Option(min=0, help="Only episodes of this training step.")] = None,
     bar: Annotated[
         float | None,

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import anyio
 import typer
 
+from cuarl.cli.complete import target_names
+from cuarl.cli.help import HelpCommand
 from cuarl.cli.idle import check_served
 from cuarl.cli.options import Request, experiment_options, only
 from cuarl.cli.output import closing, finite, note, print_json, print_plan
@@ -38,6 +40,7 @@ UNTRAINABLE = "what it samples is recorded, and can't be trained on exactly"
 
 
 @app.command(
+    cls=HelpCommand,
     epilog="""\b
 Examples:
   cuarl serve
@@ -45,7 +48,7 @@ Examples:
   cuarl serve base --adapters runs --fixed-sampling --temperature 1
   cuarl serve http://localhost:8001/v1 --model-name Qwen/Qwen3-VL-8B-Instruct
   cuarl serve tinker --model-name Qwen/Qwen3-VL-30B-A3B-Instruct
-  OPENAI_BASE_URL=http://127.0.0.1:8000/sessions/first/v1 your-agent"""
+  OPENAI_BASE_URL=http://127.0.0.1:8000/sessions/first/v1 your-agent""",
 )
 @experiment_options(
     only(ModelFields, "model_name", "trust_remote_code", "dtype", "device"),
@@ -58,7 +61,8 @@ def serve(
         str,
         typer.Argument(
             help="What answers: base, a run (RUN@STEP for another checkpoint than the last), a checkpoint's folder, the URL "
-            "of another endpoint, tinker, or the tinker:// path of weights that Tinker keeps."
+            "of another endpoint, tinker, or the tinker:// path of weights that Tinker keeps.",
+            autocompletion=target_names,
         ),
     ] = "base",
     host: Annotated[

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import anyio
 import typer
 
+from cuarl.cli.help import HelpCommand
 from cuarl.cli.options import Request, experiment_options, only
 from cuarl.cli.output import finite, note, print_json, print_plan
 from cuarl.config.schema import EnvFields, ExperimentConfig, TaskFields
@@ -34,11 +35,12 @@ _CLIENTS = ("max_task_time_seconds", "max_turn_time_seconds", "max_concurrent_ro
 
 
 @app.command(
+    cls=HelpCommand,
     epilog="""\b
 Examples:
   cuarl serve-env --tasks settings
   cuarl serve-env --env browser --tasks miniwob --sessions 8 --port 9000
-  cuarl rollout --env openenv --openenv-url http://127.0.0.1:8000 --agent random"""
+  cuarl rollout --env openenv --openenv-url http://127.0.0.1:8000 --agent random""",
 )
 @experiment_options(TaskFields, only(EnvFields, *(n for n in EnvFields.model_fields if n not in _CLIENTS)))
 def serve_env(

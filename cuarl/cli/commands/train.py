@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cuarl.cli import idle
+from cuarl.cli.help import HelpCommand
 from cuarl.cli.options import Request, experiment_options
 from cuarl.cli.output import closing, note, print_json
 from cuarl.cli.results import headline, interval, percent, print_summaries
@@ -30,12 +31,13 @@ app = typer.Typer()
 
 
 @app.command(
+    cls=HelpCommand,
     epilog="""\b
 Examples:
   cuarl train --tasks settings --difficulty easy
   cuarl train --preset qwen3-vl-lora --processes 4 --name big
   cuarl train --resume latest
-  cuarl train --algorithm sft --sft-runs my-demonstrations --max-steps 20"""
+  cuarl train --algorithm sft --sft-runs my-demonstrations --max-steps 20""",
 )
 @experiment_options(*PANELS, resumable=True)
 def train(

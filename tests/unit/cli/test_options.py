@@ -53,7 +53,7 @@ def test_files_presets_and_sets_are_taken(seen, tmp_path):
 
 
 def test_every_field_has_its_flag_and_help(seen, capsys):
-    run(["train", "--help"])
+    run(["train", "--help-all"])
     text = capsys.readouterr().out
     words = text.split()
     for name in FIELDS:
