@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 import typer
@@ -50,7 +50,7 @@ MOST_NEEDED: Mapping[str, str] = {
     "save_every": "Steps between checkpoints",
 }
 """Fields that the short help of every command has, in a line each."""
-SELDOM = frozenset({"accelerate", "accept_changes", "overwrite", "db", "out", "by_task", "attempts"})
+SELDOM = frozenset({"accelerate", "accept_changes", "overwrite", "db"})
 """Options of the commands themselves that it has not."""
 FIRST = ("Run", "Arguments")
 LAST = "Help"
@@ -118,7 +118,7 @@ def chosen_options(words: Sequence[str]) -> frozenset[str]:
 
 
 def _named(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for word, after in zip(words, [*words[1:], ""], strict=True):
+    for word, after in pairwise([*words, ""]):
         flag, equals, value = word.partition("=")
         if flag in ("--env", "--trainer", "--algorithm"):
             yield flag.removeprefix("--"), value if equals else after
