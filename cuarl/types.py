@@ -233,6 +233,11 @@ class Screenshot:
         return self.image.height
 
     @property
+    def digested(self) -> bool:
+        """Whether the digest is known already."""
+        return self._digest is not None
+
+    @property
     def digest(self) -> str:
         """SHA-256 of the canonical pixels, hexadecimal."""
         if self._digest is None:

@@ -40,6 +40,7 @@ def put_on(model: Any, folder: Path, *, trained: bool = False) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Found missing adapter keys")
+            warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
             wrapped = PeftModel.from_pretrained(model, str(folder.absolute()), **how)
         # said again, since only this tells what did not arrive
         result = wrapped.load_adapter(str(folder.absolute()), "default", **how)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import warnings
 from typing import Any
 
 import torch
@@ -36,7 +37,9 @@ def add_lora(model: Any, spec: LoraSpec, *, revision: str | None = None) -> Any:
     devices = {p.device for p in model.parameters() if p.device.type == "cuda"}
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(spec.seed)
-        return get_peft_model(model, config)
+        with warnings.catch_warnings():  # peft asks transformers for a property by its old name
+            warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
+            return get_peft_model(model, config)
 
 
 def target_pattern(model: nn.Module, spec: LoraSpec) -> str:

@@ -58,6 +58,13 @@ class BoundedConnection(H11Protocol):
         self._end_stall()
         super().resume_writing()
 
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """As uvicorn's, but what is no handshake (a POST, a body, too many headers) is answered, not left waiting."""
+        super().handle_websocket_upgrade(event)
+        protocol: Any = self.transport.get_protocol()
+        if not protocol.handshake_initiated:
+            self.send_400_response("this is no opening handshake of a WebSocket")
+
     def send_400_response(self, msg: str) -> None:
         """As uvicorn's, but in JSON, and also where the answer has begun already: then it ends there."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):

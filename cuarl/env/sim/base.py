@@ -7,13 +7,15 @@ from collections.abc import Generator, Mapping
 from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar
 
+from anyio import to_thread
+
 from cuarl.env.base import Capabilities
 from cuarl.env.settle import Patience, settle
 from cuarl.env.sim.faults import Faults, FaultyScreen
 from cuarl.errors import EnvError
 from cuarl.pacing import in_parts, own_pass
 from cuarl.sim.device.rejected import Rejected
-from cuarl.sim.kit.render import Frame, differ, draw, drawing
+from cuarl.sim.kit.render import Frame, differ, draw, drawing, large
 from cuarl.sim.kit.scene import Box, Scene
 from cuarl.tasks.task import TaskInstance
 from cuarl.types import Action, Observation, Point, Screenshot, StepResult, placed, points
@@ -191,7 +193,10 @@ class SimulatedEnv(ABC, Generic[W]):
         """``_frame``, with passes of the event loop for others in between."""
         if self._shown is None or self._shown[0] is not world:
             last = self._shown[1] if self._shown else None
-            self._shown = world, await in_parts(drawing(self.scene(world), last))
+            frame = await in_parts(drawing(self.scene(world), last))
+            if large(frame.image.size) and not frame.screenshot.digested:
+                await to_thread.run_sync(getattr, frame.screenshot, "digest")  # 15 ms for 1080 by 2400 pixels
+            self._shown = world, frame
         return self._shown[1]
 
     def _observe(self, world: W) -> Observation:

@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import lru_cache
+from collections import OrderedDict
+from collections.abc import Callable, Generator
 
 from PIL import Image, ImageDraw
 
+from cuarl.sim.kit.parts import at_once
 from cuarl.sim.kit.style import Colour
 
 Draw = ImageDraw.ImageDraw
 
 
-def gradient(size: tuple[int, int], top: Colour, bottom: Colour) -> Image.Image:
-    """A vertical gradient."""
+BANDS = 4
+"""Parts in which the ground of a picture is filled."""
+
+
+def gradient(size: tuple[int, int], top: Colour, bottom: Colour) -> Generator[None, None, Image.Image]:
+    """A vertical gradient, in parts."""
     strip = Image.new("RGB", (1, 2))
     strip.putpixel((0, 0), top)
     strip.putpixel((0, 1), bottom)
-    return strip.resize(size, Image.Resampling.BILINEAR, box=(0, 0.5, 1, 1.5))
+    width, height = size
+    column = strip.resize((1, height), Image.Resampling.BILINEAR, box=(0, 0.5, 1, 1.5))
+    image = Image.new("RGB", size, None)  # every row is filled below
+    for band in range(BANDS):
+        y0, y1 = band * height // BANDS, (band + 1) * height // BANDS
+        if y1 > y0:
+            rows = column.crop((0, y0, 1, y1))
+            image.paste(rows.resize((width, y1 - y0), Image.Resampling.NEAREST), (0, y0))  # all columns are alike
+            yield
+    return image
 
 
 def _hills(d: Draw, w: int, h: int) -> None:
@@ -138,10 +152,29 @@ SUBJECTS: dict[str, tuple[Colour, Colour, Callable[[Draw, int, int], None]]] = {
 WALLPAPERS: tuple[str, ...] = ("hills", "sunset", "waves", "abstract", "dunes", "stripes", "night", "mist", "city")
 
 
-@lru_cache(maxsize=128)
+PICTURES = 128
+_DRAWN: OrderedDict[tuple[str, tuple[int, int]], Image.Image] = OrderedDict()
+"""The pictures used last."""
+
+
 def draw_picture(subject: str, size: tuple[int, int]) -> Image.Image:
-    """The picture of ``subject`` in a size, mode RGB. Do not modify it: it is cached."""
+    """The picture of ``subject`` in a size, mode RGB. Do not modify it: it is kept."""
+    return at_once(drawing_picture(subject, size))
+
+
+def drawing_picture(subject: str, size: tuple[int, int]) -> Generator[None, None, Image.Image]:
+    """``draw_picture`` in parts, between which others can have their turn; in one if the picture is known."""
+    known = _DRAWN.get((subject, size))
+    if known is not None:
+        _DRAWN.move_to_end((subject, size))
+        return known
     top, bottom, paint = SUBJECTS.get(subject.partition(":")[0], SUBJECTS["mist"])
-    big = gradient((size[0] * 2, size[1] * 2), top, bottom)
+    big = yield from gradient((size[0] * 2, size[1] * 2), top, bottom)
     paint(ImageDraw.Draw(big), *big.size)
-    return big.reduce(2)
+    yield
+    # whoever draws the same meanwhile gets the same picture: a frame knows its ground by its identity
+    picture = _DRAWN.setdefault((subject, size), big.reduce(2))
+    while len(_DRAWN) > PICTURES:
+        _DRAWN.popitem(last=False)
+    yield
+    return picture

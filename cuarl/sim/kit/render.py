@@ -8,9 +8,9 @@ copied and the bands of rows that differ are painted anew.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Generator, Hashable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from weakref import ref
 
 from PIL import Image
@@ -19,16 +19,18 @@ from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.canvas import Canvas
 from cuarl.sim.kit.cover import Core
 from cuarl.sim.kit.paint import PAINTERS
-from cuarl.sim.kit.pictures import draw_picture
+from cuarl.sim.kit.parts import at_once
+from cuarl.sim.kit.pictures import draw_picture, drawing_picture
 from cuarl.sim.kit.scene import Box, Part, Placed, Scene
 from cuarl.sim.kit.style import Colour, Style
 from cuarl.types import Screenshot
 
-T = TypeVar("T")
 SCRIM = 0.55
 """How much of the light a scrim lets through."""
 PIECE = 50_000
 """Pixels of new bitmaps that are painted in one go: a few milliseconds."""
+PASTED = 1_000_000
+"""Pixels of known bitmaps that are pasted in one go."""
 TILE_BYTES = 64 << 20
 FRAME_BYTES = 96 << 20
 """Bounds of the two caches of one process."""
@@ -63,6 +65,8 @@ class Frame:
 
 Tiles = Sequence[Core | None]
 Layout = tuple[Stamp, ...]
+Pasted = tuple[Stamp, Core | None, Box]
+"""A bitmap, where it lies, and which box of the screen is taken from it."""
 Stamped = tuple[list[Stamp], list[Core | None]]
 """Bitmaps, and where they lie."""
 
@@ -92,7 +96,7 @@ class FrameKey:
 
 def render(scene: Scene) -> Image.Image:
     """Draw a scene from scratch, mode RGB, as a picture of the caller's own."""
-    ground, layout, tiles = _at_once(_composing(scene))
+    ground, layout, tiles = at_once(_composing(scene))
     image = ground.copy()
     for stamp, tile in zip(layout, tiles, strict=True):
         if tile is None:
@@ -104,7 +108,7 @@ def render(scene: Scene) -> Image.Image:
 
 def draw(scene: Scene, last: Frame | None = None) -> Frame:
     """Draw a scene; ``last`` is what the same device showed before, from which unchanged parts are taken."""
-    return _at_once(drawing(scene, last))
+    return at_once(drawing(scene, last))
 
 
 def drawing(scene: Scene, last: Frame | None = None) -> Generator[None, None, Frame]:
@@ -115,21 +119,12 @@ def drawing(scene: Scene, last: Frame | None = None) -> Generator[None, None, Fr
     known: Frame | None = scene.drawn.frame()
     if known is not None and _FRAMES.used(known.key):
         return known
-    frame = _frame(*(yield from _composing(scene)), last)
+    frame = yield from _frame(*(yield from _composing(scene)), last)
     scene.drawn.frame = ref(frame)
     return frame
 
 
-def _at_once(work: Generator[None, None, T]) -> T:
-    while True:
-        try:
-            next(work)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-
-
-def _frame(ground: Image.Image, layout: Layout, tiles: Tiles, last: Frame | None) -> Frame:
+def _frame(ground: Image.Image, layout: Layout, tiles: Tiles, last: Frame | None) -> Generator[None, None, Frame]:
     """The frame of a layout: as it was kept, or as a change of the last one, or painted.
 
     What lies under a scrim is a frame of its own, dimmed, and the ground of what lies over it.
@@ -139,26 +134,38 @@ def _frame(ground: Image.Image, layout: Layout, tiles: Tiles, last: Frame | None
     if frame is None:
         scrim = next((i for i in reversed(range(len(tiles))) if tiles[i] is None), None)
         if scrim is not None:
-            ground = _dimmed(ground, layout[: scrim + 1], tiles[: scrim + 1])
+            ground = yield from _dimmed(ground, layout[: scrim + 1], tiles[: scrim + 1])
             layout, tiles = layout[scrim + 1 :], tiles[scrim + 1 :]
-        image = _changed(last, ground, layout, tiles) if last is not None and last.ground is ground else None
-        if image is None:
-            image = _painted(ground, layout, tiles)
-        frame = Frame(image, key, ground, layout)
-        _FRAMES.put(key, frame, image.width * image.height * 4)
+        boxes = _changes(last, layout) if last is not None and last.ground is ground else None
+        if last is None or boxes is None:
+            image = yield from _painted(ground, layout, tiles)
+        else:
+            image = yield from _changed(last.image, ground, layout, tiles, boxes)
+        frame = _FRAMES.put(key, Frame(image, key, ground, layout))
+        yield from _rest(image.size)
     return frame
 
 
-def _dimmed(ground: Image.Image, layout: Layout, tiles: Tiles) -> Image.Image:
+def _dimmed(ground: Image.Image, layout: Layout, tiles: Tiles) -> Generator[None, None, Image.Image]:
     """A layout that ends in a scrim."""
     key = FrameKey(ground, layout, tiles)
     frame = _FRAMES.get(key)
     if frame is None:
-        below = _frame(ground, layout[:-1], tiles[:-1], None)
-        image = below.image.point(_dimming())
-        frame = Frame(image, key, ground, layout)
-        _FRAMES.put(key, frame, image.width * image.height * 4)
+        below = yield from _frame(ground, layout[:-1], tiles[:-1], None)
+        frame = _FRAMES.put(key, Frame(below.image.point(_dimming()), key, ground, layout))
+        yield from _rest(ground.size)
     return frame.image
+
+
+def large(size: tuple[int, int]) -> bool:
+    """Whether to copy a picture of this size, or to compute its digest, is a part of its own."""
+    return size[0] * size[1] >= PASTED
+
+
+def _rest(size: tuple[int, int]) -> Iterator[None]:
+    """Others have their turn after a copy of so large a picture."""
+    if large(size):
+        yield
 
 
 def _composing(scene: Scene) -> Generator[None, None, tuple[Image.Image, Layout, Tiles]]:
@@ -183,8 +190,8 @@ def _composing(scene: Scene) -> Generator[None, None, tuple[Image.Image, Layout,
 def _pictures(scene: Scene) -> Iterator[None]:
     """Make what ``background`` is made of, a new picture before each item."""
     kind, _, subject = scene.background.partition(":")
-    if subject and _is_new(draw_picture, subject, scene.size):
-        yield
+    if subject:
+        yield from drawing_picture(subject, scene.size)
     if kind == "wallpaper" and (_is_new(_edges, scene.size) or _is_new(_wallpaper, subject, scene.size)):
         yield
 
@@ -206,6 +213,8 @@ def _stamping(part: Part, style: Style) -> Generator[None, None, Stamped]:
         widget, (x0, y0, x1, y1), _, seen, _, under = item
         tile = bitmaps.get((widget, x1 - x0, y1 - y0, under))
         if tile is None:
+            if isinstance(widget, w.Picture) and (x1 - x0) * (y1 - y0) >= PIECE:
+                yield from drawing_picture(widget.subject, (x1 - x0, y1 - y0))
             tile = _tile(item, style)
             new += (x1 - x0) * (y1 - y0)
         tiles.append(tile)
@@ -221,30 +230,51 @@ def differ(a: Frame, b: Frame) -> bool:
     return a is not b and a.screenshot.digest != b.screenshot.digest
 
 
-def _painted(ground: Image.Image, layout: Layout, tiles: Tiles) -> Image.Image:
+def _painted(ground: Image.Image, layout: Layout, tiles: Tiles) -> Generator[None, None, Image.Image]:
     image = ground.copy()
-    core = image.im
-    for stamp, tile in zip(layout, tiles, strict=True):
-        _put(core, stamp, tile, stamp.seen)
+    yield from _rest(ground.size)
+    yield from _pasting(image.im, zip(layout, tiles, (stamp.seen for stamp in layout), strict=True))
     return image
 
 
-def _changed(last: Frame, ground: Image.Image, layout: Layout, tiles: Tiles) -> Image.Image | None:
-    """A copy of the last frame with the boxes that differ painted anew; None if they cover most of the screen."""
-    width, height = ground.size
+def _changes(last: Frame, layout: Layout) -> list[Box] | None:
+    """The boxes that differ from the last frame; None if they cover most of the screen."""
+    width, height = last.image.size
     boxes = _merged([stamp.seen for stamp in _differing(last.layout, layout)])
-    if 2 * sum((x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in boxes) > width * height:
-        return None
-    image = last.image.copy()
-    core = image.im
+    most = 2 * sum((x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in boxes) > width * height
+    return None if most else boxes
+
+
+def _changed(
+    last: Image.Image, ground: Image.Image, layout: Layout, tiles: Tiles, boxes: Sequence[Box]
+) -> Generator[None, None, Image.Image]:
+    """A copy of the last picture with the boxes that differ painted anew."""
+    image = last.copy()
+    yield from _rest(ground.size)
     for box in boxes:
-        left, top, right, bottom = box
-        core.paste(ground.im.crop(box), box)
-        for stamp, tile in zip(layout, tiles, strict=True):
-            x0, y0, x1, y1 = stamp.seen
-            if y0 < bottom and y1 > top and x0 < right and x1 > left:
-                _put(core, stamp, tile, (max(x0, left), max(y0, top), min(x1, right), min(y1, bottom)))
+        image.im.paste(ground.im.crop(box), box)
+        yield from _pasting(image.im, _within(box, layout, tiles))
     return image
+
+
+def _within(box: Box, layout: Layout, tiles: Tiles) -> Iterator[Pasted]:
+    """What lies in a box, cut to it."""
+    left, top, right, bottom = box
+    for stamp, tile in zip(layout, tiles, strict=True):
+        x0, y0, x1, y1 = stamp.seen
+        if y0 < bottom and y1 > top and x0 < right and x1 > left:
+            yield stamp, tile, (max(x0, left), max(y0, top), min(x1, right), min(y1, bottom))
+
+
+def _pasting(core: Core, pasted: Iterable[Pasted]) -> Iterator[None]:
+    """Paste bitmaps one after the other, ``PASTED`` pixels of them between two turns of others."""
+    done = 0
+    for stamp, tile, seen in pasted:
+        _put(core, stamp, tile, seen)
+        done += max(0, seen[2] - seen[0]) * max(0, seen[3] - seen[1])
+        if done >= PASTED:
+            yield
+            done = 0
 
 
 def _differing(before: Sequence[Stamp], after: Sequence[Stamp]) -> set[Stamp]:
@@ -407,13 +437,18 @@ class FrameCache:
         self.frames.clear()
         self.size = 0
 
-    def put(self, key: Hashable, frame: Frame, size: int) -> None:
-        """Keep a frame of ``size`` bytes."""
+    def put(self, key: Hashable, frame: Frame) -> Frame:
+        """Keep a frame, and return it; the one that is here already if another has painted the same meanwhile."""
+        known = self.get(key)
+        if known is not None:
+            return known
+        size = frame.image.width * frame.image.height * 4
         self.frames[key] = frame, size
         self.size += size
         while self.size > self.limit and len(self.frames) > 1:
             _, (_, gone) = self.frames.popitem(last=False)
             self.size -= gone
+        return frame
 
 
 _TILES = TileCache(TILE_BYTES)

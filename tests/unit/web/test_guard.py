@@ -309,6 +309,23 @@ def until(true):
     raise AssertionError("it did not happen")
 
 
+@pytest.mark.parametrize(
+    ("method", "more"),
+    [
+        ("POST", "Content-Length: 2"), ("POST", "Transfer-Encoding: chunked"), ("DELETE", "X-Y: 1"), ("HEAD", "X-Y: 1"),
+        ("GET", "Content-Length: 2"), ("GET", "Transfer-Encoding: chunked"),
+        ("GET", "\r\n".join(f"X-{n}: 1" for n in range(200))), ("GET", f"X-Y: {'1' * 9000}"),
+    ],
+    ids=lambda value: value[:20],
+)  # fmt: skip
+def test_what_only_looks_like_the_opening_of_a_websocket_is_answered(method, more):
+    pytest.importorskip("websockets")
+    asked = f"{method} / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n{more}\r\n\r\n[]"
+    with served(Places().app(), websockets=True) as url, connected(url, asked.encode()) as sock:
+        head, _, body = everything(sock).partition(b"\r\n\r\n")  # and then the connection ends
+    assert head.split()[1] in (b"400", b"405") and (method == "HEAD" or body)
+
+
 def test_websockets_obey_the_same_rules():
     connect = pytest.importorskip("websockets.sync.client").connect
     from websockets.exceptions import InvalidStatus

@@ -2,13 +2,13 @@ import random
 from dataclasses import replace
 
 import pytest
-from PIL import ImageChops
+from PIL import Image, ImageChops
 
 from cuarl.sim.kit import render as render_module
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.icons import APP_GLYPHS, ICONS, icon_mask
 from cuarl.sim.kit.paint import PAINTERS
-from cuarl.sim.kit.render import FrameCache, TileCache, draw, drawing, render
+from cuarl.sim.kit.render import Frame, FrameCache, TileCache, draw, drawing, forget, render
 from cuarl.sim.kit.scene import Part, Placed, Scene
 from cuarl.sim.kit.style import Style
 from cuarl.sim.phone import device
@@ -59,10 +59,38 @@ def test_picture_of_the_callers_own_can_be_changed_without_harm():
 
 
 def test_frame_cache_forgets_the_oldest_when_it_is_full():
-    cache, frames = FrameCache(limit=25), [object(), object(), object()]
-    for i, frame in enumerate(frames):
-        cache.put((i, ()), frame, 10)
-    assert cache.get((0, ())) is None and cache.get((2, ())) is frames[2] and cache.size == 20
+    small = Image.new("RGB", (5, 2))
+    cache, frames = FrameCache(limit=100), [Frame(small, n, small, ()) for n in range(3)]
+    assert [cache.put(n, frame) for n, frame in enumerate(frames)] == frames
+    assert cache.get(0) is None and cache.get(2) is frames[2] and cache.size == 80
+
+
+def test_frame_that_two_paint_at_the_same_time_is_kept_once():
+    small = Image.new("RGB", (5, 2))
+    cache, first = FrameCache(limit=100), Frame(small, 1, small, ())
+    assert cache.put(1, first) is first and cache.put(1, Frame(small, 1, small, ())) is first and cache.size == 40
+
+
+@pytest.mark.parametrize("profile", ["small", "tall"])
+def test_frames_painted_in_turns_are_those_painted_one_after_the_other(profile):
+    looks = [Look(wallpaper=name) for name in ("hills", "city", "hills")]
+    alone = [render(view(world)).tobytes() for world in worlds(looks, profile)]
+    forget()
+    painting = [drawing(view(world)) for world in worlds(looks, profile)]
+    frames = [None] * len(painting)
+    while None in frames:
+        for n, parts in enumerate(painting):
+            if frames[n] is None:
+                try:
+                    next(parts)
+                except StopIteration as done:
+                    frames[n] = done.value
+    assert [frame.image.tobytes() for frame in frames] == alone
+    assert frames[0] is frames[2]
+
+
+def worlds(looks, profile):
+    return [prepare(TaskInstance(task_id="t", goal="g"), look, PROFILES[profile]) for look in looks]
 
 
 def test_tile_cache_drops_whole_styles_when_it_is_full():
