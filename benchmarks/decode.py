@@ -18,11 +18,11 @@ from typing import Any
 import torch
 
 from benchmarks.real_sizes import QWEN3, random_policy
-from cuarl.policy.engine.engine import Engine
 from cuarl.policy.inputs import Row
 from cuarl.policy.jobs import Job
-from cuarl.policy.model import PolicyModel
-from cuarl.policy.render import Prompt
+from cuarl.policy.prompt import Prompt
+from cuarl.policy.qwen_vl.engine.engine import Engine
+from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.sampler import SamplingParams
 from cuarl.policy.score import Scorer
 

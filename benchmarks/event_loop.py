@@ -31,7 +31,7 @@ from cuarl.agent.scripted import OracleAgent, RandomAgent
 from cuarl.env.base import Env
 from cuarl.env.sim.make import make_sim
 from cuarl.policy.sampler import SamplerCapabilities, SampleRequest, SamplingParams
-from cuarl.policy.wave import Waves
+from cuarl.policy.sampling.batcher import Waves
 from cuarl.rollout.pool import collect
 from cuarl.rollout.setup import Setup
 from cuarl.rollout.spec import EpisodeSpec, plan

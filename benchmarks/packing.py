@@ -25,9 +25,9 @@ from cuarl.agent.prompt import Window
 from cuarl.env.base import Env
 from cuarl.env.sim.phone import SimEnv
 from cuarl.policy.load import load_policy
-from cuarl.policy.local import LocalSampler
-from cuarl.policy.model import PolicyModel
+from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.sampler import SamplingParams
+from cuarl.policy.sampling.local import LocalSampler
 from cuarl.policy.spec import LoraSpec, ModelSpec
 from cuarl.rollout.pool import collect
 from cuarl.rollout.setup import Episode, Setup

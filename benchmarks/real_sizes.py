@@ -47,15 +47,15 @@ from cuarl.agent.formats import Format, ParsedAction, Size
 from cuarl.agent.model import ModelAgent
 from cuarl.env.base import Capabilities, Env
 from cuarl.policy import tiny
-from cuarl.policy.images import ImageProcessor
+from cuarl.policy.adapters.lora import add_lora
 from cuarl.policy.inputs import Row
-from cuarl.policy.local import LocalSampler
-from cuarl.policy.lora import add_lora
-from cuarl.policy.model import PolicyModel
+from cuarl.policy.qwen_vl.images import ImageProcessor
+from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.special import special_ids
 from cuarl.policy.sampler import SamplingParams
+from cuarl.policy.sampling.local import LocalSampler
 from cuarl.policy.score import Scorer
 from cuarl.policy.spec import LoraSpec
-from cuarl.policy.special import special_ids
 from cuarl.rollout.pool import collect
 from cuarl.rollout.setup import Episode, Setup
 from cuarl.rollout.spec import EpisodeSpec, Limits, plan

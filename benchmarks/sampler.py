@@ -21,8 +21,8 @@ from cuarl.agent.prompt import Window, build_messages
 from cuarl.policy.generate import Job, generate
 from cuarl.policy.inputs import Row
 from cuarl.policy.load import load_policy
-from cuarl.policy.model import PolicyModel
-from cuarl.policy.render import Prompt
+from cuarl.policy.prompt import Prompt
+from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.sampler import SamplingParams
 from cuarl.policy.score import Scorer
 from cuarl.policy.spec import LoraSpec, ModelSpec

@@ -21,7 +21,7 @@ from PIL import Image
 
 from benchmarks.real_sizes import QWEN3, random_policy
 from cuarl.policy.inputs import Row
-from cuarl.policy.model import PolicyModel
+from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.score import Scorer
 from cuarl.train.learner import _checkpoint_activations
 from cuarl.types import Screenshot

@@ -76,7 +76,7 @@ def servers(*, tinker: bool = True) -> Iterator[dict[str, str]]:
 def _tinker() -> Iterator[str]:
     from cuarl.local.tinker import TinkerServer, running
     from cuarl.policy.load import load_policy
-    from cuarl.policy.model import PolicyModel
+    from cuarl.policy.qwen_vl.policy import PolicyModel
     from cuarl.policy.spec import LoraSpec, ModelSpec
 
     def make(rank: int, seed: int) -> PolicyModel:

@@ -15,8 +15,8 @@ import torch
 from benchmarks.peers.answers import Answers
 from cuarl.policy import jobs
 from cuarl.policy.distribution import NEVER, Drawn
-from cuarl.policy.engine import engine
-from cuarl.policy.engine.step import Step
+from cuarl.policy.qwen_vl.engine import engine
+from cuarl.policy.qwen_vl.engine.step import Step
 
 
 class Forcing:

@@ -21,13 +21,13 @@ from benchmarks.peers.phone import SYSTEM, Phone, progress, request
 from benchmarks.peers.work import Work
 from cuarl.agent.base import Decision
 from cuarl.env.base import Capabilities
-from cuarl.policy.images import ImageProcessor
-from cuarl.policy.local import LocalSampler
-from cuarl.policy.lora import add_lora
-from cuarl.policy.model import PolicyModel
+from cuarl.policy.adapters.lora import add_lora
+from cuarl.policy.qwen_vl.images import ImageProcessor
+from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.special import special_ids
 from cuarl.policy.sampler import Message, Picture, PromptTooLong, SampledText, SampleRequest, SamplingParams, Text
+from cuarl.policy.sampling.local import LocalSampler
 from cuarl.policy.spec import LoraSpec
-from cuarl.policy.special import special_ids
 from cuarl.rollout.pool import collect
 from cuarl.rollout.setup import Episode, Setup
 from cuarl.rollout.spec import EpisodeSpec, Limits, plan

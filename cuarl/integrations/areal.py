@@ -26,8 +26,8 @@ from cuarl.env.backend import MakeEnv
 from cuarl.env.base import Env
 from cuarl.env.sim.make import make_sim
 from cuarl.errors import ConfigError, RolloutError
-from cuarl.policy.openai import OpenAISampler
-from cuarl.policy.openai_wire import NEUTRAL, EndpointFeatures
+from cuarl.policy.remote.openai import OpenAISampler
+from cuarl.policy.remote.wire import NEUTRAL, EndpointFeatures
 from cuarl.policy.sampler import SamplingParams
 from cuarl.rollout.episode import run_episode
 from cuarl.rollout.reward import RewardFunction, simple

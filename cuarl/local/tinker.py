@@ -30,7 +30,7 @@ from cuarl.local.threads import served
 from cuarl.local.tinker_bodies import read_data, read_prompt
 from cuarl.policy.generate import Job, generate
 from cuarl.policy.load import load_policy
-from cuarl.policy.model import PolicyModel
+from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.score import Scorer
 from cuarl.policy.spec import LoraSpec, ModelSpec
 from cuarl.web.guard import application, json_object, json_response

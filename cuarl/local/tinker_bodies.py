@@ -13,8 +13,8 @@ from pydantic import BaseModel, Field
 from tinker.proto import tinker_public_pb2 as pb
 
 from cuarl.policy.inputs import Row
-from cuarl.policy.model import PolicyModel
-from cuarl.policy.render import Prompt
+from cuarl.policy.prompt import Prompt
+from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.sampler import SamplingParams
 from cuarl.types import Screenshot
 

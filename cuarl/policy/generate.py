@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import torch
 
-from cuarl.policy.decoder import PromptCache, RowCache, causal_mask
+from cuarl.policy.generic.policy import PlainPolicy
 from cuarl.policy.inputs import ModelInputs, Row
 from cuarl.policy.jobs import Job, draw_next, sampled
-from cuarl.policy.model import PolicyModel
-from cuarl.policy.plain import PlainPolicy
+from cuarl.policy.qwen_vl.decoder import PromptCache, RowCache, causal_mask
+from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.trajectory import Sampled
 
 __all__ = ["Job", "generate", "generate_plainly"]

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from cuarl.policy.adapter import expected_shapes, write
+from cuarl.policy.adapters.files import expected_shapes, write
+from cuarl.policy.adapters.lora import add_lora
 from cuarl.policy.load import on_meta
-from cuarl.policy.lora import add_lora
 from cuarl.policy.spec import ModelSpec
 
 _FILE, _FOLDER = 0o644, 0o755

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from cuarl.policy.distribution import Chance, draw, log_softmax, truncate, widest
-from cuarl.policy.render import Prompt
+from cuarl.policy.prompt import Prompt
 from cuarl.policy.sampler import SamplingParams
 from cuarl.trajectory import Sampled
 
 if TYPE_CHECKING:
-    from cuarl.policy.model import PolicyModel
+    from cuarl.policy.qwen_vl.policy import PolicyModel
 
 
 class SamplingHalted(Exception):

@@ -14,16 +14,16 @@ import torch
 
 from cuarl.errors import CheckpointError, ConfigError, PrerequisiteError
 from cuarl.policy import tiny
-from cuarl.policy.adapter import put_on
-from cuarl.policy.family import FamilyPictures
-from cuarl.policy.images import ImageProcessor
-from cuarl.policy.lora import add_lora
-from cuarl.policy.model import PolicyModel
-from cuarl.policy.parts import Parts
-from cuarl.policy.plain import PlainPolicy
-from cuarl.policy.render import Renderer
+from cuarl.policy.adapters.files import put_on
+from cuarl.policy.adapters.lora import add_lora
+from cuarl.policy.adapters.modalities import Parts
+from cuarl.policy.generic.policy import PlainPolicy
+from cuarl.policy.generic.processor import FamilyPictures
+from cuarl.policy.qwen_vl.images import ImageProcessor
+from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.render import Renderer
+from cuarl.policy.qwen_vl.special import special_ids
 from cuarl.policy.spec import ModelSpec
-from cuarl.policy.special import special_ids
 
 FAMILIES = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
 """Model types that are taken apart to run fast (``model``); any other is run as it is (``plain``)."""

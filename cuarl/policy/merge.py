@@ -16,8 +16,8 @@ from PIL import Image
 from cuarl.errors import CheckpointError, ConfigError
 from cuarl.policy.inputs import Row
 from cuarl.policy.load import load_policy
-from cuarl.policy.model import PolicyModel
-from cuarl.policy.render import Prompt
+from cuarl.policy.prompt import Prompt
+from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.sampler import Message, Picture, Text
 from cuarl.policy.score import Scorer
 from cuarl.policy.spec import ModelSpec

@@ -12,12 +12,12 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from cuarl.policy import unpadded
-from cuarl.policy.decoder import Continuation, PromptCache, causal_mask, continuation_mask
 from cuarl.policy.distribution import log_softmax
+from cuarl.policy.generic.policy import PlainPolicy
 from cuarl.policy.inputs import ModelInputs
-from cuarl.policy.model import PolicyModel
-from cuarl.policy.plain import PlainPolicy
+from cuarl.policy.qwen_vl import unpadded
+from cuarl.policy.qwen_vl.decoder import Continuation, PromptCache, causal_mask, continuation_mask
+from cuarl.policy.qwen_vl.policy import PolicyModel
 
 _LOGITS_AT_ONCE = 1 << 26
 """Logits held at a time (float32, so 256 MB); more are recomputed piece by piece in the backward pass."""

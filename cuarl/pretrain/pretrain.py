@@ -21,11 +21,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from cuarl.policy.decoder import Decoder
-from cuarl.policy.images import Grid
-from cuarl.policy.positions import multi_axis_positions
+from cuarl.policy.qwen_vl.decoder import Decoder
+from cuarl.policy.qwen_vl.images import Grid
+from cuarl.policy.qwen_vl.positions import multi_axis_positions
+from cuarl.policy.qwen_vl.vision import adapt_tower
 from cuarl.policy.tiny import MERGE, PATCH
-from cuarl.policy.vision import adapt_tower
 from cuarl.pretrain.dialogues import Dialogues
 
 Progress = Callable[[dict[str, float]], None]

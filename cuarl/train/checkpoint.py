@@ -33,7 +33,7 @@ from safetensors.torch import load_file
 
 import cuarl
 from cuarl.errors import CheckpointError
-from cuarl.policy.adapter import exchange
+from cuarl.policy.adapters.files import exchange
 from cuarl.policy.load import check_arrived
 from cuarl.run.atomic import write_text
 from cuarl.run.checkpoints import keep_pending, mark, marked_step, newest, read_pending, saved_steps, step_name

@@ -30,9 +30,9 @@ from accelerate.utils import broadcast
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from cuarl.errors import ConfigError, TrainError
+from cuarl.policy.adapters.modalities import Parts
 from cuarl.policy.inputs import ModelInputs, Row
-from cuarl.policy.model import PolicyModel
-from cuarl.policy.parts import Parts
+from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.score import Scorer
 from cuarl.train.batch import (
     Batch,

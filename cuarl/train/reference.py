@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import torch
 
-from cuarl.policy.model import PolicyModel
+from cuarl.policy.qwen_vl.policy import PolicyModel
 
 
 class StartWeights:

@@ -21,7 +21,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-from cuarl.policy.model import PolicyModel
+from cuarl.policy.qwen_vl.policy import PolicyModel
 
 
 class Shards:

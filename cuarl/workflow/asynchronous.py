@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
-from cuarl.policy.gated import GatedSampler
-from cuarl.policy.twin import follow, twin
+from cuarl.policy.sampling.gated import GatedSampler
+from cuarl.policy.sampling.sampler_copy import follow, twin
 from cuarl.rollout.hold import Gate, RecallingSampler
 from cuarl.rollout.setup import Setup
 from cuarl.rollout.spec import EpisodeSpec

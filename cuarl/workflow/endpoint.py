@@ -15,19 +15,19 @@ import anyio.to_thread
 
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError, CuarlError, PrerequisiteError, SamplerError
-from cuarl.policy import openai_adapters
-from cuarl.policy.openai import OpenAISampler
-from cuarl.policy.openai_probe import check_draws, probe
-from cuarl.policy.openai_wire import EndpointFeatures
+from cuarl.policy.remote import adapters
+from cuarl.policy.remote.openai import OpenAISampler
+from cuarl.policy.remote.probe import check_draws, probe
+from cuarl.policy.remote.wire import EndpointFeatures
 from cuarl.workflow import players, signals
 from cuarl.workflow.players import Player
 from cuarl.workflow.source import Source
 from cuarl.workflow.watcher import SILENT, Note
 
 if TYPE_CHECKING:
-    from cuarl.policy.model import PolicyModel
-    from cuarl.policy.render import Renderer
-    from cuarl.policy.rescore import RescoringSampler
+    from cuarl.policy.qwen_vl.policy import PolicyModel
+    from cuarl.policy.qwen_vl.render import Renderer
+    from cuarl.policy.sampling.rescore import RescoringSampler
     from cuarl.policy.spec import ModelSpec
     from cuarl.settings import Settings
     from cuarl.train.learner import Learner
@@ -48,7 +48,7 @@ def player(
     attend: Callable[[], AbstractContextManager[object]] = nullcontext
     start: Callable[[], Awaitable[object]] = partial(_begin_and_say, sampler, config, temperature, note)
     if config.rescore:
-        from cuarl.policy.rescore import RescoringSampler
+        from cuarl.policy.sampling.rescore import RescoringSampler
 
         sampler = RescoringSampler(sampler, players.load_model(config))
         attend = sampler.attend
@@ -121,7 +121,7 @@ def trained(
     sampler = _sampler(config, config.model_base_url or "", settings, policy.renderer, _placeholders(policy))
     if not config.rescore:
         return Trained(config, learner, sampler, folder, note)
-    from cuarl.policy.rescore import RescoringSampler
+    from cuarl.policy.sampling.rescore import RescoringSampler
 
     return Trained(config, learner, sampler, folder, note, RescoringSampler(sampler, policy))
 
@@ -148,7 +148,7 @@ class Trained:
         player = Player(self.endpoint.name, make, attend=attend, close=sampler.close)
         if self.rescoring is None:
             return Source(player, self.refresh, self.endpoint.close)
-        from cuarl.policy.rescore import accept
+        from cuarl.policy.sampling.rescore import accept
 
         return Source(player, self.refresh, self.endpoint.close, accept)
 
@@ -243,8 +243,8 @@ async def _try_adapter(sampler: OpenAISampler, spec: ModelSpec, runs_dir: Path) 
     name = f"cuarl-trial-{secrets.token_hex(4)}"
     with trial_adapter(spec, runs_dir) as folder:
         try:
-            await openai_adapters.load(sampler.endpoint, name, str(folder))
-            await openai_adapters.unload(sampler.endpoint, name)
+            await adapters.load(sampler.endpoint, name, str(folder))
+            await adapters.unload(sampler.endpoint, name)
         except SamplerError as error:
             raise PrerequisiteError(error.what, where=error.where, hint=error.hint) from error
 

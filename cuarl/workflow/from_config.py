@@ -11,7 +11,7 @@ from cuarl.config.rules import LORA_ONLY, default_of
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
 from cuarl.policy.load import load_policy
-from cuarl.policy.model import PolicyModel
+from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.spec import LoraSpec, ModelSpec
 from cuarl.train.assign import Baseline
 from cuarl.train.batch import BatchConfig

@@ -27,7 +27,7 @@ from cuarl.rollout.spec import EpisodeSpec
 from cuarl.workflow import signals
 
 if TYPE_CHECKING:
-    from cuarl.policy.model import PolicyModel
+    from cuarl.policy.qwen_vl.policy import PolicyModel
 
 SCRIPTED: dict[str, Callable[[Env], Agent]] = {
     "oracle": OracleAgent,
@@ -85,7 +85,7 @@ def in_process(
     config: ExperimentConfig, policy: PolicyModel, *, temperature: float, strict: bool, name: str = ""
 ) -> Player:
     """``policy``, batched over the episodes. ``strict`` reads its answers as in training."""
-    from cuarl.policy.local import LocalSampler
+    from cuarl.policy.sampling.local import LocalSampler
 
     sampler, policy.halted = LocalSampler(policy), signals.cutting
     make = model_agents(config, sampler, config.model_name, temperature=temperature, strict=strict)

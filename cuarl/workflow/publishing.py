@@ -152,7 +152,7 @@ def _check_adapter(folder: Path) -> int:
     """See that other tools can take the adapter as it is; its rank. Raises CheckpointError."""
     import torch
 
-    from cuarl.policy.adapter import weights_of
+    from cuarl.policy.adapters.files import weights_of
 
     settings = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
     weights = weights_of(folder)
@@ -175,7 +175,7 @@ def _check_adapter(folder: Path) -> int:
 
 def _check_trained(folder: Path, *, untrained: bool) -> None:
     """Raise CheckpointError for an adapter that leaves its base as it is, unless that is wanted."""
-    from cuarl.policy.adapter import is_untrained, weights_of
+    from cuarl.policy.adapters.files import is_untrained, weights_of
 
     if not untrained and is_untrained(weights_of(folder)):
         raise CheckpointError(

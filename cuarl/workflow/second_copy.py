@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cuarl.config.schema import ExperimentConfig
-from cuarl.policy.twin import follow, twin
+from cuarl.policy.sampling.sampler_copy import follow, twin
 from cuarl.train.learner import Learner
 from cuarl.workflow import players
 from cuarl.workflow.from_config import check_alone

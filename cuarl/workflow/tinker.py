@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import PrerequisiteError
 from cuarl.policy.load import load_renderer
+from cuarl.policy.remote.tinker import TinkerSampler, connect, mapped
 from cuarl.policy.spec import ModelSpec
-from cuarl.policy.tinker import TinkerSampler, connect, mapped
 from cuarl.store import PolicyRecord
 from cuarl.train.shutdown import Shutdown
 from cuarl.train.tinker import TinkerCheckpoints, TinkerConfig, TinkerLearner, saved_state
@@ -26,7 +26,7 @@ from cuarl.workflow.source import Source
 from cuarl.workflow.trainer import Collecting, Place, Trainer, imitation, recorded
 
 if TYPE_CHECKING:
-    from cuarl.policy.render import Renderer
+    from cuarl.policy.qwen_vl.render import Renderer
 
 
 @contextmanager

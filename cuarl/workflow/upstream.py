@@ -76,7 +76,7 @@ def check(target: Target, *, named: bool, adapters: bool) -> None:
 
 
 def _in_process(policy: Any, name: str, *, parent: str | None = None, path: str = "") -> Served:
-    from cuarl.policy.local import LocalSampler
+    from cuarl.policy.sampling.local import LocalSampler
     from cuarl.serve.models import Served
 
     return Served(name, LocalSampler(policy), policy.decode, parent, path)
@@ -99,8 +99,8 @@ def _tinker(
 ) -> Iterator[Upstream]:
     from cuarl.errors import PrerequisiteError
     from cuarl.policy.load import load_renderer
+    from cuarl.policy.remote.tinker import TinkerSampler, mapped
     from cuarl.policy.spec import ModelSpec
-    from cuarl.policy.tinker import TinkerSampler, mapped
     from cuarl.serve.models import Served
     from cuarl.workflow.tinker import service
 
@@ -133,7 +133,7 @@ class _Loader:
 
     async def load(self, name: str, folder: Path, old: Served | None) -> Served:
         """A ``Models`` loader. Raises CuarlError if the adapter does not fit."""
-        from cuarl.policy.hotswap import swap_adapter
+        from cuarl.policy.adapters.hotswap import swap_adapter
 
         previous = getattr(old.sampler, "policy", None) if old else None
         load = partial(players.load_model, self._config, adapter=str(folder))

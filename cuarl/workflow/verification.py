@@ -19,7 +19,7 @@ from cuarl.workflow.targets import checkpoint
 from cuarl.workflow.upstream import WEIGHTS
 
 if TYPE_CHECKING:
-    from cuarl.policy.model import PolicyModel
+    from cuarl.policy.qwen_vl.policy import PolicyModel
 
 _ROWS = 32
 ADAPTERS = "adapters"

@@ -108,7 +108,7 @@ class Serve(Target):
 
     def app(self) -> tuple[Any, Names]:
         from cuarl.policy.load import load_policy
-        from cuarl.policy.local import LocalSampler
+        from cuarl.policy.sampling.local import LocalSampler
         from cuarl.policy.spec import ModelSpec
 
         async def kept(trajectory: Any, pictures: Any) -> None:

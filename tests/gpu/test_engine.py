@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from cuarl.policy.engine import attention
-from cuarl.policy.engine.engine import Engine
-from cuarl.policy.engine.pages import PAGE
-from cuarl.policy.fused import ops
 from cuarl.policy.generate import Job, _Batch, generate
 from cuarl.policy.inputs import Row
 from cuarl.policy.load import load_policy
-from cuarl.policy.model import PolicyModel
+from cuarl.policy.qwen_vl.engine import attention
+from cuarl.policy.qwen_vl.engine.engine import Engine
+from cuarl.policy.qwen_vl.engine.pages import PAGE
+from cuarl.policy.qwen_vl.fused import ops
+from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.sampler import SamplingParams
 from cuarl.policy.score import Scorer
 from cuarl.policy.spec import LoraSpec, ModelSpec
@@ -75,7 +75,7 @@ def test_what_is_recorded_is_what_scoring_says(folder: Path, dtype: str) -> None
 
 
 def test_a_buffer_that_moves_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cuarl.policy.engine.engine._ROOM_AT_FIRST", 1)
+    monkeypatch.setattr("cuarl.policy.qwen_vl.engine.engine._ROOM_AT_FIRST", 1)
     policy = _policy(folder, "float32")
     params = SamplingParams(max_tokens=150)
     ours, plain = _jobs(policy, params, 5), _jobs(policy, params, 5)

@@ -6,8 +6,8 @@ import torch
 from cuarl.policy.generate import Job, generate
 from cuarl.policy.load import load_policy
 from cuarl.policy.sampler import SamplingParams
+from cuarl.policy.sampling.sampler_copy import follow, twin
 from cuarl.policy.spec import LoraSpec, ModelSpec
-from cuarl.policy.twin import follow, twin
 from tests.unit.policy.conftest import qwen3_folder, tokenizer  # noqa: F401
 from tests.unit.policy.pictures import prompt, screen
 

@@ -9,8 +9,8 @@ from cuarl.agent import formats
 from cuarl.agent.model import ModelAgent
 from cuarl.env.sim.phone import SimEnv
 from cuarl.policy.load import load_policy
-from cuarl.policy.local import LocalSampler
 from cuarl.policy.sampler import SamplingParams
+from cuarl.policy.sampling.local import LocalSampler
 from cuarl.policy.spec import ModelSpec
 from cuarl.rollout.pool import collect
 from cuarl.rollout.setup import Setup

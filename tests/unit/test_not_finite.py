@@ -14,7 +14,7 @@ from PIL import Image
 from cuarl.env.http import Service
 from cuarl.errors import CuarlError, EnvError, RewardError, SamplerError, StoreError, TaskError
 from cuarl.monitor.jsonl import JsonLinesSink
-from cuarl.policy.openai_http import json_of
+from cuarl.policy.remote.http import json_of
 from cuarl.rollout.reward import score
 from cuarl.run.checkpoints import keep_pending, read_pending
 from cuarl.settings import Settings

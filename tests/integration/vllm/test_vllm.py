@@ -15,10 +15,10 @@ import httpx
 import pytest
 
 from cuarl.policy.load import load_renderer
-from cuarl.policy.openai import OpenAISampler
-from cuarl.policy.openai_draws import DrawTest
-from cuarl.policy.openai_probe import check_draws, probe
-from cuarl.policy.openai_wire import NEUTRAL, EndpointFeatures
+from cuarl.policy.remote.draws import DrawTest
+from cuarl.policy.remote.openai import OpenAISampler
+from cuarl.policy.remote.probe import check_draws, probe
+from cuarl.policy.remote.wire import NEUTRAL, EndpointFeatures
 from cuarl.policy.spec import ModelSpec
 from tests.integration.rollout_place import Place, bare
 from tests.integration.vllm.server import COMMAND, serving

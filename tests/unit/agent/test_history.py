@@ -11,9 +11,9 @@ from cuarl.agent.prompt import Window
 from cuarl.agent.scripted import DemonstratingAgent
 from cuarl.errors import ConfigError
 from cuarl.policy.inputs import Row
-from cuarl.policy.local import LocalSampler
-from cuarl.policy.model import PolicyModel
+from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.sampler import SamplingParams
+from cuarl.policy.sampling.local import LocalSampler
 from cuarl.policy.score import Scorer
 from cuarl.tasks.task import TaskInstance
 from cuarl.trajectory import Turn

@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from cuarl.policy.load import load_policy
-from cuarl.policy.model import PolicyModel
+from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.spec import LoraSpec, ModelSpec
 from cuarl.pretrain.architecture import Shape, build_model
 from cuarl.pretrain.tokenizer import CHAT_TEMPLATE, CLOSINGS, SPECIAL, scaffolds

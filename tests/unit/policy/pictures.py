@@ -8,8 +8,8 @@ import numpy as np
 from PIL import Image
 
 from cuarl.policy.inputs import Row
-from cuarl.policy.model import PolicyModel
-from cuarl.policy.render import Prompt
+from cuarl.policy.prompt import Prompt
+from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.sampler import Message, Picture, Text
 from cuarl.types import Screenshot
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from cuarl.policy.adapter import is_untrained, put_on, weights_of
+from cuarl.policy.adapters.files import is_untrained, put_on, weights_of
 from cuarl.policy.handover import publish, trial_adapter
 from cuarl.policy.load import load_policy
 from cuarl.policy.spec import LoraSpec, ModelSpec

@@ -10,9 +10,9 @@ from transformers import AutoModelForImageTextToText
 
 from cuarl.errors import CheckpointError, ConfigError, PrerequisiteError
 from cuarl.policy import tiny
+from cuarl.policy.adapters.lora import target_pattern
 from cuarl.policy.load import load_policy, policy_name, resolve
-from cuarl.policy.lora import target_pattern
-from cuarl.policy.model import PolicyModel
+from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.score import Scorer
 from cuarl.policy.spec import LoraSpec, ModelSpec
 from tests.unit.policy.pictures import row, screen

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cuarl.agent.prompt import Window, build_messages
+from cuarl.policy.generic.policy import PlainPolicy
 from cuarl.policy.inputs import Row
 from cuarl.policy.load import load_policy
-from cuarl.policy.model import PolicyModel
 from cuarl.policy.packing import Said, hosts
-from cuarl.policy.plain import PlainPolicy
-from cuarl.policy.render import Prompt
+from cuarl.policy.prompt import Prompt
+from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.sampler import SampledText
 from cuarl.policy.score import Scorer, Scores
 from cuarl.policy.spec import LoraSpec, ModelSpec

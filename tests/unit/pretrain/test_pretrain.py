@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast, Qwen2VLImageProcessorPil
 
 from cuarl.agent import formats
 from cuarl.agent.formats.base import Size
-from cuarl.policy.images import ImageProcessor
+from cuarl.policy.qwen_vl.images import ImageProcessor
 from cuarl.pretrain import skills
 from cuarl.pretrain.architecture import Shape, build_model, image_processor_config
 from cuarl.pretrain.dialogues import DialogueMaker, Tokens, screen_of

@@ -17,7 +17,7 @@ from cuarl.agent.scripted import DoNothingAgent, OracleAgent
 from cuarl.env.sim.faults import Faults
 from cuarl.env.sim.phone import SimEnv
 from cuarl.policy.sampler import SamplerCapabilities, SamplingParams
-from cuarl.policy.wave import Waves
+from cuarl.policy.sampling.batcher import Waves
 from cuarl.rollout.episode import run_episode
 from cuarl.rollout.pool import collect
 from cuarl.rollout.setup import Setup

@@ -11,7 +11,7 @@ from counter_env import TASK, UP, CounterEnv, setup, spec
 
 from cuarl.agent.base import Decision
 from cuarl.policy.sampler import Message, Picture, SamplerCapabilities, SampleRequest, SamplingParams
-from cuarl.policy.wave import Waves
+from cuarl.policy.sampling.batcher import Waves
 from cuarl.rollout.hold import Gate, RecallingSampler
 from cuarl.rollout.spec import Limits
 from cuarl.rollout.stream import Stream, StreamConfig

@@ -12,9 +12,9 @@ import anyio
 import httpx
 import pytest
 
-from cuarl.policy.local import LocalSampler
-from cuarl.policy.model import PolicyModel
+from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.sampler import Message, SamplerCapabilities, SampleRequest
+from cuarl.policy.sampling.local import LocalSampler
 from cuarl.serve.app import Service
 from cuarl.serve.models import Models, Served
 from cuarl.serve.pictures import Pictures

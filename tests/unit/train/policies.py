@@ -7,14 +7,14 @@ from PIL import Image
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast, Qwen2VLImageProcessorPil
 
-from cuarl.policy.images import ImageProcessor
+from cuarl.policy.adapters.lora import add_lora
 from cuarl.policy.inputs import Row
-from cuarl.policy.lora import add_lora
-from cuarl.policy.model import PolicyModel
+from cuarl.policy.qwen_vl.images import ImageProcessor
+from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.special import special_ids
+from cuarl.policy.qwen_vl.vision import batch_attention
 from cuarl.policy.score import Scorer
 from cuarl.policy.spec import LoraSpec
-from cuarl.policy.special import special_ids
-from cuarl.policy.vision import batch_attention
 from cuarl.pretrain.architecture import Shape, build_model, image_processor_config
 from cuarl.train.batch import Batch
 from cuarl.types import Screenshot

@@ -18,11 +18,11 @@ pytest.importorskip("uvicorn", reason="the extra web is not installed")
 from cuarl.errors import SamplerError, TrainError
 from cuarl.local.tinker import Fault, TinkerServer, running, weights
 from cuarl.policy.load import load_policy, load_renderer
-from cuarl.policy.model import PolicyModel
-from cuarl.policy.render import Prompt
+from cuarl.policy.prompt import Prompt
+from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.remote.tinker import TinkerSampler, connect, model_input
 from cuarl.policy.sampler import Message, Picture, SampledText, SampleRequest, SamplingParams
 from cuarl.policy.spec import LoraSpec, ModelSpec
-from cuarl.policy.tinker import TinkerSampler, connect, model_input
 from cuarl.train.batch import Batch, BatchConfig, policy_updates
 from cuarl.train.learner import Learner, LearnerConfig
 from cuarl.train.loss import LossConfig
@@ -115,7 +115,7 @@ def batch(samples: Sequence[Sampled]) -> Batch:
 
 
 def test_samples_are_those_of_our_own_sampler(world: World) -> None:
-    from cuarl.policy.local import LocalSampler
+    from cuarl.policy.sampling.local import LocalSampler
 
     sampler = world.learner().sampler
     (there,) = ask(sampler, [5])

@@ -13,7 +13,7 @@ import pytest
 
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
-from cuarl.policy.openai import OpenAISampler
+from cuarl.policy.remote.openai import OpenAISampler
 from cuarl.workflow.endpoint import Trained, _begin
 
 

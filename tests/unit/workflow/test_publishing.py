@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from cuarl.cli.app import run
-from cuarl.policy.adapter import write
+from cuarl.policy.adapters.files import write
 from cuarl.policy.load import load_policy
 from cuarl.policy.spec import LoraSpec, ModelSpec
 from cuarl.train.card import About, model_card

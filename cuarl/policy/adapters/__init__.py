@@ -1,0 +1,1 @@
+"""Adapters: made, put on a model, folded into it, written and read."""

@@ -1,0 +1,1 @@
+"""Any model that transformers can run, by its own forward pass."""

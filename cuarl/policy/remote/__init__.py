@@ -1,0 +1,1 @@
+"""Models behind a server: chat completions, and the Tinker service."""

@@ -1,0 +1,205 @@
+"""The sampler for any server that speaks the OpenAI chat-completions protocol (vLLM, SGLang, llama.cpp, hosted APIs)."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import Collection, Sequence
+from typing import Any, Protocol
+
+import httpx
+
+from cuarl.errors import ConfigError, SamplerError
+from cuarl.policy.remote import adapters
+from cuarl.policy.remote.http import SHOWN, Endpoint, ServedModel, error_in, json_of
+from cuarl.policy.remote.wire import (
+    Encoding,
+    EndpointFeatures,
+    Outgoing,
+    difference,
+    read_reply,
+    request_body,
+    too_long,
+    why_empty,
+)
+from cuarl.policy.sampler import Message, PromptTooLong, SamplerCapabilities, SampleRequest
+from cuarl.safe_text import loggable
+from cuarl.trajectory import Sampled
+
+logger = logging.getLogger(__name__)
+
+
+class PromptRenderer(Protocol):
+    """What is needed of ``render.Renderer``, without its imports."""
+
+    images: Any
+    special: Any
+
+    def render(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> Any:
+        """Messages to a ``Prompt``."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids."""
+        ...
+
+
+class OpenAISampler:
+    """Sends each prompt as one chat completion, pictures as ``data:`` URIs.
+
+    What is sent again, and how often, is ``Endpoint``'s. The bound on parallel requests is there, too, and nowhere else.
+
+    ``features`` say what the server gives (``remote.probe`` finds out). ``api_key`` is sent as a bearer token and masked in
+    all messages. ``transport`` replaces the network in tests. ``renderer`` renders each prompt here, too: a sample whose
+    prompt ids differ from ours is not exact, because training would put other ids before its answer than sampling did.
+    Where the server's prompts are ours (``features.ours``), pictures go out at the size that the model sees, and the ids
+    that are never sampled here are ruled out there. ``http_client`` is a client that is lent, with its own limits, and left
+    open. ``placeholders`` are ids that no answer may hold, those of pictures for instance: one ends an answer all the same,
+    where there are ids; otherwise they are told by their names in the text.
+    """
+
+    def __init__(
+        self, base_url: str, model: str, *, api_key: str | None = None, features: EndpointFeatures | None = None,
+        encoding: Encoding = "png", name: str = "", version: int = 0, timeout_s: float = 300.0, attempts: int = 6,
+        max_connections: int = 64, transport: httpx.AsyncBaseTransport | None = None, renderer: PromptRenderer | None = None,
+        placeholders: Collection[int] = (), http_client: httpx.AsyncClient | None = None,
+    ) -> None:  # fmt: skip
+        self.endpoint = Endpoint(
+            base_url, api_key=api_key, timeout_s=timeout_s, attempts=attempts, max_connections=max_connections,
+            transport=transport, http_client=http_client,
+        )  # fmt: skip
+        self.model, self.name, self.version = model, name or model, version
+        self.features, self._encoding = features or EndpointFeatures(), encoding
+        self.renderer, self._told = renderer, set[str]()
+        self._placeholders = frozenset(placeholders)
+        self._adapter_name: str | None = None
+
+    @property
+    def capabilities(self) -> SamplerCapabilities:
+        """By the server's features. Log-probabilities count as given only where they hold at any temperature."""
+        f = self.features
+        return SamplerCapabilities(
+            token_ids=f.token_ids, logprobs=f.logprobs and f.scaled_logprobs and not f.wrong_draws, images=self._encoding == "png",
+            name=self.name,
+        )  # fmt: skip
+
+    async def models(self) -> list[ServedModel]:
+        """What the server says it serves; empty if it doesn't say. Raises ``PrerequisiteError`` if nothing answers."""
+        return await self.endpoint.models()
+
+    async def check_model(self) -> None:
+        """See that the server has the model. Raises ``ConfigError``, ``PrerequisiteError`` if nothing answers."""
+        # not every server lists its models; the completion that follows will tell
+        names = [one.id for one in await self.models()]
+        if names and self.model not in names:
+            close = difflib.get_close_matches(self.model, names, n=1)
+            guess = f' (did you mean "{close[0]}"?)' if close else ""
+            raise ConfigError(
+                f'the endpoint serves no model "{self.model}"{guess}',
+                where=self.endpoint.shown, hint=f"choose from: {', '.join(names[:5])}",
+            )  # fmt: skip
+
+    def use(self, model: str) -> None:
+        """Sample from another of the server's models from now on."""
+        self.model = model
+
+    async def load_adapter(self, name: str, path: str) -> None:
+        """Have the server load the adapter in ``path``, a folder that it can read, and sample from it under ``name``.
+
+        That is vLLM's ``load_lora_adapter``, which has to be allowed there. The adapter used before is unloaded. Raises
+        ``SamplerError`` if the server refuses.
+        """
+        await adapters.load(self.endpoint, name, path)
+        before, self._adapter_name, self.model = self._adapter_name, name, name
+        if before is not None and before != name:
+            await self.unload_adapter(before)
+
+    async def release_adapter(self) -> None:
+        """Have the server forget the adapter that was loaded last, if any. Raises ``SamplerError``."""
+        if self._adapter_name is not None:
+            await self.unload_adapter(self._adapter_name)
+
+    async def unload_adapter(self, name: str) -> None:
+        """Have the server forget an adapter; one that it does not have is as good. Raises ``SamplerError``."""
+        await adapters.unload(self.endpoint, name)
+        if self._adapter_name == name:
+            self._adapter_name = None
+
+    async def sample(self, request: SampleRequest) -> Sampled | PromptTooLong:
+        """Answer one prompt. The server tokenises it, so ``max_prompt_tokens`` can only be checked against its count.
+
+        Raises ``SamplerError`` with the status and the beginning of the reply.
+        """
+        reply = await self.endpoint.complete(self.body(request, self.features))
+        refused = too_long(reply.status_code, reply.text)
+        if refused is not None:
+            return refused
+        self.raise_for(reply)
+        body = json_of(reply)
+        needed = (body.get("usage") or {}).get("prompt_tokens") or 0
+        if request.max_prompt_tokens is not None and needed > request.max_prompt_tokens:
+            return PromptTooLong(needed=needed, limit=request.max_prompt_tokens)
+        return self._checked(self.read(body, request, self.features), request, why_empty(body))
+
+    def body(self, request: SampleRequest, features: EndpointFeatures) -> dict[str, Any]:
+        """What is sent for ``request`` to a server of these features."""
+        out = Outgoing(self._encoding)
+        if self.renderer is not None and features.ours:
+            out = Outgoing(self._encoding, self.renderer.special.suppressed, self.renderer.images.shown)
+        return request_body(request, self.model, features, out)
+
+    def read(self, body: Any, request: SampleRequest, features: EndpointFeatures) -> Sampled:
+        """The sample in a reply. Raises ``SamplerError``."""
+        return read_reply(
+            body, request, features, policy=self.name, version=self.version, told_by_ids=bool(self._placeholders)
+        )
+
+    def raise_for(self, reply: httpx.Response) -> None:
+        """Raise ``SamplerError`` for a refusal."""
+        refused = error_in(reply)
+        if refused is None:
+            return
+        status, text = refused
+        hint = "set the API key of this endpoint" if status in (401, 403) else None
+        raise SamplerError(
+            f"the endpoint answered {status}: {loggable(text[:SHOWN])}",
+            where=loggable(f"{self.endpoint.url}, model {self.model}"), hint=hint,
+        )  # fmt: skip
+
+    def _checked(self, sampled: Sampled, request: SampleRequest, taken: str) -> Sampled:
+        """``sampled``, not exact if the server's prompt is not the one that we would train on."""
+        if taken:
+            sampled = self._restored(sampled, taken)
+        text = sampled.text
+        decode = self.renderer.decode if self.renderer is not None else lambda kept: text if kept else ""
+        sampled = sampled.before_any(self._placeholders, decode)
+        if self.renderer is None or not sampled.exact:
+            return sampled
+        ours = self.renderer.render(request.messages)
+        if isinstance(ours, PromptTooLong) or ours.ids == sampled.prompt_ids:
+            return sampled
+        self._tell_once("prompt", difference(ours.ids, sampled.prompt_ids))
+        return sampled.model_copy(update={"exact": False})
+
+    def _restored(self, sampled: Sampled, taken: str) -> Sampled:
+        """An answer whose text a parser of the server's took out: read from its ids where they can be read here."""
+        if self.renderer is not None and sampled.exact:
+            return sampled.model_copy(update={"text": self.renderer.decode(sampled.token_ids)})
+        self._tell_once("empty", f"answers come without text: {taken}")
+        return sampled
+
+    def _tell_once(self, what: str, words: str) -> None:
+        if what not in self._told:
+            self._told.add(what)
+            logger.warning("%s: %s", self.endpoint.shown, words)
+
+    def sees(self, width: int, height: int) -> tuple[int, int] | None:
+        """The size at which the model sees a picture, where its processor is here."""
+        if self.renderer is None:
+            return None
+        seen: tuple[int, int] = self.renderer.images.resized(width, height)
+        return seen
+
+    async def close(self) -> None:
+        """Close the connections; a later request opens new ones."""
+        await self.endpoint.close()

@@ -1,0 +1,1 @@
+"""Samplers over a policy in this process."""
