@@ -96,6 +96,8 @@ class Turn(Record):
     """Text fields of the observation."""
     reward: float | None = None
     """The environment's own reward of this step, where it has one."""
+    started_at: float = 0.0
+    """Unix time, seconds; it ended ``model_s + env_s`` later. 0 where that is not known."""
     model_s: float = 0.0
     env_s: float = 0.0
     settle_ms: float | None = None
@@ -157,6 +159,10 @@ class Trajectory(Record):
     category: str = ""
     difficulty: str = ""
     env: str = ""
+    backend: str = ""
+    """What ran the environment, as ``--env`` names it, e.g. ``gbox``; ``env`` is the kind of device that the task is for."""
+    device: str = ""
+    """The device behind it, by the name that its backend knows: a box, a serial number, a pod. Empty where there is none."""
     agent: str = ""
     """Name of the agent, e.g. ``oracle`` or ``qwen3-vl-mobile``."""
     policy: str = ""
@@ -176,6 +182,12 @@ class Trajectory(Record):
     reward_parts: tuple[RewardPart, ...] = ()
     started_at: float = 0.0
     """Unix time, seconds."""
+    ready_s: float | None = None
+    """Seconds from ``started_at`` until the first screen was there: the environment made and reset. None if it never was."""
+    check_at: float | None = None
+    """Unix time at which checking began; None if nothing was checked."""
+    check_s: float | None = None
+    """Seconds that it took."""
     wall_s: float = 0.0
     info: Mapping[str, Any] = Field(default_factory=dict)
 

@@ -33,7 +33,10 @@ class Capabilities:
 
 @runtime_checkable
 class Env(Protocol):
-    """One device for one episode. Raises ``EnvError`` for anything that is not the policy's doing."""
+    """One device for one episode. Raises ``EnvError`` for anything that is not the policy's doing.
+
+    One that runs on a device which others know by a name has it as ``device_name``, for the record, after the reset.
+    """
 
     @property
     def capabilities(self) -> Capabilities:

@@ -64,6 +64,7 @@ async def run_episode(
         raise
     finally:
         await run.close()
+        setup.observer.phase(spec, "done")
     return run.episode()
 
 
@@ -93,7 +94,7 @@ class _Run:
         self._until = self._deadline
         self._scope = anyio.CancelScope()
         self._call = _Call(EnvError, "creating the environment", self._start)
-        self._undone: tuple[Decision, float] | None = None
+        self._undone: tuple[Decision, float, float] | None = None
         self._env: Env | None = None
         self._agent: Agent | None = None
         self._before: Mapping[str, Any] = {}
@@ -101,6 +102,9 @@ class _Run:
         self._claimed: bool | None = None
         self._invalid = 0
         self._loop = LoopGuard(self.limits.loop_threshold)
+        self._device = ""
+        self._ready_s: float | None = None
+        self._checked: tuple[float, float] | None = None
 
     # --- the course of an episode ----------------------------------------------------------------------------------
 
@@ -123,6 +127,7 @@ class _Run:
 
     async def _set_up(self) -> None:
         spec = self.spec
+        self.setup.observer.phase(spec, "creating")
         with self._through(EnvError, "creating the environment"):
             self._env = env = await self.setup.make_env(spec.task)
         with self._through(AgentError, "creating the agent"):
@@ -132,11 +137,20 @@ class _Run:
         with self._through(EnvError, "the reset"):
             shown = await env.reset(spec.task, spec.seed)
         self._record.show(shown)
+        self._started(env)
         if GOAL in shown.text:  # told by the device itself, after its reset
             self.spec = replace(spec, task=spec.task.model_copy(update={"goal": shown.text[GOAL]}))
         if env.capabilities.state:
             with self._through(EnvError, "reading the state"):
                 self._before = await env.state()
+
+    def _started(self, env: Env) -> None:
+        """The first screen is there."""
+        # read once the reset is over: many backends know their device only then
+        self._device = str(getattr(env, "device_name", ""))
+        self._ready_s = self.setup.clock() - self._start
+        self.setup.observer.phase(self.spec, "acting", self._device)
+        self.setup.observer.screen(self.spec, self._record.observation.screenshot)
 
     async def _turn(self) -> None:
         self._bound(min(self._deadline, self.setup.clock() + self.limits.turn_s))
@@ -145,20 +159,22 @@ class _Run:
         if len(self._record.turns) >= self._max_turns:
             self.stop = StopReason.MAX_TURNS
             return
-        begin = self.setup.clock()
+        begin, at = self.setup.clock(), self.setup.now()
         decision = await self._decide()
         if decision.too_long is not None:
             self.stop = StopReason.CONTEXT_FULL
             self._record.info["prompt_tokens_needed"] = decision.too_long.needed
             return
         decided = self.setup.clock()
-        self._undone = (decision, decided - begin)
+        self._undone = (decision, at, decided - begin)
         shown = self._record.shown
         result = await self._carry_out(decision)
         self._undone = None
         if result is not None:  # the time that the device was not there is not the policy's
             self._deadline += float(result.info.get(DOWN_S, 0.0))
-        self._record.turn(decision, result, model_s=decided - begin, env_s=self.setup.clock() - decided)
+        self._record.turn(decision, result, started_at=at, model_s=decided - begin, env_s=self.setup.clock() - decided)
+        self.setup.observer.turn(self.spec, self._record.turns[-1])
+        self.setup.observer.screen(self.spec, self._record.observation.screenshot)
         self.stop = self._why_stop(decision, result, shown)
 
     async def _decide(self) -> Decision:
@@ -204,6 +220,8 @@ class _Run:
         if self._failure is not None or env is None or not (self.spec.task.checks or isinstance(env, JudgingEnv)):
             return
         left = max(0.0, self._deadline - self.setup.clock()) + self.limits.verdict_grace_s
+        begin, at = self.setup.clock(), self.setup.now()
+        self.setup.observer.phase(self.spec, "checking", self._device)
         with anyio.move_on_after(left) as scope:
             try:
                 if isinstance(env, JudgingEnv):
@@ -213,6 +231,7 @@ class _Run:
                     await self._judge_state(env)
             except RolloutError as e:
                 self._fail(e)
+        self._checked = at, self.setup.clock() - begin
         if scope.cancelled_caught:
             self._fail(self._unanswered())
 
@@ -248,6 +267,8 @@ class _Run:
             episode_id=spec.episode_id, run_id=spec.run_id, group_id=spec.group_id, attempt=spec.attempt,
             step=spec.step, purpose=spec.purpose, task_id=spec.task.task_id, goal=spec.task.goal,
             category=spec.task.category, difficulty=spec.task.difficulty, env=spec.task.env,
+            backend=self.setup.backend, device=self._device, ready_s=self._ready_s,
+            check_at=self._checked and self._checked[0], check_s=self._checked and self._checked[1],
             agent=self._agent.name if self._agent else "", policy=first.policy if first else "",
             policy_version=first.policy_version if first else 0, seed=spec.seed, turns=tuple(record.turns),
             final_screenshot=record.final, answer=self._answer, stop=self.stop, failure=self._failure,
@@ -316,8 +337,9 @@ class _Run:
     def _keep_undone(self, why: str) -> None:
         if self._undone is None:
             return
-        (decision, model_s), self._undone = self._undone, None
-        self._record.interrupted_turn(decision, why, model_s=model_s, env_s=self.setup.clock() - self._call.since)
+        (decision, at, model_s), self._undone = self._undone, None
+        env_s = self.setup.clock() - self._call.since
+        self._record.interrupted_turn(decision, why, started_at=at, model_s=model_s, env_s=env_s)
 
     def cancelled(self) -> None:
         """Whoever asked for the episode doesn't want it any more."""

@@ -50,7 +50,9 @@ class Recorder:
         self.pictures[ref.digest] = picture
         self._screen = (observation, ref)
 
-    def turn(self, decision: Decision, result: StepResult | None, *, model_s: float, env_s: float) -> None:
+    def turn(
+        self, decision: Decision, result: StepResult | None, *, started_at: float, model_s: float, env_s: float
+    ) -> None:
         """Note a turn; ``result`` is None if the decision did not reach the environment."""
         before, info, changed = self.shown, {} if result is None else result.info, None
         text = self.observation.text
@@ -59,16 +61,21 @@ class Recorder:
             changed = self.shown.digest != before.digest
             self._keep(info)
         self._add(
-            decision, before, text, warnings=decision.warnings, model_s=model_s, env_s=env_s, changed=changed,
+            decision, before, text, warnings=decision.warnings, started_at=started_at, model_s=model_s, env_s=env_s, changed=changed,
             rejected=info.get("rejected"), reward=None if result is None else result.reward,
             settle_ms=info.get("settle_ms"), settled=info.get("settled"),
         )  # fmt: skip
 
-    def interrupted_turn(self, decision: Decision, why: str, *, model_s: float, env_s: float) -> None:
+    def interrupted_turn(
+        self, decision: Decision, why: str, *, started_at: float, model_s: float, env_s: float
+    ) -> None:
         """Note a turn whose action went to the environment and never came back."""
         self.interrupted = True
         warnings = (*decision.warnings, why)
-        self._add(decision, self.shown, self.observation.text, warnings=warnings, model_s=model_s, env_s=env_s)
+        text = self.observation.text
+        self._add(
+            decision, self.shown, text, warnings=warnings, started_at=started_at, model_s=model_s, env_s=env_s
+        )  # fmt: skip
 
     def _add(self, decision: Decision, shown: ImageRef, text: Mapping[str, str], **fields: Any) -> None:
         self.pictures.update(decision.pictures)

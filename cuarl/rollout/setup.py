@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from anyio import CancelScope
 
@@ -17,7 +17,7 @@ from cuarl.rollout.reward import RewardFunction, simple
 from cuarl.rollout.spec import EpisodeSpec, Limits
 from cuarl.tasks.check import verdict
 from cuarl.tasks.task import TaskInstance
-from cuarl.trajectory import Trajectory, Verdict
+from cuarl.trajectory import Trajectory, Turn, Verdict
 from cuarl.types import Screenshot
 
 """Makes the fresh environment of one episode."""
@@ -41,6 +41,42 @@ class Judge(Protocol):
         ...
 
 
+Phase = Literal["creating", "acting", "checking", "done"]
+"""What an episode is at: its environment is made and reset, the agent acts, the end is judged, it is over."""
+
+
+class Observer(Protocol):
+    """Told of each running episode as it goes. Must not block, and must not raise."""
+
+    def phase(self, spec: EpisodeSpec, phase: Phase, device: str = "") -> None:
+        """The episode has come to ``phase``; ``device`` is what runs it, once that is known."""
+        ...
+
+    def screen(self, spec: EpisodeSpec, screen: Screenshot) -> None:
+        """What the device shows now."""
+        ...
+
+    def turn(self, spec: EpisodeSpec, turn: Turn) -> None:
+        """A turn is over; ``screen`` says what came of it."""
+        ...
+
+
+class Unobserved:
+    """Nobody looks."""
+
+    def phase(self, spec: EpisodeSpec, phase: Phase, device: str = "") -> None:
+        """Nobody is told."""
+
+    def screen(self, spec: EpisodeSpec, screen: Screenshot) -> None:
+        """Nobody is told."""
+
+    def turn(self, spec: EpisodeSpec, turn: Turn) -> None:
+        """Nobody is told."""
+
+
+UNOBSERVED = Unobserved()
+
+
 def _nothing() -> None:
     pass
 
@@ -60,6 +96,9 @@ class Setup:
     """Called before the first episode of a collection: what a sampler remembers of earlier ones then changes nothing."""
     holding: Callable[[CancelScope], AbstractContextManager[object]] = nullcontext
     """Entered with the scope that bounds an episode, so that whoever makes episodes wait can put its deadline off."""
+    backend: str = ""
+    """What runs the environments, as ``--env`` names it."""
+    observer: Observer = UNOBSERVED
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], float] = time.time
 

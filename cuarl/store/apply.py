@@ -41,7 +41,7 @@ def apply(write: w.Write, connection: Connection) -> None:
     raise TypeError(f"not a write: {type(write).__name__}")
 
 
-def _upsert(connection: Connection, table: type[t.Base], rows: Sequence[Row], *, keep: bool = False) -> None:
+def upsert(connection: Connection, table: type[t.Base], rows: Sequence[Row], *, keep: bool = False) -> None:
     """Insert rows; one whose key exists is replaced, or kept as it is."""
     if rows:
         connection.execute(_insert(connection.dialect.name, table, keep), rows)
@@ -81,7 +81,7 @@ def _fresh(
                 "entity": entity, "entity_id": entity_id, "seq": seq + 1, "old": old, "new": new,
                 "message": message, "at": at,
             })  # fmt: skip
-    _upsert(connection, t.StatusRow, rows, keep=True)
+    upsert(connection, t.StatusRow, rows, keep=True)
     return fresh
 
 
@@ -105,13 +105,14 @@ def _last_changes(connection: Connection, entity: Entity, ids: Sequence[str]) ->
 @apply.register
 def _(write: w.SaveRun, connection: Connection) -> None:
     if _fresh(connection, "run", {write.run.id: (write.run.status, write.at)}, write.run.message):
-        _upsert(connection, t.RunRow, [write.run.model_dump()])
+        upsert(connection, t.RunRow, [write.run.model_dump()])
 
 
 @apply.register
 def _(write: w.FinishRun, connection: Connection) -> None:
     _require_run(connection, write.run_id)
     if _fresh(connection, "run", {write.run_id: (write.status, write.at)}, write.message):
+        connection.execute(delete(t.LiveRow).where(t.LiveRow.run_id == write.run_id))
         values = {"status": write.status, "message": write.message, "finished_at": write.at}
         connection.execute(update(t.RunRow).where(t.RunRow.id == write.run_id).values(values))
 
@@ -142,6 +143,7 @@ def _(write: w.DeleteRun, connection: Connection) -> None:
         connection.execute(delete(history).where(history.entity == entity, history.entity_id.in_(ids)))
     connection.execute(update(t.SessionRow).where(t.SessionRow.run_id == run_id).values(run_id=None))
     connection.execute(update(t.RunRow).where(t.RunRow.parent_id == run_id).values(parent_id=None))
+    connection.execute(delete(t.LiveRow).where(t.LiveRow.run_id == run_id))
     for owned in (t.MetricRow, t.EvaluationRow, t.PolicyRow, t.EventRow, t.EpisodeRow, t.GroupRow):
         connection.execute(delete(owned).where(owned.run_id == run_id))
     connection.execute(delete(t.RunRow).where(t.RunRow.id == run_id))
@@ -154,7 +156,7 @@ def _require_run(connection: Connection, run_id: str) -> None:
 
 @apply.register
 def _(write: w.RestoreHistory, connection: Connection) -> None:
-    _upsert(connection, t.StatusRow, [c.model_dump() for c in write.changes], keep=True)
+    upsert(connection, t.StatusRow, [c.model_dump() for c in write.changes], keep=True)
 
 
 # --- what a run works with -----------------------------------------------------------------------------------------
@@ -162,12 +164,12 @@ def _(write: w.RestoreHistory, connection: Connection) -> None:
 
 @apply.register
 def _(write: w.SavePolicy, connection: Connection) -> None:
-    _upsert(connection, t.PolicyRow, [_linked(write.policy.model_dump())])
+    upsert(connection, t.PolicyRow, [_linked(write.policy.model_dump())])
 
 
 @apply.register
 def _(write: w.SaveTasks, connection: Connection) -> None:
-    _upsert(connection, t.TaskRow, [task_row(task, write.at) for task in write.tasks], keep=True)
+    upsert(connection, t.TaskRow, [task_row(task, write.at) for task in write.tasks], keep=True)
 
 
 def _linked(row: Row) -> Row:
@@ -183,8 +185,8 @@ def _(write: w.StartEpisode, connection: Connection) -> None:
     start = write.episode
     known = connection.scalar(select(t.EpisodeRow.status).where(t.EpisodeRow.id == start.episode_id))
     if known is None:
-        _upsert(connection, t.GroupRow, _group_rows([start]), keep=True)
-        _upsert(connection, t.EpisodeRow, [started_row(start, write.at)], keep=True)
+        upsert(connection, t.GroupRow, _group_rows([start]), keep=True)
+        upsert(connection, t.EpisodeRow, [started_row(start, write.at)], keep=True)
         _fresh(connection, "episode", {start.episode_id: ("started", write.at)})
 
 
@@ -204,7 +206,7 @@ def _(write: w.SaveGroup, connection: Connection) -> None:
         "id": group.group_id, "run_id": (first and first.run_id) or None, "task_id": group.task_id, "seed": group.seed,
         "step": first.step if first else 0, "purpose": first.purpose if first else "rollout",
     }  # fmt: skip
-    _upsert(connection, t.GroupRow, [row])
+    upsert(connection, t.GroupRow, [row])
     _save_trajectories(connection, [(e, write.at) for e in group.trajectories])
 
 
@@ -222,12 +224,12 @@ def _group_rows(episodes: Iterable[Trajectory | Any]) -> list[Row]:
 def _save_trajectories(connection: Connection, saved: Sequence[tuple[Trajectory, float]]) -> None:
     last = {trajectory.episode_id: (trajectory, at) for trajectory, at in saved}
     parts = [trajectory_rows(trajectory, at) for trajectory, at in last.values()]
-    _upsert(connection, t.GroupRow, _group_rows(trajectory for trajectory, _ in saved), keep=True)
+    upsert(connection, t.GroupRow, _group_rows(trajectory for trajectory, _ in saved), keep=True)
     _forget_turns(connection, list(last))
-    _upsert(connection, t.EpisodeRow, [p.episode for p in parts])
-    _upsert(connection, t.TurnRow, [row for p in parts for row in p.turns])
-    _upsert(connection, t.SampleRow, [row for p in parts for row in p.samples])
-    _upsert(connection, t.VerdictRow, [p.verdict for p in parts if p.verdict])
+    upsert(connection, t.EpisodeRow, [p.episode for p in parts])
+    upsert(connection, t.TurnRow, [row for p in parts for row in p.turns])
+    upsert(connection, t.SampleRow, [row for p in parts for row in p.samples])
+    upsert(connection, t.VerdictRow, [p.verdict for p in parts if p.verdict])
     _fresh(
         connection,
         "episode",
@@ -253,21 +255,26 @@ def _(write: w.SaveEvaluation, connection: Connection) -> None:
     record = write.evaluation
     if not _fresh(connection, "evaluation", {record.id: (record.status, write.at)}, record.message):
         return
-    _upsert(connection, t.EvaluationRow, [_linked(record.model_dump())])
+    upsert(connection, t.EvaluationRow, [_linked(record.model_dump())])
     members = t.EvaluationEpisodeRow
     connection.execute(delete(members).where(members.evaluation_id == record.id))
     rows = [{"evaluation_id": record.id, "episode_id": e, "position": i} for i, e in enumerate(write.episode_ids)]
-    _upsert(connection, members, rows)
+    upsert(connection, members, rows)
 
 
 @apply.register
 def _(write: w.LogMetrics, connection: Connection) -> None:
-    _upsert(connection, t.MetricRow, [p.model_dump() for p in write.points])
+    upsert(connection, t.MetricRow, [p.model_dump() for p in write.points])
 
 
 @apply.register
 def _(write: w.LogEvent, connection: Connection) -> None:
-    _upsert(connection, t.EventRow, [_linked(write.event.model_dump())])
+    upsert(connection, t.EventRow, [_linked(write.event.model_dump())])
+
+
+@apply.register
+def _(write: w.SaveHumanVerdict, connection: Connection) -> None:
+    upsert(connection, t.HumanVerdictRow, [write.verdict.model_dump()], keep=True)
 
 
 @apply.register
@@ -275,4 +282,4 @@ def _(write: w.SaveSession, connection: Connection) -> None:
     record = write.session
     if _fresh(connection, "session", {record.id: (record.status, write.at)}, record.message):
         row = _linked(record.model_dump())
-        _upsert(connection, t.SessionRow, [{**row, "episode_id": record.episode_id or None}])
+        upsert(connection, t.SessionRow, [{**row, "episode_id": record.episode_id or None}])

@@ -1,7 +1,8 @@
 """A store as a folder of files that anyone can read, and back.
 
     manifest.json     format version, what was exported, how much
-    runs.jsonl        one run a line; likewise policies, tasks, evaluations, metrics, events, history
+    runs.jsonl        one run a line; likewise policies, tasks, evaluations, metrics, events, history,
+                      human_verdicts
     episodes.jsonl    one whole episode (``trajectory.Trajectory``) a line
     turns.parquet     one turn a row, for data frames (only if pyarrow is installed)
     blobs/ab/….png    the screenshots, as they are in the store
@@ -78,7 +79,8 @@ def _write(
     if parquet:
         from cuarl.store.parquet import write_turns
 
-        write_turns(folder / "turns.parquet", read_lines(folder / "episodes.jsonl", Trajectory))
+        overruled = store.overruled(run=run)
+        write_turns(folder / "turns.parquet", read_lines(folder / "episodes.jsonl", Trajectory), overruled)
     manifest = {
         "format": FORMAT, "trajectory_schema": SCHEMA_VERSION, "cuarl": __version__, "run": run, "counts": counts,
         "screenshots": copied,
@@ -106,6 +108,7 @@ def _tables(store: Store, run: str | None, found: _Found) -> dict[str, Iterable[
         "policies": store.policies(run=run),
         "tasks": store.tasks(),
         "episodes": _episodes(store, run, found),
+        "human_verdicts": store.human_verdicts(run=run),
         "evaluations": _evaluations(store, run, found),
         "metrics": (point for i in ids for point in store.metrics(i)),
         "events": store.events(run=run),

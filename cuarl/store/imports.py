@@ -18,7 +18,15 @@ from cuarl.store import transaction
 from cuarl.store import writes as w
 from cuarl.store.blobs import Blobs
 from cuarl.store.export import FORMAT, EvaluationLine, Exported, read_lines
-from cuarl.store.records import EvaluationRecord, EventRecord, MetricPoint, PolicyRecord, RunRecord, StatusChange
+from cuarl.store.records import (
+    EvaluationRecord,
+    EventRecord,
+    HumanVerdict,
+    MetricPoint,
+    PolicyRecord,
+    RunRecord,
+    StatusChange,
+)
 from cuarl.store.store import Store
 from cuarl.tasks.task import Task
 from cuarl.trajectory import SCHEMA_VERSION, Trajectory
@@ -27,7 +35,7 @@ from cuarl.types import Record
 _CHUNK = 64
 _KINDS: dict[str, type[Record]] = {
     "history": StatusChange, "runs": RunRecord, "policies": PolicyRecord, "tasks": Task, "episodes": Trajectory,
-    "evaluations": EvaluationLine, "metrics": MetricPoint, "events": EventRecord,
+    "human_verdicts": HumanVerdict, "evaluations": EvaluationLine, "metrics": MetricPoint, "events": EventRecord,
 }  # fmt: skip
 """What the files hold, in an order that satisfies foreign keys."""
 
@@ -109,6 +117,7 @@ _WRITES: dict[str, Callable[[Sequence[Any], float], Sequence[w.Write]]] = {
     "policies": lambda records, at: [w.SavePolicy(policy=r) for r in records],
     "tasks": lambda records, at: [w.SaveTasks(tasks=tuple(records), at=at)],
     "episodes": lambda records, at: [w.SaveTrajectory(trajectory=r, at=at) for r in records],
+    "human_verdicts": lambda records, at: [w.SaveHumanVerdict(verdict=r) for r in records],
     "evaluations": lambda records, at: [_evaluation(r, at) for r in records],
     "metrics": lambda records, at: _metrics(records),
     "events": lambda records, at: [w.LogEvent(event=r) for r in records],

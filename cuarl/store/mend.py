@@ -18,6 +18,8 @@ from cuarl.store.check import incomplete, token_counts, tokens_of
 from cuarl.store.records import (
     EvaluationRecord,
     EventRecord,
+    HumanVerdict,
+    LiveRecord,
     MetricPoint,
     PolicyRecord,
     RunRecord,
@@ -33,7 +35,8 @@ _LOST = "its own row could not be salvaged"
 _BATCH = 256
 _RECORDS: dict[type[t.Base], type[Record]] = {
     t.RunRow: RunRecord, t.PolicyRow: PolicyRecord, t.EvaluationRow: EvaluationRecord, t.MetricRow: MetricPoint,
-    t.EventRow: EventRecord, t.SessionRow: SessionRecord, t.StatusRow: StatusChange,
+    t.EventRow: EventRecord, t.SessionRow: SessionRecord, t.StatusRow: StatusChange, t.HumanVerdictRow: HumanVerdict,
+    t.LiveRow: LiveRecord,
 }  # fmt: skip
 T = TypeVar("T")
 

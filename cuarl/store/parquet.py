@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,17 @@ _BATCH = 256
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def write_turns(path: Path, trajectories: Iterable[Trajectory]) -> int:
+def write_turns(path: Path, trajectories: Iterable[Trajectory], overruled: Mapping[str, bool] | None = None) -> int:
     """Write the turns of episodes; gives the number of rows.
 
     ``image`` is the screenshot's path beside the file. Actions and parse errors are JSON text, since their fields
-    differ from kind to kind; ids and logprobs are lists. Parquet takes no halves of surrogate pairs, which stand as U+FFFD.
+    differ from kind to kind; ``success`` is what holds, a person's verdict (``overruled``, by episode) before the recorded one; ids and logprobs are lists. Parquet takes no halves of surrogate pairs, which stand as U+FFFD.
     """
     arrow: Any = importlib.import_module("pyarrow")
     parquet: Any = importlib.import_module("pyarrow.parquet")
     schema = _schema(arrow)
-    rows = (_unicode(_row(trajectory, turn)) for trajectory in trajectories for turn in trajectory.turns)
+    said = overruled or {}
+    rows = (_unicode(_row(one, turn) | _judged(one, said)) for one in trajectories for turn in one.turns)
     count = 0
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         while batch := list(islice(rows, _BATCH)):
@@ -39,7 +40,7 @@ def _schema(arrow: Any) -> Any:
     kinds = {
         "episode_id": text, "run_id": text, "group_id": text, "attempt": whole, "step": whole, "purpose": text,
         "task_id": text, "goal": text, "category": text, "difficulty": text, "agent": text, "policy": text,
-        "policy_version": whole, "stop": text, "success": flag, "episode_reward": real, "turn": whole, "image": text,
+        "policy_version": whole, "stop": text, "success": flag, "recorded_success": flag, "backend": text, "device": text, "episode_reward": real, "turn": whole, "image": text,
         "width": whole, "height": whole, "seen_width": whole, "seen_height": whole, "action": text, "parse_error": text, "rejected": text, "turn_reward": real,
         "text": text, "prompt_ids": arrow.list_(arrow.int32()), "token_ids": arrow.list_(arrow.int32()),
         "logprobs": arrow.list_(real), "window": arrow.list_(text),
@@ -57,7 +58,7 @@ def _row(e: Trajectory, t: Turn) -> dict[str, Any]:
         "episode_id": e.episode_id, "run_id": e.run_id, "group_id": e.group_id, "attempt": e.attempt, "step": e.step,
         "purpose": e.purpose, "task_id": e.task_id, "goal": e.goal, "category": e.category,
         "difficulty": e.difficulty, "agent": e.agent, "policy": e.policy, "policy_version": e.policy_version,
-        "stop": e.stop.value, "success": e.success, "episode_reward": e.reward, "turn": t.index,
+        "stop": e.stop.value, "backend": e.backend, "device": e.device, "episode_reward": e.reward, "turn": t.index,
         "image": _image(t.screenshot.digest), "width": t.screenshot.width, "height": t.screenshot.height,
         "seen_width": t.resized and t.resized[0], "seen_height": t.resized and t.resized[1],
         "action": dump_line(t.action.model_dump()) if t.action else None,
@@ -67,6 +68,10 @@ def _row(e: Trajectory, t: Turn) -> dict[str, Any]:
         "logprobs": sampled and sampled.logprobs and list(sampled.logprobs),
         "window": sampled and [_image(image.digest) for image in sampled.images],
     }  # fmt: skip
+
+
+def _judged(e: Trajectory, overruled: Mapping[str, bool]) -> dict[str, Any]:
+    return {"success": overruled.get(e.episode_id, e.success), "recorded_success": e.success}
 
 
 def _image(digest: str) -> str:

@@ -19,6 +19,8 @@ from cuarl.store.records import (
     EpisodeSummary,
     EvaluationRecord,
     EventRecord,
+    HumanVerdict,
+    LiveRecord,
     MetricPoint,
     PolicyRecord,
     Purpose,
@@ -121,6 +123,26 @@ class Reader:
         member = t.EvaluationEpisodeRow
         query = select(member.episode_id).where(member.evaluation_id == evaluation_id).order_by(member.position)
         return list(self._read(lambda s: s.scalars(query).all()))
+
+    # --- what people say, and what runs just now --------------------------------------------------------------------
+
+    def human_verdicts(self, *, episode: str | None = None, run: str | None = None) -> list[HumanVerdict]:
+        """What people said of episodes, oldest first: of one, of those of a run, or of all."""
+        v, e = t.HumanVerdictRow, t.EpisodeRow
+        query = _where(select(v), v.episode_id, episode)
+        if run is not None:
+            query = query.join(e, e.id == v.episode_id).where(e.run_id == run)
+        return self.records(HumanVerdict, query.order_by(v.at, v.id))
+
+    def overruled(self, *, run: str | None = None, before: float | None = None) -> dict[str, bool]:
+        """The verdicts of people that hold (at Unix time ``before``), by episode; those taken back are left out."""
+        said = {v.episode_id: v.success for v in self.human_verdicts(run=run) if before is None or v.at <= before}
+        return {episode: success for episode, success in said.items() if success is not None}
+
+    def live(self, run: str | None = None) -> list[LiveRecord]:
+        """How far runs, and then each of their episodes, have come just now; empty for one that nobody works on."""
+        query = _where(select(t.LiveRow), t.LiveRow.run_id, run)
+        return self.records(LiveRecord, query.order_by(t.LiveRow.run_id, t.LiveRow.episode_id))
 
     # --- episodes --------------------------------------------------------------------------------------------------
 

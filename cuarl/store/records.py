@@ -101,6 +101,14 @@ class EpisodeSummary(EpisodeStart):
     saved_at: float = 0.0
 
 
+class BaselineRecord(Record):
+    """How an agent did that an evaluation is compared with. Its episodes are not stored."""
+
+    metrics: Mapping[str, float] = Field(default_factory=dict)
+    outcomes: tuple[tuple[str, str, bool | None], ...] = ()
+    """Task, seed of the environment (as text, since it may exceed 64 bits) and success of each episode."""
+
+
 class EvaluationRecord(Record):
     """One evaluation of one policy on one suite."""
 
@@ -116,7 +124,35 @@ class EvaluationRecord(Record):
     finished_at: float | None = None
     metrics: Mapping[str, float] = Field(default_factory=dict)
     """Documented names; never a rate without its n."""
+    baselines: Mapping[str, BaselineRecord] = Field(default_factory=dict)
+    """The same instances played by agents that know nothing, by the agent's name."""
     info: Mapping[str, Any] = Field(default_factory=dict)
+
+
+class HumanVerdict(Record):
+    """What a person says of an episode, against what was recorded.
+
+    It holds for exports, imitation and evaluations from then on; what a run has learnt, or is resumed with, stays.
+    """
+
+    id: str = Field(default_factory=lambda: new_id("verdict"))
+    episode_id: str
+    success: bool | None
+    """None takes an earlier one back: what was recorded holds again."""
+    reason: str = ""
+    actor: str = ""
+    at: float = 0.0
+
+
+class LiveRecord(Record):
+    """How far a run, or one of its episodes, has come just now."""
+
+    run_id: str
+    episode_id: str = ""
+    """Empty for the run itself."""
+    phase: str = ""
+    at: float = 0.0
+    data: Mapping[str, Any] = Field(default_factory=dict)
 
 
 class SessionRecord(Record):

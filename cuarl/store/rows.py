@@ -20,6 +20,7 @@ from cuarl.types import Failure, ImageRef, StopReason
 Row = dict[str, Any]
 
 _STATUS: Mapping[StopReason, EpisodeStatus] = {StopReason.FAILED: "failed", StopReason.CANCELLED: "cancelled"}
+_LATER_FIELDS = ("backend", "device", "ready_s", "check_at", "check_s")
 _START_FIELDS = tuple(n for n in EpisodeStart.model_fields if n not in ("episode_id", "run_id", "group_id"))
 
 
@@ -51,6 +52,7 @@ def started_row(start: EpisodeStart, saved_at: float) -> Row:
     return {
         "id": start.episode_id, "run_id": start.run_id or None, "group_id": start.group_id or None,
         **{name: getattr(start, name) for name in _START_FIELDS},
+        "backend": "", "device": "", "ready_s": None, "check_at": None, "check_s": None,
         "status": "started", "stop": None, "failure": None, "answer": None, "reward": None, "reward_parts": [],
         "final_digest": None, "final_width": None, "final_height": None, "turn_count": 0, "prompt_tokens": 0,
         "sampled_tokens": 0, "wall_s": 0.0, "saved_at": saved_at, "info": {},
@@ -70,7 +72,7 @@ def _episode(t: Trajectory, saved_at: float) -> Row:
     usage, final = t.usage, t.final_screenshot
     return {
         "id": t.episode_id, "run_id": t.run_id or None, "group_id": t.group_id or None,
-        **{name: getattr(t, name) for name in _START_FIELDS},
+        **{name: getattr(t, name) for name in (*_START_FIELDS, *_LATER_FIELDS)},
         "status": _STATUS.get(t.stop, "completed"), "stop": t.stop.value,
         "failure": t.failure.model_dump() if t.failure else None, "answer": t.answer, "reward": t.reward,
         "reward_parts": [p.model_dump() for p in t.reward_parts],
@@ -86,7 +88,7 @@ def _turn(episode_id: str, t: Turn) -> Row:
         "episode_id": episode_id, "turn": t.index, "digest": shot.digest, "width": shot.width, "height": shot.height,
         "action": t.action.model_dump() if t.action else None,
         "parse_error": t.parse_error.model_dump() if t.parse_error else None, "warnings": t.warnings,
-        "rejected": t.rejected, "text": t.text, "reward": t.reward, "model_s": t.model_s, "env_s": t.env_s,
+        "rejected": t.rejected, "text": t.text, "reward": t.reward, "started_at": t.started_at, "model_s": t.model_s, "env_s": t.env_s,
         "settle_ms": t.settle_ms, "settled": t.settled, "changed": t.changed,
         "seen_width": t.resized and t.resized[0], "seen_height": t.resized and t.resized[1],
     }  # fmt: skip
@@ -119,7 +121,7 @@ def load_trajectory(
         )
     return Trajectory(
         episode_id=episode.id, run_id=episode.run_id or "", group_id=episode.group_id or "",
-        **{name: getattr(episode, name) for name in _START_FIELDS},
+        **{name: getattr(episode, name) for name in (*_START_FIELDS, *_LATER_FIELDS)},
         turns=tuple(_load_turn(t, samples.get(t.turn)) for t in turns), final_screenshot=final,
         answer=episode.answer, stop=StopReason(episode.stop or ""),
         failure=None if episode.failure is None else Failure.model_validate(episode.failure),
@@ -134,7 +136,7 @@ def _load_turn(row: TurnRow, sample: SampleRow | None) -> Turn:
         index=row.turn, screenshot=ImageRef(digest=row.digest, width=row.width, height=row.height),
         action=row.action, parse_error=row.parse_error, warnings=row.warnings, rejected=row.rejected,
         sampled=None if sample is None else _load_sample(sample), text=row.text, reward=row.reward,
-        model_s=row.model_s, env_s=row.env_s, settle_ms=row.settle_ms, settled=row.settled, changed=row.changed,
+        started_at=row.started_at, model_s=row.model_s, env_s=row.env_s, settle_ms=row.settle_ms, settled=row.settled, changed=row.changed,
         resized=(row.seen_width, row.seen_height) if row.seen_width and row.seen_height else None,
     )  # fmt: skip
 

@@ -34,6 +34,7 @@ from cuarl.store.records import (
     EpisodeStart,
     EvaluationRecord,
     EventRecord,
+    HumanVerdict,
     PolicyRecord,
     RunRecord,
     RunStatus,
@@ -224,7 +225,19 @@ class Store(Reader):
 
     def save_session(self, session: SessionRecord) -> None:
         """Record a device outside this process, before it is used and again when its status changes."""
-        self._link.write([w.SaveSession(session=session, at=self._clock())])
+        self.write_sessions([session])
+
+    def write_sessions(self, sessions: Sequence[SessionRecord]) -> None:
+        """The same for several, in their order."""
+        if sessions:
+            self._link.write([w.SaveSession(session=session, at=self._clock()) for session in sessions])
+
+    def save_human_verdict(self, verdict: HumanVerdict) -> HumanVerdict:
+        """Record what a person says of a finished episode, as of now. Raises StoreError if there is none of that id."""
+        self.trajectory(verdict.episode_id)
+        dated = verdict.model_copy(update={"at": self._clock()})
+        self._link.write([w.SaveHumanVerdict(verdict=dated)])
+        return dated
 
     def write(self, writes: Sequence[w.Write]) -> None:
         """Commit any writes together."""

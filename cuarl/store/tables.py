@@ -2,11 +2,13 @@
 
     runs ─┬─< policies            tasks (by id and content digest)
           ├─< groups ──< episodes ─┬─< turns ──< samples
-          ├─< episodes             └── verdicts
+          ├─< episodes             ├── verdicts
+          │                        └─< human_verdicts
           ├─< metrics, events, sessions
           └─< evaluations >──< episodes   (evaluation_episodes)
 
     status_history: every status change of a run, episode, evaluation or session, numbered
+    live: how far what runs just now has come; nothing else depends on it, and it may be emptied at any time
 
 An episode without turns and with status ``started`` is one that is under way, or was when its process died; anything
 else is whole. Times are Unix seconds. A change here needs a revision in ``migrations/versions`` (docs/guides/store.md).
@@ -125,6 +127,8 @@ class EpisodeRow(Base):
     category: Mapped[str]
     difficulty: Mapped[str]
     env: Mapped[str]
+    backend: Mapped[str] = mapped_column(server_default="")
+    device: Mapped[str] = mapped_column(server_default="")
     agent: Mapped[str]
     policy: Mapped[str]
     policy_version: Mapped[int]
@@ -142,6 +146,9 @@ class EpisodeRow(Base):
     prompt_tokens: Mapped[int]
     sampled_tokens: Mapped[int]
     started_at: Mapped[float]
+    ready_s: Mapped[float | None]
+    check_at: Mapped[float | None]
+    check_s: Mapped[float | None]
     wall_s: Mapped[float]
     saved_at: Mapped[float] = mapped_column(index=True)
     info: Mapped[Any]
@@ -163,6 +170,7 @@ class TurnRow(Base):
     rejected: Mapped[str | None]
     text: Mapped[Any]
     reward: Mapped[float | None]
+    started_at: Mapped[float] = mapped_column(server_default="0")
     model_s: Mapped[float]
     env_s: Mapped[float]
     settle_ms: Mapped[float | None]
@@ -207,6 +215,20 @@ class VerdictRow(Base):
     side_effects: Mapped[Any]
 
 
+class HumanVerdictRow(Base):
+    """What a person says of an episode; the newest one holds, and the recorded verdict stays as it is."""
+
+    __tablename__ = "human_verdicts"
+    __table_args__ = (Index(None, "episode_id", "at"),)
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    episode_id: Mapped[str] = mapped_column(ForeignKey("episodes.id", ondelete="CASCADE"))
+    success: Mapped[bool | None]
+    reason: Mapped[str]
+    actor: Mapped[str]
+    at: Mapped[float]
+
+
 class EvaluationRow(Base):
     """One evaluation of one policy on one suite."""
 
@@ -223,6 +245,7 @@ class EvaluationRow(Base):
     started_at: Mapped[float]
     finished_at: Mapped[float | None]
     metrics: Mapped[Any]
+    baselines: Mapped[Any] = mapped_column(server_default="{}")
     info: Mapped[Any]
 
 
@@ -293,3 +316,15 @@ class StatusRow(Base):
     new: Mapped[str]
     message: Mapped[str]
     at: Mapped[float]
+
+
+class LiveRow(Base):
+    """How far a run has come, or (with an ``episode_id``) one of its episodes. Refers to nothing, so that it is never in the way."""
+
+    __tablename__ = "live"
+
+    run_id: Mapped[str] = mapped_column(primary_key=True)
+    episode_id: Mapped[str] = mapped_column(primary_key=True)
+    phase: Mapped[str]
+    at: Mapped[float]
+    data: Mapped[Any]

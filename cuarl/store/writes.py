@@ -15,6 +15,7 @@ from cuarl.store.records import (
     EpisodeStart,
     EvaluationRecord,
     EventRecord,
+    HumanVerdict,
     MetricPoint,
     PolicyRecord,
     RunRecord,
@@ -150,6 +151,13 @@ class SaveSession(Record):
     at: float
 
 
+class SaveHumanVerdict(Record):
+    """Note what a person says of an episode; one that is known stays as it is."""
+
+    kind: Literal["human_verdict"] = "human_verdict"
+    verdict: HumanVerdict
+
+
 class RestoreHistory(Record):
     """Status changes from another store; those that are known stay as they are."""
 
@@ -159,6 +167,6 @@ class RestoreHistory(Record):
 
 Write = (
     SaveRun | FinishRun | Heartbeat | RewindRun | DeleteRun | SavePolicy | SaveTasks | StartEpisode | SaveTrajectory | SaveGroup
-    | SaveEvaluation | LogMetrics | LogEvent | SaveSession | RestoreHistory
+    | SaveEvaluation | LogMetrics | LogEvent | SaveSession | SaveHumanVerdict | RestoreHistory
 )  # fmt: skip
 WRITE: TypeAdapter[Write] = TypeAdapter(Annotated[Write, Field(discriminator="kind")])

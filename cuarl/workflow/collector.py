@@ -72,7 +72,7 @@ class Collector:
 
     def setup(self, player: Player) -> Setup:
         """Everything an episode needs besides its spec."""
-        return parts.setup(self.config, self.backend, player)
+        return parts.setup(self.config, self.backend, player, self.record)
 
     def by_curriculum(self, count: int) -> list[Task] | None:
         """The next tasks as the curriculum has them; None without one."""

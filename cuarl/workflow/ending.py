@@ -54,11 +54,20 @@ def in_store(store: Store, run: Run, config: ExperimentConfig, flush: Callable[[
         RunRecord(
             id=run.run_id, name=run.name, command=run.manifest.kind, directory=str(run.path), model=config.model_name,
             seed=config.seed, config=config.model_dump(mode="json"),
+            total_steps=config.max_steps if run.manifest.kind == "train" else None, info=_facts(run),
         )
     )  # fmt: skip
     with ExitStack() as stack:
         stack.push(finish)
         yield
+
+
+def _facts(run: Run) -> dict[str, object]:
+    """What it runs on, for those who see only the store."""
+    manifest = run.manifest
+    known = {"code": manifest.code, "machine": manifest.machine}
+    facts = {name: one.model_dump(mode="json") for name, one in known.items()}
+    return {**facts, "model_revision": manifest.model_revision, "parent": manifest.parent}
 
 
 def settle(store: Store) -> None:

@@ -15,7 +15,7 @@ from cuarl.env.backend import Backend
 from cuarl.rollout import reward
 from cuarl.rollout.failures import FailureWindow
 from cuarl.rollout.pool import Progress, Save, collect
-from cuarl.rollout.setup import Episode, Setup
+from cuarl.rollout.setup import UNOBSERVED, Episode, Setup
 from cuarl.rollout.spec import EpisodeSpec, Limits
 from cuarl.tasks.check import verdict
 from cuarl.tasks.select import Filters
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cuarl.run import Run
     from cuarl.settings import Settings
     from cuarl.store import Store
+    from cuarl.workflow.live import Live
 
 
 def select_tasks(
@@ -76,13 +77,13 @@ def limits(config: ExperimentConfig) -> Limits:
     )
 
 
-def setup(config: ExperimentConfig, backend: Backend, player: Player) -> Setup:
-    """Everything an episode needs besides its spec."""
+def setup(config: ExperimentConfig, backend: Backend, player: Player, record: Recording | None = None) -> Setup:
+    """Everything an episode needs besides its spec; ``record`` follows it while it runs."""
     return Setup(
         make_env=backend.make_env, make_agent=player.make_agent,
         attend=player.attend if backend.in_step else nullcontext, begin=player.begin,
         judge=partial(verdict, side_effects=config.side_effects), reward=reward.get(config.reward),
-        limits=limits(config),
+        limits=limits(config), backend=config.env, observer=record.live if record else UNOBSERVED,
     )  # fmt: skip
 
 
@@ -132,8 +133,8 @@ async def playing(player: Player, backend: Backend) -> AsyncIterator[None]:
 class Recording:
     """Takes the episodes of a run into the store, those that were cut short included."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, live: Live) -> None:
+        self._store, self.live = store, live
         self._cut: list[Episode] = []
 
     async def save(self, episode: Episode) -> None:
@@ -145,7 +146,8 @@ class Recording:
         self._cut.append(episode)
 
     def finish(self) -> None:
-        """Store what is left."""
+        """Store what is left; nothing is under way any more."""
+        self.live.close()
         for episode in self._cut:
             self._store.enqueue(episode.trajectory, episode.pictures)
         self._store.drain()
@@ -155,8 +157,10 @@ class Recording:
 def recording(store: Store, run: Run, config: ExperimentConfig, tasks: Sequence[Task]) -> Iterator[Recording]:
     """Record a run, its tasks, the episodes that the caller saves, and how it ended."""
     from cuarl.workflow.ending import in_store
+    from cuarl.workflow.live import Live
 
-    taken = Recording(store)
-    with in_store(store, run, config, taken.finish):
+    steps = config.max_steps if run.manifest.kind == "train" else None
+    taken = Recording(store, Live(store, run.run_id, backend=config.env, max_turns=config.max_turns, total_steps=steps))
+    with in_store(store, run, config, taken.finish), taken.live:
         store.save_tasks(list({task.id: task for task in tasks}.values()))
         yield taken

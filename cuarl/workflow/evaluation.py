@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cuarl.config.rules import env_options
 from cuarl.config.schema import ExperimentConfig
 from cuarl.evaluate.suite import Evaluation, conditions_key, evaluate, folder_for, plan_evaluation, write_results
-from cuarl.evaluate.summary import Outcome
+from cuarl.evaluate.summary import Outcome, summarise
 from cuarl.rollout.failures import FailureWindow
 from cuarl.rollout.pool import Progress
 from cuarl.settings import Settings
@@ -21,12 +21,14 @@ from cuarl.tasks.task import Task
 from cuarl.workflow import environments, players, signals
 from cuarl.workflow import episodes as parts
 from cuarl.workflow.experiment import Experiment
+from cuarl.workflow.live import Live
 from cuarl.workflow.players import Player
 from cuarl.workflow.watcher import SILENT, Watcher
 
 if TYPE_CHECKING:
     from cuarl.run import Run
     from cuarl.store import Store
+    from cuarl.store.records import BaselineRecord
 
 BASELINES = ("nothing", "random")
 
@@ -96,9 +98,11 @@ async def measure(
         step=step,
     )  # fmt: skip
     served = environments.backend(config, what.tasks, settings)
+    if record is not None:
+        record.live.begin("evaluating", step, len(plan))
     async with parts.playing(player, served):
         return await evaluate(
-            plan, parts.setup(config, served, player), label=what.label, run_seed=config.seed, limited=what.limited,
+            plan, parts.setup(config, served, player, record), label=what.label, run_seed=config.seed, limited=what.limited,
             settings=what.settings, max_concurrent=served.concurrent(config.max_concurrent_rollouts),
             failures=FailureWindow(max_share=config.max_failed_share), save=record.save if record else None,
             on_cancel=record.cut if record else None, progress=progress,
@@ -130,17 +134,22 @@ def home(
         ):
             yield made, record
         return
-    record = parts.Recording(store)
+    found = Run(run)
+    record = parts.Recording(store, Live(store, found.run_id, backend=what.config.env, max_turns=what.config.max_turns))
     try:
-        yield Run(run), record
+        with record.live:
+            yield found, record
     finally:
         record.finish()
 
 
-def keep(store: Store, evaluation: Evaluation, evaluation_id: str, run: Run, *, own: bool) -> Path:
+def keep(
+    store: Store, evaluation: Evaluation, evaluation_id: str, run: Run, *, own: bool,
+    beside: Mapping[str, Sequence[Outcome]] | None = None,
+) -> Path:  # fmt: skip
     """Write ``results.json`` into ``run`` and the evaluation into the store; returns the file.
 
-    ``own`` says that the run itself makes the evaluation, and nobody afterwards.
+    ``own`` says that the run itself makes the evaluation, and nobody afterwards. ``beside`` are the baselines' outcomes.
     """
     from cuarl.store import EvaluationRecord
 
@@ -149,11 +158,20 @@ def keep(store: Store, evaluation: Evaluation, evaluation_id: str, run: Run, *, 
             id=evaluation_id, run_id=run.run_id, suite=evaluation.label, step=evaluation.step, policy=evaluation.policy,
             policy_version=evaluation.policy_version, started_at=evaluation.started_at,
             finished_at=evaluation.started_at + evaluation.wall_s, metrics=evaluation.overall.metrics(),
+            baselines={name: _baseline(outcomes) for name, outcomes in (beside or {}).items()},
             info={"agent": evaluation.agent, **evaluation.conditions},
         ),
         [o.episode_id for o in evaluation.outcomes],
     )  # fmt: skip
     return write_results(folder_for(run.evals_dir, evaluation, own=own), evaluation)
+
+
+def _baseline(outcomes: Sequence[Outcome]) -> BaselineRecord:
+    from cuarl.store.records import BaselineRecord
+
+    return BaselineRecord(
+        metrics=summarise(outcomes).metrics(), outcomes=tuple((o.task_id, str(o.seed), o.success) for o in outcomes)
+    )
 
 
 class Measuring:

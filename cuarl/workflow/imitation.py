@@ -15,13 +15,17 @@ from cuarl.workflow.collector import stretch
 class Imitation:
     """Gives a step its share of stored episodes; every process reads the same ones."""
 
-    def __init__(self, config: ExperimentConfig, store: Store, runs_dir: Path) -> None:
+    def __init__(
+        self, config: ExperimentConfig, store: Store, runs_dir: Path, *, judged_until: float | None = None
+    ) -> None:
+        """``judged_until``: what people said of episodes after that Unix time doesn't count, as where a run is resumed."""
         from cuarl.run import Run, find_run
 
         self._config, self._store = config, store
         ids = [Run(find_run(runs_dir, name)).run_id for name in config.sft_runs]
         found = [t for run_id in ids for t in store.trajectories(run=run_id)]
-        self._episodes = [t for t in found if _worth_imitating(t, config.sft_min_reward)]
+        said = {i: s for run_id in ids for i, s in store.overruled(run=run_id, before=judged_until).items()}
+        self._episodes = [t for t in found if _worth_imitating(t, config.sft_min_reward, said.get(t.episode_id))]
         if not self._episodes:
             raise ConfigError(
                 f"none of the {len(found)} episodes can be imitated: they need token ids and a reward of at least "
@@ -44,6 +48,8 @@ class Imitation:
         return Batch(groups, {digest: self._store.blobs.get(digest) for digest in sorted(digests)})
 
 
-def _worth_imitating(trajectory: Trajectory, min_reward: float) -> bool:
+def _worth_imitating(trajectory: Trajectory, min_reward: float, said: bool | None) -> bool:
+    """``said``: the verdict of a person, who knows better than the reward; None where nobody said anything."""
     exact = all(t.sampled is not None and t.sampled.exact and t.sampled.prompt_ids for t in trajectory.turns)
-    return bool(trajectory.turns) and exact and trajectory.reward is not None and trajectory.reward >= min_reward
+    earned = trajectory.reward is not None and trajectory.reward >= min_reward
+    return bool(trajectory.turns) and exact and (earned if said is None else said)

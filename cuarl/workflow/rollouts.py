@@ -30,7 +30,6 @@ def collect(experiment: Experiment, tasks: Sequence[Task], group_size: int, play
     """Run one group of each of ``tasks`` (which may come again) in a run of its own."""
     config = experiment.config
     backend = environments.backend(config, tasks, experiment.settings)
-    setup = parts.setup(config, backend, player)
     with parts.open_store(experiment.settings) as store, experiment.open_run("rollout", store) as run:
         specs = plan(tasks, group_size=group_size, run_seed=config.seed, prefix=run.run_id, run_id=run.run_id)
         experiment.watcher.event("start", {"run": run.name, "run_id": run.run_id, "episodes": len(specs)})
@@ -38,6 +37,8 @@ def collect(experiment: Experiment, tasks: Sequence[Task], group_size: int, play
             parts.recording(store, run, config, tasks) as record,
             experiment.watcher.progress(player.name) as progress,
         ):
+            record.live.begin("collecting", episodes=len(specs))
+            setup = parts.setup(config, backend, player, record)
 
             async def work() -> list[Group]:
                 async with parts.playing(player, backend):

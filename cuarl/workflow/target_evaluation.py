@@ -63,7 +63,7 @@ def evaluate(
         known = {name: summarise(outcomes) for name, outcomes in beside.items()}
         evaluation = evaluation.model_copy(update={"baselines": known})
         own = run.path != target.run
-        return Evaluated(evaluation, beside, keep(store, evaluation, evaluation_id, run, own=own))
+        return Evaluated(evaluation, beside, keep(store, evaluation, evaluation_id, run, own=own, beside=beside))
 
 
 def _player(experiment: Experiment, config: ExperimentConfig, target: Target) -> Player:

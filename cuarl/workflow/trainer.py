@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from cuarl.errors import RolloutError
@@ -95,6 +96,7 @@ def imitation(job: Job, place: Place) -> Iterator[Collect]:
     settings = job.experiment.settings
     # only the main process has the store open already
     with nullcontext(place.store) if place.store else parts.open_store(settings) as store:
-        found = Imitation(job.config, store, settings.runs_dir)
+        begun = datetime.fromisoformat(place.run.manifest.created_at).timestamp()
+        found = Imitation(job.config, store, settings.runs_dir, judged_until=begun)
         inputs.check_imitated(job.experiment, place.run.path, found.ids, write=place.store is not None)
         yield found

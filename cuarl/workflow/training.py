@@ -20,7 +20,8 @@ from cuarl.workflow.watcher import SILENT
 
 if TYPE_CHECKING:
     from cuarl.run import Run
-    from cuarl.train.loop import Outcome
+    from cuarl.train.batch import Batch
+    from cuarl.train.loop import Collect, Outcome
     from cuarl.types import Sink
 
 
@@ -96,7 +97,7 @@ def _loop(job: Job, place: Place, trainer: Trainer) -> Evaluation | None:
     async def work() -> Outcome:
         async with trainer.collecting(sink) as (collect, settled):
             return await train_loop(
-                loop_config(job.config), trainer.learner, collect, measuring, sink, trainer.saver, trainer.start, settled,
+                loop_config(job.config), trainer.learner, _followed(collect, job, place), measuring, sink, trainer.saver, trainer.start, settled,
                 pending=trainer.pending, shutdown=trainer.shutdown,
             )  # fmt: skip
 
@@ -107,6 +108,21 @@ def _loop(job: Job, place: Place, trainer: Trainer) -> Evaluation | None:
     if outcome.interrupted:
         raise KeyboardInterrupt
     return measuring.last
+
+
+def _followed(collect: Collect, job: Job, place: Place) -> Collect:
+    """``collect``, which says where the run is: between two of its calls the policy is trained."""
+    record, config = place.record, job.config
+    if record is None:
+        return collect
+
+    async def followed(step: int, policy_version: int) -> Batch:
+        record.live.begin("collecting", step, config.groups_per_batch * config.group_size)
+        batch = await collect(step, policy_version)
+        record.live.begin("training", step)
+        return batch
+
+    return followed
 
 
 def _sink(experiment: Experiment, place: Place, reported: int) -> Sink:

@@ -9,7 +9,9 @@ from sqlalchemy import create_engine
 from cuarl.errors import ConfigError, PrerequisiteError, StoreError
 from cuarl.store import EvaluationRecord, SessionRecord, Store
 from cuarl.store.check import schema_differences
+from cuarl.store.live import LiveWriter
 from cuarl.store.migrate import migrate, migration_sql, plan
+from cuarl.store.records import BaselineRecord, HumanVerdict, LiveRecord
 from cuarl.store.schema import HEAD, REVISIONS, VERSION_TABLE, SchemaState, read_version
 from cuarl.store.tables import Base
 from cuarl.store.url import parse_url
@@ -32,8 +34,9 @@ def look(url):
 
 def first(trajectory):
     """What the first revision can hold of an episode."""
-    turns = tuple(t.model_copy(update={"resized": None}) for t in trajectory.turns)
-    return trajectory.model_copy(update={"turns": turns})
+    turns = tuple(t.model_copy(update={"resized": None, "started_at": 0.0}) for t in trajectory.turns)
+    later = {"backend": "", "device": "", "ready_s": None, "check_at": None, "check_s": None}
+    return trajectory.model_copy(update={"turns": turns, **later})
 
 
 def fill(url, folder, episodes=8):
@@ -132,6 +135,23 @@ def test_the_size_at_which_a_screen_was_seen_is_not_lost_unasked(empty_url, tmp_
     with pytest.raises(StoreError, match="1 sizes at which screenshots were seen"):
         migrate(empty_url, "0002")
     assert migrate(empty_url, "0002", force=True).target == "0002"
+
+
+def test_devices_times_baselines_and_what_people_said_are_not_lost_unasked(empty_url, tmp_path):
+    set_up(empty_url)
+    with Store.open(empty_url, runs_dir=tmp_path) as store:
+        store.save_trajectory(rich())
+        store.save_evaluation(EvaluationRecord(id="v", baselines={"random": BaselineRecord(metrics={"n": 1.0})}))
+        store.save_human_verdict(HumanVerdict(episode_id="rich", success=True))
+        LiveWriter(store.engine).write([LiveRecord(run_id="r1")], "r1")
+    lost = "1 verdicts of people, 1 devices and times of episodes, 1 baselines of evaluations"
+    with pytest.raises(StoreError, match=lost):
+        migrate(empty_url, "0004")
+    assert migrate(empty_url, "0004", force=True).target == "0004"
+    migrate(empty_url)
+    with Store.open(empty_url, runs_dir=tmp_path) as store:
+        assert (store.trajectory("rich").device, store.human_verdicts(), store.live()) == ("", [], [])
+        assert store.evaluations()[0].baselines == {}
 
 
 def test_c56_of_several_that_migrate_at_once_one_does_it_and_the_others_wait(empty_url, tmp_path):

@@ -82,6 +82,11 @@ class AdbEnv:
         self._down_s = 0.0
 
     @property
+    def device_name(self) -> str:
+        """The device's serial number."""
+        return str(self.device.serial)
+
+    @property
     def capabilities(self) -> Capabilities:
         """What the phone can do."""
         return Capabilities(ACTIONS, state=True, oracle=self._managed, kind="phone")

@@ -71,6 +71,11 @@ class GBoxEnv:
         self._teardown: tuple[str, ...] = ()
 
     @property
+    def device_name(self) -> str:
+        """The box's id."""
+        return self._box
+
+    @property
     def capabilities(self) -> Capabilities:
         """What the box can do."""
         kind = "phone" if self._box_type == "android" else "desktop"

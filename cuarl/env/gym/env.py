@@ -41,6 +41,11 @@ class GymEnv:
         self._used = self._closed = False
 
     @property
+    def device_name(self) -> str:
+        """The execution's id."""
+        return self._started.id if self._started else ""
+
+    @property
     def capabilities(self) -> Capabilities:
         """What the device can do; its state is the gym's own affair."""
         return capabilities(self._devices.space)

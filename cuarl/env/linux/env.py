@@ -77,6 +77,11 @@ class LinuxEnv:
         self._acted_at = float("-inf")
 
     @property
+    def device_name(self) -> str:
+        """The display."""
+        return str(self._session.display) if self._session else ""
+
+    @property
     def capabilities(self) -> Capabilities:
         """What the desktop can do."""
         return Capabilities(ACTIONS, state=True, oracle=True, kind="desktop")

@@ -75,6 +75,11 @@ class PodEnv:
         self._volatile: tuple[str, ...] = ("progress",)
 
     @property
+    def device_name(self) -> str:
+        """The pod's name."""
+        return self._lease.id if self._lease else ""
+
+    @property
     def capabilities(self) -> Capabilities:
         """What the session can do."""
         own = self._device.own

@@ -22,6 +22,8 @@ pytestmark = pytest.mark.anyio
 SIZE = 2
 """Attempts a group."""
 
+TIMES = {"started_at", "wall_s", "model_s", "env_s", "ready_s", "check_at", "check_s"}
+
 
 class Place:
     """A stream whose group number s has episodes of ``turns(s)`` turns; tells what happened."""
@@ -95,7 +97,7 @@ class Asking:
 def without_times(state):
     def kept(value):
         if isinstance(value, dict):
-            return {k: kept(v) for k, v in value.items() if k not in ("started_at", "wall_s", "model_s", "env_s")}
+            return {k: kept(v) for k, v in value.items() if k not in TIMES}
         return [kept(v) for v in value] if isinstance(value, list) else value
 
     return kept(json.loads(state))

@@ -35,7 +35,7 @@ def rich(episode_id="rich", **fields):
     turns = (
         Turn(
             index=0, screenshot=ref(1), action=Click(x=3, y=4, count=2), warnings=("clamped",), sampled=sampled,
-            text={"url": "a\x00b"}, reward=-0.25, model_s=0.1, env_s=1e-9, settle_ms=12.5, settled=True, changed=False,
+            text={"url": "a\x00b"}, reward=-0.25, started_at=1e9 + 1.25, model_s=0.1, env_s=1e-9, settle_ms=12.5, settled=True, changed=False,
             resized=(364, 644),
         ),
         Turn(
@@ -46,7 +46,8 @@ def rich(episode_id="rich", **fields):
     )  # fmt: skip
     values = {
         "episode_id": episode_id, "attempt": 2, "step": 7, "purpose": "train", "task_id": "wifi_on", "goal": "Go\n“on”",
-        "category": "settings", "difficulty": "easy", "env": "phone", "agent": "qwen3-vl-mobile", "policy": "qwen",
+        "category": "settings", "difficulty": "easy", "env": "phone", "backend": "gbox",
+        "device": "box-\x00-1", "ready_s": 0.75, "check_at": 1e9 + 3.0, "check_s": 0.25, "agent": "qwen3-vl-mobile", "policy": "qwen",
         "policy_version": 3, "seed": 2**70 + 1, "turns": turns, "final_screenshot": ref(4), "answer": "\x00",
         "stop": StopReason.FAILED,
         "failure": Failure(boundary="env", kind="EnvError", message="gone\x00", traceback="…"),

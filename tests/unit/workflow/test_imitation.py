@@ -1,11 +1,13 @@
 """What supervised training imitates, from a store with episodes of one's own making."""
 
+import time
 from collections import Counter
 
 import pytest
 
 from cuarl.errors import ConfigError
 from cuarl.store import Store
+from cuarl.store.records import HumanVerdict
 from cuarl.trajectory import Sampled
 from cuarl.workflow.imitation import Imitation
 from cuarl.workflow.players import scripted
@@ -60,3 +62,14 @@ async def test_only_what_was_rewarded_enough_is_imitated(tmp_path, store, shown)
 def test_nothing_to_imitate_is_said_before_a_step(tmp_path, store, shown):
     with pytest.raises(ConfigError, match="none of the 4 episodes can be imitated"):
         imitation(tmp_path, store, shown, sft_min_reward=2.0)
+
+
+def test_a_persons_verdict_wins_over_the_reward_and_one_after_the_runs_start_does_not_count(tmp_path, store, shown):
+    off, on = (next(e for e in store.episode_ids(task=task) if e.endswith("x")) for task in ("lamp_off", "lamp_on"))
+    assert imitation(tmp_path, store, shown, sft_min_reward=1.0).ids == [off]
+    before = time.time()
+    said = [store.save_human_verdict(HumanVerdict(episode_id=i, success=s)) for i, s in ((off, False), (on, True))]
+    assert imitation(tmp_path, store, shown, sft_min_reward=1.0).ids == [on]
+    asked = experiment(tmp_path, algorithm="sft", sft_runs=[shown], sft_min_reward=1.0)
+    resumed = Imitation(asked.config, store, tmp_path / "runs", judged_until=before)
+    assert resumed.ids == [off] and all(v.at >= before for v in said)
