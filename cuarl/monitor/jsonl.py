@@ -1,4 +1,4 @@
-"""Metrics and events as JSON lines: append-only, flushed, whole lines only, and mended after a crash."""
+"""Metrics and events as JSON lines: append-only, flushed, whole lines only, and repaired after a crash."""
 
 from __future__ import annotations
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
 
 from cuarl import objects
 from cuarl.env.foreign.tally import RETURN
 from cuarl.errors import ConfigError, RewardError
+from cuarl.suggest import did_you_mean
 from cuarl.trajectory import RewardPart, Trajectory
 from cuarl.types import StopReason
 
@@ -143,10 +143,9 @@ def get(name: str) -> RewardFunction:
     if name in BUILTIN:
         return BUILTIN[name]
     if ":" not in name and "." not in name:
-        close = get_close_matches(name, BUILTIN, n=1)
-        guess = f' (did you mean "{close[0]}"?)' if close else ""
         raise ConfigError(
-            f'unknown reward "{name}"{guess}', hint=f"one of {', '.join(BUILTIN)}, or package.module:name"
+            f'unknown reward "{name}"{did_you_mean(name, BUILTIN)}',
+            hint=f"one of {', '.join(BUILTIN)}, or package.module:name",
         )
     found = objects.get(name, "reward")
     if not callable(found) or inspect.isclass(found):

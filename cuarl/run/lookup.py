@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 import re
 import secrets
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from cuarl.errors import ConfigError, CuarlError
 from cuarl.run.manifest import MANIFEST, Manifest, read_manifest
+from cuarl.suggest import did_you_mean
 
 logger = logging.getLogger(__name__)
 
@@ -51,9 +51,8 @@ def find_run(runs_dir: Path, reference: str = "latest") -> Path:
         return runs_dir / matching[0]
     if matching:
         raise ConfigError(f'"{reference}" means {len(matching)} runs: {_listing(matching)}', where=str(runs_dir))
-    near = difflib.get_close_matches(reference, names, n=1)
-    also = f'; did you mean "{near[0]}"?' if near else ""
-    raise ConfigError(f'there is no run "{reference}"{also}', where=str(runs_dir), hint="cuarl monitor tail")
+    what = f'there is no run "{reference}"{did_you_mean(reference, names)}'
+    raise ConfigError(what, where=str(runs_dir), hint="cuarl monitor tail")
 
 
 def new_name(suite: str, model: str, now: datetime) -> str:

@@ -18,7 +18,6 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TypeVar
@@ -33,6 +32,7 @@ from cuarl.store.blobs import Blobs
 from cuarl.store.codec import dump_line, load_line
 from cuarl.store.records import EvaluationRecord, RunRecord, StatusChange
 from cuarl.store.store import Store
+from cuarl.suggest import did_you_mean
 from cuarl.trajectory import SCHEMA_VERSION, Trajectory
 from cuarl.types import ImageRef, Record
 
@@ -119,9 +119,7 @@ def _oldest_first(runs: Iterable[RunRecord], run: str | None) -> list[RunRecord]
     """All runs, or one and those it came from; parents before their children."""
     by_id = {r.id: r for r in runs}
     if run is not None and run not in by_id:
-        close = get_close_matches(run, by_id, n=1)
-        mend = f'; did you mean "{close[0]}"?' if close else ""
-        raise ConfigError(f'there is no run "{run}" in the store{mend}', where="--run")
+        raise ConfigError(f'there is no run "{run}" in the store{did_you_mean(run, by_id)}', where="--run")
     taken: dict[str, RunRecord] = {}
 
     def take(record: RunRecord) -> None:

@@ -1,4 +1,4 @@
-"""Start a database over: for one that no migration can mend, or to move to another server."""
+"""Start a database over: for one that no migration can fix, or to move to another server."""
 
 from __future__ import annotations
 

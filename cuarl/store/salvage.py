@@ -18,8 +18,8 @@ from cuarl.errors import ConfigError, StoreError
 from cuarl.store import transaction
 from cuarl.store.check import row_counts
 from cuarl.store.damaged import DamagedFile
-from cuarl.store.mend import drop_dangling, make_sound
 from cuarl.store.migrate import migrate
+from cuarl.store.repair import drop_dangling, make_sound
 from cuarl.store.schema import HEAD, REVISIONS, VERSION_TABLE
 from cuarl.store.schema_pages import lay_schema
 from cuarl.store.store import Store

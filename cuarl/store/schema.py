@@ -1,7 +1,7 @@
 """Which version of the schema a database has, and whether this program may use it.
 
 Opening a store is quick and never migrates: it reads one row. An empty SQLite file is created at the newest version on
-the spot; anything else that is not at that version is refused with the command that mends it.
+the spot; anything else that is not at that version is refused with the command that fixes it.
 """
 
 from __future__ import annotations

@@ -38,7 +38,6 @@ from cuarl.store.records import (
     PolicyRecord,
     RunRecord,
     RunStatus,
-    SessionRecord,
 )
 from cuarl.store.spool import DEFAULT_LIMIT_BYTES, Spool
 from cuarl.store.transaction import ANSWER_S, RETRY_S
@@ -199,16 +198,6 @@ class Store(Reader):
         """Make an episode visible as started. Queued."""
         self.enqueue(w.StartEpisode(episode=episode, at=self._clock()))
 
-    def save_trajectory(self, trajectory: Trajectory, pictures: Pictures = ()) -> None:
-        """Store one episode whole, or nothing of it; an earlier one of the same id is replaced."""
-        self.blobs.put(pictures)
-        self._link.write([self._as_write(trajectory)])
-
-    def save_group(self, group: Group, pictures: Pictures = ()) -> None:
-        """Store a group and its episodes whole, or nothing of it."""
-        self.blobs.put(pictures)
-        self._link.write([self._as_write(group)])
-
     def save_evaluation(self, evaluation: EvaluationRecord, episode_ids: Iterable[str] = ()) -> None:
         """Store an evaluation and which episodes it counts, after everything that was submitted before."""
         self.drain()
@@ -223,12 +212,8 @@ class Store(Reader):
         """Record that something happened. Queued."""
         self.enqueue(w.LogEvent(event=EventRecord(run_id=run_id, kind=kind, data=data, at=self._clock())))
 
-    def save_session(self, session: SessionRecord) -> None:
-        """Record a device outside this process, before it is used and again when its status changes."""
-        self.write_sessions([session])
-
     def write_sessions(self, sessions: Sequence[SessionRecord]) -> None:
-        """The same for several, in their order."""
+        """Record devices outside this process, in their order: before they are used, and when their status changes."""
         if sessions:
             self._link.write([w.SaveSession(session=session, at=self._clock()) for session in sessions])
 

@@ -36,7 +36,7 @@ def write(
     """Run ``work`` in a write transaction; it must be idempotent, since it is tried again after a lost link or lock.
 
     Raises ServerAway once ``retry_s`` seconds of trying are over (0: one attempt) or a PostgreSQL server has kept an
-    attempt waiting for ``answer_s`` seconds, StoreError for what trying again can't mend. Either way nothing was stored.
+    attempt waiting for ``answer_s`` seconds, StoreError for what a retry can't fix. Either way nothing was stored.
     """
 
     def attempt() -> T:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from cuarl.policy.sampler import Sampler, SamplingParams
 from cuarl.policy.spec import ModelSpec
 from cuarl.rollout.setup import MakeAgent
 from cuarl.rollout.spec import EpisodeSpec
+from cuarl.suggest import did_you_mean, nearest
 from cuarl.workflow import signals
 
 if TYPE_CHECKING:
@@ -62,11 +62,9 @@ def scripted(name: str) -> Player:
 def check_agent(name: str) -> None:
     """Raise ConfigError for an agent that does not exist."""
     if name not in AGENTS:
-        near = difflib.get_close_matches(name, AGENTS, n=1)
-        guess = f' (did you mean "{near[0]}"?)' if near else ""
-        raise ConfigError(
-            f'there is no agent "{name}"{guess}', where="--agent", hint=f"--agent {near[0] if near else AGENTS[0]}"
-        )
+        near = nearest(name, AGENTS) or AGENTS[0]
+        what = f'there is no agent "{name}"{did_you_mean(name, AGENTS)}'
+        raise ConfigError(what, where="--agent", hint=f"--agent {near}")
 
 
 def load_model(config: ExperimentConfig, *, model: str | None = None, adapter: str | None = None) -> PolicyModel:

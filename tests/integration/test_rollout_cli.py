@@ -14,6 +14,7 @@ from PIL import Image
 
 from cuarl.trajectory import Trajectory
 from tests.integration.small_model import qwen3_folder, tokenizer  # noqa: F401
+from tests.unit.store.samples import save
 
 from .rollout_place import Place, bare
 
@@ -173,7 +174,7 @@ def test_verify_finds_a_logprob_that_was_not_sampled(place, sampled):
         t = next(store.trajectories(run=sampled[0]["run_id"]))
         logprobs = (t.turns[1].sampled.logprobs[0] - 0.01, *t.turns[1].sampled.logprobs[1:])
         wrong = t.turns[1].model_copy(update={"sampled": t.turns[1].sampled.model_copy(update={"logprobs": logprobs})})
-        store.save_trajectory(t.model_copy(update={"turns": (t.turns[0], wrong, *t.turns[2:])}))
+        save(store, t.model_copy(update={"turns": (t.turns[0], wrong, *t.turns[2:])}))
     done = place.cuarl("rollout", "verify")
     assert done.code == 3
     assert f"{t.episode_id}#1" in done.err

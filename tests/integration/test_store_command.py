@@ -12,7 +12,7 @@ from cuarl.trajectory import Turn
 from cuarl.types import Finish
 from tests.unit.cli.conftest import bare_terminal
 from tests.unit.store.databases import query
-from tests.unit.store.samples import picture, plain
+from tests.unit.store.samples import picture, plain, save
 from tests.unit.store.samples import run as run_record
 
 pytestmark = pytest.mark.integration
@@ -27,7 +27,7 @@ def one_episode():
     with Store.open(URL) as store:
         store.start_run(run_record())
         turn = Turn(index=0, screenshot=shot.ref, action=Finish())
-        store.save_trajectory(plain(run_id="r1", turns=(turn,)), [shot])
+        save(store, plain(run_id="r1", turns=(turn,)), [shot])
 
 
 def told(capsys, *args, code=0):

@@ -10,6 +10,7 @@ import pytest
 from cuarl.store import Store
 from cuarl.trajectory import Trajectory, Turn
 from cuarl.types import Finish, ImageRef, StopReason
+from tests.unit.store.samples import save
 
 pytestmark = pytest.mark.integration
 
@@ -19,7 +20,7 @@ def record(url, worker, steps, failures):
         with Store.open(url) as store:
             for step in range(steps):
                 turn = Turn(index=0, screenshot=ImageRef(digest="0" * 64, width=1, height=1), action=Finish())
-                store.save_trajectory(
+                save(store, 
                     Trajectory(
                         episode_id=f"{worker}-{step}", step=step, task_id="t", goal="g", turns=(turn,), reward=1.0,
                         stop=StopReason.DONE,

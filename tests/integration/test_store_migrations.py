@@ -16,7 +16,7 @@ from cuarl.store.schema import HEAD, REVISIONS, VERSION_TABLE, SchemaState, read
 from cuarl.store.tables import Base
 from cuarl.store.url import parse_url
 from tests.unit.store.databases import empty_url, query, set_up
-from tests.unit.store.samples import group, rich, run
+from tests.unit.store.samples import group, rich, run, save, save_session
 
 __all__ = ["empty_url"]
 pytestmark = pytest.mark.integration
@@ -44,9 +44,9 @@ def fill(url, folder, episodes=8):
     with Store.open(url, str(folder / "blobs"), runs_dir=folder) as store:
         store.start_run(run())
         store.start_run(run("r2"))
-        store.save_trajectory(first(rich(run_id="r1")))
+        save(store, first(rich(run_id="r1")))
         for i in range(episodes // 4):
-            store.save_group(group(f"g{i}", 4, run_id="r1"))
+            save(store, group(f"g{i}", 4, run_id="r1"))
         store.log_metrics("r1", 1, {"loss": 1.0})
         store.log_event("r1", "x", {})
 
@@ -116,7 +116,7 @@ def test_c56_a_downgrade_that_loses_rows_says_which_and_needs_force(empty_url, t
     with Store.open(empty_url, runs_dir=tmp_path) as store:
         store.start_run(run("child", parent_id="r1"))
         store.save_evaluation(EvaluationRecord(id="v"), ["rich"])
-        store.save_session(SessionRecord(id="s", backend="gbox"))
+        save_session(store, SessionRecord(id="s", backend="gbox"))
     before = counts(empty_url)
     with pytest.raises(StoreError, match="1 evaluations, 1 sessions, 1 links from runs"):
         migrate(empty_url, FIRST)
@@ -131,7 +131,7 @@ def test_c56_a_downgrade_that_loses_rows_says_which_and_needs_force(empty_url, t
 def test_the_size_at_which_a_screen_was_seen_is_not_lost_unasked(empty_url, tmp_path):
     set_up(empty_url)
     with Store.open(empty_url, runs_dir=tmp_path) as store:
-        store.save_trajectory(rich())
+        save(store, rich())
     with pytest.raises(StoreError, match="1 sizes at which screenshots were seen"):
         migrate(empty_url, "0002")
     assert migrate(empty_url, "0002", force=True).target == "0002"
@@ -140,7 +140,7 @@ def test_the_size_at_which_a_screen_was_seen_is_not_lost_unasked(empty_url, tmp_
 def test_devices_times_baselines_and_what_people_said_are_not_lost_unasked(empty_url, tmp_path):
     set_up(empty_url)
     with Store.open(empty_url, runs_dir=tmp_path) as store:
-        store.save_trajectory(rich())
+        save(store, rich())
         store.save_evaluation(EvaluationRecord(id="v", baselines={"random": BaselineRecord(metrics={"n": 1.0})}))
         store.save_human_verdict(HumanVerdict(episode_id="rich", success=True))
         LiveWriter(store.engine).write([LiveRecord(run_id="r1")], "r1")

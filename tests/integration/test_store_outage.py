@@ -14,7 +14,7 @@ from cuarl.store.deadline import answered_within
 from cuarl.store.engine import make_engine
 from cuarl.store.url import parse_url
 from tests.unit.store.databases import SERVER, flaky_server, query
-from tests.unit.store.samples import plain, rich, run
+from tests.unit.store.samples import plain, rich, run, save
 
 __all__ = ["flaky_server"]
 pytestmark = pytest.mark.integration
@@ -33,7 +33,7 @@ def ours(caplog):
 def test_c55_links_cut_between_two_steps_cost_one_warning(flaky_server, tmp_path, caplog):
     _, url, _ = flaky_server
     with opened(url, tmp_path) as store:
-        store.save_trajectory(plain("a"))
+        save(store, plain("a"))
         admin = create_engine(parse_url(SERVER), isolation_level="AUTOCOMMIT")
         with admin.connect() as connection:
             cut = connection.execute(
@@ -42,7 +42,7 @@ def test_c55_links_cut_between_two_steps_cost_one_warning(flaky_server, tmp_path
         admin.dispose()
         assert cut
         caplog.clear()
-        store.save_trajectory(plain("b"))
+        save(store, plain("b"))
         assert len(ours(caplog)) == 1 and "opening a new one" in ours(caplog)[0]
         assert not store.away
         assert [e.episode_id for e in store.episodes()] == ["a", "b"]
@@ -51,10 +51,10 @@ def test_c55_links_cut_between_two_steps_cost_one_warning(flaky_server, tmp_path
 def test_c55_a_link_that_breaks_inside_a_transaction_stores_the_rows_once(flaky_server, tmp_path):
     url, direct, proxy = flaky_server
     with opened(url, tmp_path) as store:
-        store.save_trajectory(plain("a"))
+        save(store, plain("a"))
         proxy.cut()
         for i in range(5):
-            store.save_trajectory(rich(f"r{i}"))
+            save(store, rich(f"r{i}"))
         assert store.trajectory("r4") == rich("r4")
     assert query(direct, "SELECT count(*) FROM episodes") == [(6,)]
 
@@ -73,7 +73,7 @@ def test_c55_a_restart_loses_nothing_and_stores_nothing_twice(flaky_server, tmp_
         assert store.away
         proxy.up()
         time.sleep(0.25)
-        store.save_trajectory(plain("last", run_id="r1"))
+        save(store, plain("last", run_id="r1"))
         assert not store.away
         store.finish_run("r1")
     assert query(direct, "SELECT count(*), count(DISTINCT id) FROM episodes") == [(31, 31)]
@@ -91,7 +91,7 @@ def test_c55_a_server_that_stays_away_leaves_the_spool_to_the_next_start(flaky_s
     ):
         store.start_run(run())
         proxy.down()
-        store.save_trajectory(rich(run_id="r1"))
+        save(store, rich(run_id="r1"))
         store.finish_run("r1", "completed")
     assert query(direct, "SELECT status FROM runs") == [("running",)]
     proxy.up()
@@ -116,7 +116,7 @@ def test_m2_a_server_that_accepts_and_stays_silent_is_given_up_and_loses_nothing
         assert store.away
         proxy.release()
         time.sleep(0.25)
-        store.save_trajectory(plain("last", run_id="r1"))
+        save(store, plain("last", run_id="r1"))
         assert not store.away
     assert query(direct, "SELECT count(*), count(DISTINCT id) FROM episodes") == [(31, 31)]
     assert query(direct, "SELECT status FROM runs") == [("failed",)]
@@ -129,7 +129,7 @@ def test_m2_a_silent_server_does_not_hold_up_the_end(flaky_server, tmp_path):
     with pytest.raises(StoreError, match="is kept"), opened(url, tmp_path, answer_s=0.3) as store:
         store.start_run(run())
         proxy.hold()
-        store.save_trajectory(rich(run_id="r1"))
+        save(store, rich(run_id="r1"))
         store.finish_run("r1")
     proxy.release()
     with opened(url, tmp_path) as store:
@@ -160,7 +160,7 @@ def test_c55_a_full_spool_stops_recording_cleanly(flaky_server, tmp_path):
     proxy.down()
     with pytest.raises(StoreError, match="spool is full") as caught:
         for i in range(100):
-            store.save_trajectory(rich(f"e{i}"))
+            save(store, rich(f"e{i}"))
     assert "start the database server" in str(caught.value)
     with pytest.raises(StoreError, match="still away"):
         store.close()

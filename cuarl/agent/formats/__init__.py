@@ -6,7 +6,6 @@ releases of one family.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -22,6 +21,7 @@ from cuarl.agent.formats.qwen3_vl.prompt import SYSTEM_PROMPTS
 from cuarl.agent.formats.qwen25_vl.format import Qwen25VL
 from cuarl.agent.formats.ui_tars.format import UITars, UITars15
 from cuarl.errors import ConfigError
+from cuarl.suggest import nearest
 
 __all__ = ["ANY", "NAMES", "SYSTEM_PROMPTS", "DeviceKind", "Format", "ParsedAction", "Size", "for_model", "get", "saw"]
 
@@ -50,9 +50,9 @@ _BY_NAME = (
 def get(name: str, kind: DeviceKind = "phone") -> Format:
     """The format called ``name`` for a kind of device. Raises ``ConfigError`` for an unknown one."""
     if name not in _FORMATS:
-        close = difflib.get_close_matches(name.lower().replace("_", "-"), NAMES, n=1)
-        guess = f' (did you mean "{close[0]}"?)' if close else f" (there are {', '.join(NAMES)})"
-        raise ConfigError(f'no format "{name}"{guess}', hint=f"--renderer-name {close[0] if close else ANY}")
+        near = nearest(name.replace("_", "-"), NAMES)
+        guess = f' (did you mean "{near}"?)' if near else f" (there are {', '.join(NAMES)})"
+        raise ConfigError(f'no format "{name}"{guess}', hint=f"--renderer-name {near or ANY}")
     return _FORMATS[name](kind)
 
 

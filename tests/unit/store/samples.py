@@ -68,3 +68,13 @@ def group(group_id="g0", size=3, **fields):
 
 def run(run_id="r1", **fields):
     return RunRecord(id=run_id, name=fields.pop("name", run_id), **fields)
+
+
+def save(store, what, pictures=()):
+    """Store an episode or a group, whole or not at all; what was refused is raised here."""
+    store.enqueue(what, pictures)
+    store.drain()
+
+
+def save_session(store, session):
+    store.write_sessions([session])

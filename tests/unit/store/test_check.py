@@ -5,7 +5,7 @@ from cuarl.store.check import check
 from cuarl.trajectory import Turn
 from cuarl.types import Finish
 from tests.unit.store.databases import query, set_up
-from tests.unit.store.samples import picture, plain
+from tests.unit.store.samples import picture, plain, save
 
 
 def shot_episode(name, *shots):
@@ -20,7 +20,7 @@ def shots():
 
 @pytest.fixture
 def filled(store, shots):
-    store.save_trajectory(shot_episode("a", *shots[:2]), shots)
+    save(store, shot_episode("a", *shots[:2]), shots)
     return store
 
 
@@ -32,7 +32,7 @@ def test_a_sound_store_has_no_problems(filled, shots):
 
 
 def test_a_missing_screenshot_is_named(filled, shots, tmp_path):
-    filled.save_trajectory(shot_episode("b", picture(9)))
+    save(filled, shot_episode("b", picture(9)))
     assert check(filled).problems == (f"screenshot {picture(9).digest} is missing",)
 
 
@@ -58,7 +58,7 @@ def test_an_episode_that_cannot_be_read_is_found_when_looking_deep(filled, url):
 
 def test_many_problems_of_a_kind_are_cut_short(store):
     for i in range(30):
-        store.save_trajectory(shot_episode(f"e{i}", picture(i)))
+        save(store, shot_episode(f"e{i}", picture(i)))
     problems = check(store).problems
     assert len(problems) == 21
     assert problems[-1] == "… 10 more screenshots are missing"

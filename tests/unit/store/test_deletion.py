@@ -14,7 +14,7 @@ from cuarl.trajectory import Sampled, Turn
 from cuarl.types import Finish
 from tests.unit.cli.conftest import bare_terminal
 from tests.unit.store.databases import query
-from tests.unit.store.samples import picture, plain
+from tests.unit.store.samples import picture, plain, save, save_session
 from tests.unit.store.samples import run as record
 
 __all__ = ["bare_terminal"]
@@ -40,11 +40,11 @@ def fill(store, other_status="completed"):
             EpisodeStart(episode_id=f"{run_id}-begun", run_id=run_id, task_id="t", group_id=f"g-{run_id}")
         )
     mine = shown("mine-1", ALONE, SHARED, window=(IN_WINDOW,), last=LAST, run_id="mine", group_id="g-mine")
-    store.save_trajectory(mine, [ALONE, SHARED, IN_WINDOW, LAST, UNUSED])
-    store.save_trajectory(shown("theirs-1", SHARED, run_id="theirs", group_id="g-theirs"), [SHARED])
+    save(store, mine, [ALONE, SHARED, IN_WINDOW, LAST, UNUSED])
+    save(store, shown("theirs-1", SHARED, run_id="theirs", group_id="g-theirs"), [SHARED])
     store.save_evaluation(EvaluationRecord(id="v-mine", run_id="mine"), ["mine-1"])
     store.save_evaluation(EvaluationRecord(id="v-theirs", run_id="theirs"), ["theirs-1", "mine-1"])
-    store.save_session(SessionRecord(id="s", backend="gbox", run_id="mine"))
+    save_session(store, SessionRecord(id="s", backend="gbox", run_id="mine"))
     store.save_tasks([Task(id="t", description="Do it")])
     store.drain()
     if other_status != "running":
@@ -88,7 +88,7 @@ def test_a_run_that_was_killed_long_ago_keeps_nothing(store, url):
 def test_screenshots_stay_while_another_database_uses_their_folder(tmp_path):
     with Store.open(f"sqlite:///{tmp_path}/a.db") as store, Store.open(f"sqlite:///{tmp_path}/b.db") as other:
         fill(store)
-        other.save_trajectory(shown("e", ALONE), [ALONE])
+        save(other, shown("e", ALONE), [ALONE])
         done = delete_run(store, "mine")
         assert (done.screenshots, done.kept) == (0, 3) and "b.db uses the same folder" in done.because
         assert check(other).problems == ()
@@ -97,7 +97,7 @@ def test_screenshots_stay_while_another_database_uses_their_folder(tmp_path):
 def test_a_removed_screenshot_is_stored_again_by_the_same_store(store):
     fill(store)
     delete_run(store, "mine")
-    store.save_trajectory(shown("again", ALONE), [ALONE])
+    save(store, shown("again", ALONE), [ALONE])
     assert check(store, deep=True).problems == ()
 
 

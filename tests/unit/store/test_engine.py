@@ -11,7 +11,7 @@ from cuarl.errors import StoreError
 from cuarl.store import Store, transaction
 from cuarl.store.engine import make_engine, use_wal, writing
 from cuarl.store.url import parse_url
-from tests.unit.store.samples import plain, run
+from tests.unit.store.samples import plain, run, save
 
 
 @pytest.fixture
@@ -47,13 +47,13 @@ def test_c53_a_file_system_without_shared_memory_gets_a_warning(tmp_path, caplog
 
 def test_c53_the_side_log_is_gone_after_closing(tmp_path):
     with Store.open(f"sqlite:///{tmp_path}/x.db") as store:
-        store.save_trajectory(plain())
+        save(store, plain())
     assert [p.name for p in tmp_path.glob("x.db*")] == ["x.db"]
 
 
 def test_c53_a_reader_is_not_blocked_by_a_writer(tmp_path):
     with Store.open(f"sqlite:///{tmp_path}/x.db") as store:
-        store.save_trajectory(plain())
+        save(store, plain())
         with writing(store.engine) as connection:
             connection.execute(text("DELETE FROM turns"))
             assert store.trajectory("e0") == plain()
@@ -65,7 +65,7 @@ def test_c53_a_writer_waits_for_another_processs_transaction(tmp_path):
         other.execute("BEGIN IMMEDIATE")
         release = threading.Timer(0.3, lambda: other.execute("COMMIT"))
         release.start()
-        store.save_trajectory(plain())
+        save(store, plain())
         release.join()
         other.close()
         assert store.trajectory("e0") == plain()
@@ -73,7 +73,7 @@ def test_c53_a_writer_waits_for_another_processs_transaction(tmp_path):
 
 def test_a_full_disk_is_told_as_such_and_what_was_stored_stays_whole(tmp_path):
     with Store.open(f"sqlite:///{tmp_path}/x.db") as store:
-        store.save_trajectory(plain())
+        save(store, plain())
         with store.engine.connect() as connection:
             pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
             connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
@@ -86,7 +86,7 @@ def test_a_full_disk_is_told_as_such_and_what_was_stored_stays_whole(tmp_path):
 
 def test_an_error_shows_neither_sql_values_nor_the_url(tmp_path):
     with Store.open(f"sqlite:///{tmp_path}/x.db") as store, pytest.raises(StoreError) as caught:
-        store.save_trajectory(plain(run_id="canary-value"))
+        save(store, plain(run_id="canary-value"))
     assert "canary-value" not in str(caught.value)
     assert "canary-value" not in str(caught.value.__cause__)
 

@@ -8,7 +8,7 @@ from cuarl.store.deletion import delete_run
 from cuarl.store.export import export_store
 from cuarl.store.imports import import_store
 from cuarl.store.records import HumanVerdict
-from tests.unit.store.samples import plain, run
+from tests.unit.store.samples import plain, run, save
 
 
 def say(store, success, reason="", episode="e0"):
@@ -18,8 +18,8 @@ def say(store, success, reason="", episode="e0"):
 @pytest.fixture
 def judged(store):
     store.start_run(run())
-    store.save_trajectory(plain(run_id="r1"))
-    store.save_trajectory(plain("e1", run_id="r1"))
+    save(store, plain(run_id="r1"))
+    save(store, plain("e1", run_id="r1"))
     say(store, False, "it\x00 was <b>bluetooth</b>")
     say(store, True, "no, it was right")
     return store

@@ -13,7 +13,7 @@ from cuarl.store.imports import import_store
 from cuarl.trajectory import Turn
 from cuarl.types import Finish
 from tests.unit.cli.conftest import bare_terminal
-from tests.unit.store.samples import picture, plain
+from tests.unit.store.samples import picture, plain, save
 
 __all__ = ["bare_terminal"]
 SECRET = b"root:x:0:0:not a picture"
@@ -27,7 +27,7 @@ def filled(tmp_path):
     (tmp_path / "outside" / "passwd").write_bytes(SECRET)
     with Store.open(f"sqlite:///{tmp_path}/runs/cuarl.db") as store:
         turns = tuple(Turn(index=i, screenshot=shot.ref, action=Finish()) for i, shot in enumerate(SHOTS))
-        store.save_trajectory(plain(turns=turns), SHOTS)
+        save(store, plain(turns=turns), SHOTS)
     return tmp_path / "runs" / "blobs"
 
 

@@ -15,7 +15,7 @@ from cuarl.store.imports import import_store
 from cuarl.trajectory import CheckResult, RewardPart, Sampled, Trajectory, Turn, Verdict
 from cuarl.types import Failure, ParseError, StopReason, TypeText
 from tests.unit.cli.conftest import bare_terminal
-from tests.unit.store.samples import picture
+from tests.unit.store.samples import picture, save
 
 __all__ = ["bare_terminal"]
 
@@ -80,7 +80,7 @@ def full():
             RunRecord(id="r1", name="".join(ODD.values())[:99], config=dict.fromkeys(everything, everything))
         )
         for trajectory in stored:
-            store.save_trajectory(trajectory, [picture(1)])
+            save(store, trajectory, [picture(1)])
         store.log_event("r1", "odd", dict(zip(everything, everything, strict=True)))
         store.finish_run("r1", "failed", ODD["markup"])
     return stored
@@ -110,7 +110,7 @@ def test_parquet_takes_what_is_no_unicode_with_a_replacement(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     with Store.open(URL) as store:
         store.start_run(RunRecord(id="r1", name="r1"))
-        store.save_trajectory(episode("a\ud800b", "e"), [picture(1)])
+        save(store, episode("a\ud800b", "e"), [picture(1)])
         export_store(store, tmp_path / "out")
     [first, _] = parquet.read_table(tmp_path / "out" / "turns.parquet").to_pylist()
     assert (first["goal"], first["text"]) == ("a\ufffdb", "a\ufffdb")

@@ -5,7 +5,7 @@ import pytest
 from cuarl.cli.showing import find_episode
 from cuarl.errors import ConfigError
 from cuarl.store import EpisodeStart
-from tests.unit.store.samples import plain, run
+from tests.unit.store.samples import plain, run, save
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def clocked(store):
     ids = ["b1", "a2", "a10", "a1", "c\ud800", "c\U0010ffffx", "c"]
     for second, episode_id in enumerate(ids):
         store._clock = lambda now=second: float(now)
-        store.save_trajectory(plain(episode_id))
+        save(store, plain(episode_id))
     store._clock = lambda: 100.0
     store.start_episode(EpisodeStart(episode_id="a-under-way", run_id="r1", task_id="t"))
     store.drain()
@@ -33,7 +33,7 @@ def test_the_newest_come_page_by_page_until_there_are_no_more(clocked):
 def test_episodes_that_were_saved_at_the_same_time_are_on_one_page_only(store):
     store._clock = lambda: 5.0
     for i in range(7):
-        store.save_trajectory(plain(f"e{i}"))
+        save(store, plain(f"e{i}"))
     first = store.newest(4)
     assert [e.episode_id for e in [*first, *store.newest(4, before=first[-1])]] == [
         f"e{i}" for i in (6, 5, 4, 3, 2, 1, 0)

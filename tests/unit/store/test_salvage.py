@@ -15,7 +15,7 @@ from cuarl.store.salvage import salvage
 from cuarl.store.status import status
 from cuarl.tasks.task import Task
 from tests.unit.store.databases import query
-from tests.unit.store.samples import picture, plain, rich, run
+from tests.unit.store.samples import picture, plain, rich, run, save
 
 EPISODES = [rich(f"rich-{i:03d}", run_id=f"r{i % 3}", group_id=f"g{i // 4}", step=i // 8) for i in range(120)]
 BY_ID = {e.episode_id: e for e in EPISODES}
@@ -113,7 +113,7 @@ def test_what_a_side_log_holds_is_found_when_the_schema_is_damaged(whole, tmp_pa
     later.parent.mkdir()
     shutil.copy(whole, path)
     with Store.open(f"sqlite:///{path}") as store:
-        store.save_trajectory(plain("only-in-the-log", run_id="r1"))
+        save(store, plain("only-in-the-log", run_id="r1"))
         for ending in ("", "-wal"):
             shutil.copy(f"{path}{ending}", f"{later}{ending}")
     data = bytearray(later.read_bytes())
@@ -178,8 +178,8 @@ def test_episodes_stay_together_whose_runs_row_is_lost(damaged, whole, tmp_path)
 def test_an_episode_that_lost_its_samples_is_no_scripted_one(tmp_path):
     url = f"sqlite:///{tmp_path}/x.db"
     with Store.open(url) as store:
-        store.save_trajectory(rich())
-        store.save_trajectory(plain("scripted"))
+        save(store, rich())
+        save(store, plain("scripted"))
     query(url, "DELETE FROM samples WHERE turn = 0")
     with Store.open(url) as store:
         assert [p for p in check(store, deep=True).problems if p.startswith("episode")] == [
@@ -191,8 +191,8 @@ def test_a_file_of_an_older_schema_is_salvaged_and_brought_up_to_date(tmp_path):
     url = f"sqlite:///{tmp_path}/old.db"
     with Store.open(url, f"{tmp_path}/blobs") as store:
         store.start_run(run())
-        store.save_trajectory(plain(run_id="r1"), [picture(1)])
-        store.save_trajectory(plain("lost"))
+        save(store, plain(run_id="r1"), [picture(1)])
+        save(store, plain("lost"))
     migrate(url, "0002", force=True)
     query(url, "UPDATE episodes SET group_id = 'nowhere' WHERE id = 'lost'")
     salvage(url, tmp_path / "new.db")

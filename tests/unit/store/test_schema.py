@@ -14,7 +14,7 @@ from cuarl.store.migrate import migrate
 from cuarl.store.schema import HEAD, REVISIONS, VERSION_TABLE
 from cuarl.store.url import parse_url
 from tests.unit.store.databases import needs_postgres, postgres_schema, query, set_up
-from tests.unit.store.samples import plain
+from tests.unit.store.samples import plain, save
 
 
 def test_the_known_revisions_are_those_of_the_script_folder():
@@ -36,7 +36,7 @@ def test_a_migrated_schema_equals_the_mappings_and_the_one_made_at_first_use(tmp
 def test_an_empty_sqlite_file_is_set_up_by_itself(tmp_path):
     url = f"sqlite:///{tmp_path}/new/x.db"
     with Store.open(url) as store:
-        store.save_trajectory(plain())
+        save(store, plain())
     assert query(url, f"SELECT version_num FROM {VERSION_TABLE}") == [(HEAD,)]
 
 
@@ -46,7 +46,7 @@ def test_many_may_set_the_same_file_up_at_once(tmp_path):
     def one(number):
         try:
             with Store.open(url) as store:
-                store.save_trajectory(plain(f"e{number}"))
+                save(store, plain(f"e{number}"))
         except BaseException as error:
             failed.append(error)
             raise

@@ -11,7 +11,7 @@ from cuarl.tasks.task import Check, Task
 from cuarl.trajectory import Group, Turn
 from cuarl.types import Finish, StopReason
 from tests.unit.store.databases import query
-from tests.unit.store.samples import group, picture, plain, ref, rich, run
+from tests.unit.store.samples import group, picture, plain, ref, rich, run, save, save_session
 
 
 class Clock:
@@ -27,53 +27,53 @@ class Clock:
 @pytest.mark.parametrize("make", [plain, rich], ids=["plain", "every field"])
 def test_a_trajectory_comes_back_exactly(store, make):
     saved = make()
-    store.save_trajectory(saved)
+    save(store, saved)
     assert store.trajectory(saved.episode_id) == saved
     assert repr(store.trajectory(saved.episode_id)) == repr(saved)
 
 
 def test_a_trajectory_without_turns_or_verdict_comes_back_exactly(store):
     saved = plain(turns=(), verdict=None, reward=None, stop=StopReason.CANCELLED)
-    store.save_trajectory(saved)
+    save(store, saved)
     assert store.trajectory("e0") == saved
 
 
 def test_its_pictures_are_stored_with_it(store):
     shot = picture(3)
-    store.save_trajectory(plain(turns=(Turn(index=0, screenshot=shot.ref, action=Finish()),)), [shot])
+    save(store, plain(turns=(Turn(index=0, screenshot=shot.ref, action=Finish()),)), [shot])
     assert store.blobs.get(store.trajectory("e0").turns[0].screenshot.digest).digest == shot.digest
 
 
 def test_saving_again_replaces_all_of_it(store):
-    store.save_trajectory(rich("e0"))
-    store.save_trajectory(plain("e0"))
+    save(store, rich("e0"))
+    save(store, plain("e0"))
     assert store.trajectory("e0") == plain("e0")
     assert len(store.episodes()) == 1
 
 
 def test_saving_again_keeps_it_counted_by_its_evaluation(store):
-    store.save_trajectory(plain())
+    save(store, plain())
     store.save_evaluation(EvaluationRecord(id="v1", suite="s"), ["e0"])
-    store.save_trajectory(plain())
+    save(store, plain())
     assert store.evaluation_episode_ids("v1") == ["e0"]
 
 
 def test_a_trajectory_that_fails_half_way_leaves_nothing(store):
     twice = Turn(index=0, screenshot=ref(), reward=math.nan)
     with pytest.raises(StoreError, match="NaN"):
-        store.save_trajectory(plain(turns=(*plain().turns, twice.model_copy(update={"index": 1}))))
+        save(store, plain(turns=(*plain().turns, twice.model_copy(update={"index": 1}))))
     assert store.episodes() == []
 
 
 def test_turns_out_of_order_are_refused(store):
     turns = (Turn(index=1, screenshot=ref()), Turn(index=0, screenshot=ref()))
     with pytest.raises(StoreError, match="numbered upwards"):
-        store.save_trajectory(plain(turns=turns))
+        save(store, plain(turns=turns))
 
 
 def test_an_episode_of_an_unknown_run_is_refused(store):
     with pytest.raises(StoreError, match="run or episode that isn't in the store"):
-        store.save_trajectory(plain(run_id="nobody"))
+        save(store, plain(run_id="nobody"))
 
 
 def test_a_missing_episode_is_an_error(store):
@@ -89,19 +89,19 @@ def test_an_episode_under_way_is_visible_as_started_only(store):
     assert list(store.trajectories()) == []
     with pytest.raises(StoreError):
         store.trajectory("e0")
-    store.save_trajectory(plain())
+    save(store, plain())
     assert [e.status for e in store.episodes()] == ["completed"]
 
 
 def test_a_late_start_does_not_undo_an_episode(store):
-    store.save_trajectory(plain())
+    save(store, plain())
     store.start_episode(EpisodeStart(episode_id="e0", task_id="wifi_on"))
     store.drain()
     assert store.trajectory("e0") == plain()
 
 
 def test_a_summary_says_what_came_of_an_episode(store):
-    store.save_trajectory(rich())
+    save(store, rich())
     [seen] = store.episodes()
     assert (seen.status, seen.stop, seen.success, seen.score, seen.reward) == ("failed", "failed", False, 0.5, -1.5)
     assert (seen.turn_count, seen.prompt_tokens, seen.sampled_tokens, seen.wall_s) == (3, 10, 6, 3.25)
@@ -126,12 +126,12 @@ def test_episodes_are_found_by_any_condition(url, tmp_path):
     with Store.open(url, str(tmp_path), runs_dir=tmp_path, clock=clock) as store:
         for name in ("r1", "r2"):
             store.start_run(run(name))
-        store.save_trajectory(plain("a", run_id="r1", step=1))
-        store.save_trajectory(plain("b", run_id="r1", step=2, group_id="g"))
-        store.save_trajectory(plain("c", run_id="r1", step=2, purpose="eval", group_id="h"))
-        store.save_trajectory(plain("d", run_id="r2", step=3, task_id="other", policy="p", policy_version=2))
+        save(store, plain("a", run_id="r1", step=1))
+        save(store, plain("b", run_id="r1", step=2, group_id="g"))
+        save(store, plain("c", run_id="r1", step=2, purpose="eval", group_id="h"))
+        save(store, plain("d", run_id="r2", step=3, task_id="other", policy="p", policy_version=2))
         clock.now = 1001.0
-        store.save_trajectory(plain("e", step=4, stop=StopReason.CANCELLED))
+        save(store, plain("e", step=4, stop=StopReason.CANCELLED))
         store.save_evaluation(EvaluationRecord(id="v"), ["a", "c"])
         for where, expected in FOUND_BY:
             assert [e.episode_id for e in store.episodes(**where)] == list(expected), where
@@ -140,7 +140,7 @@ def test_episodes_are_found_by_any_condition(url, tmp_path):
 
 def test_a_limit_cuts_a_listing(store):
     for name in "abc":
-        store.save_trajectory(plain(name))
+        save(store, plain(name))
     assert [e.episode_id for e in store.episodes(limit=2)] == ["a", "b"]
 
 
@@ -156,7 +156,7 @@ def test_long_results_are_read_piece_by_piece(store):
 def test_a_group_comes_back_exactly(store):
     store.start_run(run())
     saved = group(run_id="r1", step=4, purpose="train")
-    store.save_group(saved)
+    save(store, saved)
     assert store.group("g0") == saved
     assert store.groups(run="r1", step=4, purpose="train") == [saved]
     assert store.groups(run="r1", step=5) == []
@@ -166,20 +166,20 @@ def test_a_group_is_stored_whole_or_not_at_all(store):
     saved = group()
     bad = saved.trajectories[1].model_copy(update={"reward": math.nan})
     with pytest.raises(StoreError):
-        store.save_group(saved.model_copy(update={"trajectories": (saved.trajectories[0], bad)}))
+        save(store, saved.model_copy(update={"trajectories": (saved.trajectories[0], bad)}))
     assert store.groups() == []
     assert store.episodes() == []
 
 
 def test_a_group_of_strangers_is_refused(store):
     with pytest.raises(StoreError, match="another group"):
-        store.save_group(Group(group_id="g9", task_id="t", trajectories=group().trajectories))
+        save(store, Group(group_id="g9", task_id="t", trajectories=group().trajectories))
 
 
 def test_episodes_saved_one_by_one_make_their_group(store):
     saved = group()
     for member in reversed(saved.trajectories):
-        store.save_trajectory(member)
+        save(store, member)
     assert store.group("g0") == saved
 
 
@@ -260,7 +260,7 @@ def test_runs_are_listed_newest_first(store):
 def test_rewinding_forgets_what_came_after_the_checkpoint(store):
     store.start_run(run())
     for step in (1, 2, 3):
-        store.save_group(group(f"g{step}", run_id="r1", step=step))
+        save(store, group(f"g{step}", run_id="r1", step=step))
         store.log_metrics("r1", step, {"loss": 0.5})
         store.save_policy(PolicyRecord(name="p", version=step, run_id="r1", step=step))
     store.save_evaluation(EvaluationRecord(id="v3", run_id="r1", step=3), ["g3-0"])
@@ -315,7 +315,7 @@ def test_policies_and_tasks_come_back(store):
 
 def test_an_evaluation_comes_back_with_its_episodes_in_order(store):
     for name in "ab":
-        store.save_trajectory(plain(name))
+        save(store, plain(name))
     record = EvaluationRecord(id="v1", suite="settings", metrics={"eval/settings/n": 2.0}, finished_at=3.5)
     store.save_evaluation(record, ["b", "a"])
     assert store.evaluations(suite="settings") == [record]
@@ -326,9 +326,9 @@ def test_an_evaluation_comes_back_with_its_episodes_in_order(store):
 
 def test_sessions_are_found_until_they_are_closed(store):
     box = SessionRecord(id="s1", backend="gbox", external_id="box-1", owner="host:1", created_at=1.0)
-    store.save_session(box)
+    save_session(store, box)
     assert store.sessions(status="running") == [box]
-    store.save_session(box.model_copy(update={"status": "closed", "closed_at": 2.0}))
+    save_session(store, box.model_copy(update={"status": "closed", "closed_at": 2.0}))
     assert store.sessions(status="running") == []
     assert [c.new for c in store.history("session", "s1")] == ["running", "closed"]
 
@@ -337,7 +337,7 @@ def test_sessions_are_found_until_they_are_closed(store):
 
 
 def test_a_second_store_sees_what_the_first_one_wrote(store, url, tmp_path):
-    store.save_trajectory(rich())
+    save(store, rich())
     with Store.open(url, runs_dir=tmp_path) as other:
         assert other.trajectory("rich") == rich()
 
