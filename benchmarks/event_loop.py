@@ -29,7 +29,7 @@ from cuarl.agent.formats import get
 from cuarl.agent.model import ModelAgent
 from cuarl.agent.scripted import OracleAgent, RandomAgent
 from cuarl.env.base import Env
-from cuarl.env.sim.make import make_sim
+from cuarl.env.sim.devices import make_sim
 from cuarl.policy.sampler import SamplerCapabilities, SampleRequest, SamplingParams
 from cuarl.policy.sampling.batcher import Waves
 from cuarl.rollout.pool import collect

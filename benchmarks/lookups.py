@@ -24,7 +24,7 @@ from sqlalchemy import Connection, insert, literal, select
 from sqlalchemy import text as sql
 
 from benchmarks.store import episode, screen
-from cuarl.cli.showing import find_episode
+from cuarl.cli.episode_view import find_episode
 from cuarl.store import EvaluationRecord, PolicyRecord, RunRecord, Store
 from cuarl.store import tables as t
 from cuarl.store import writes as w

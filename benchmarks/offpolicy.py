@@ -130,7 +130,7 @@ def configured(args: argparse.Namespace, age: int, steps: int, **fields: Any) ->
     flags = {
         "max_steps": steps, "groups_per_batch": args.groups, "group_size": args.group_size, "device": "cpu",
         "max_turns": args.max_turns, "max_steps_off_policy": age, "seed": args.seed,
-        # as many episodes at a time as there may be groups in the air
+        # as many episodes at a time as there may be groups in flight
         "max_concurrent_rollouts": args.groups * args.group_size * (age + 1), **fields,
     }  # fmt: skip
     return resolve(flags=flags)

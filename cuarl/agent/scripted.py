@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Sequence
 
-from cuarl.agent.aim import Box, stepped, within
 from cuarl.agent.base import Agent, Decision
+from cuarl.agent.demonstration_points import Box, stepped, within
 from cuarl.agent.formats import Format, Size, saw
 from cuarl.agent.formats.gestures import scrolled
 from cuarl.agent.formats.points import RELATIVE

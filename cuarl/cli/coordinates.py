@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from cuarl.agent import formats
 from cuarl.agent.formats import DeviceKind, Size
+from cuarl.agent.formats.coordinate_check import Proof, Target, prove
 from cuarl.agent.formats.family import Family
-from cuarl.agent.formats.proof import Proof, Target, prove
 from cuarl.cli.output import note, print_json, print_table
 from cuarl.errors import ConfigError
 

@@ -24,7 +24,7 @@ def _nothing(task: TaskInstance) -> None:
 
 
 def _simulated(task: TaskInstance) -> None:
-    from cuarl.env.sim.make import make_sim
+    from cuarl.env.sim.devices import make_sim
 
     make_sim(task.env).start(task, 0)
 

@@ -24,7 +24,7 @@ from cuarl.agent import formats
 from cuarl.agent.model import ModelAgent
 from cuarl.env.backend import MakeEnv
 from cuarl.env.base import Env
-from cuarl.env.sim.make import make_sim
+from cuarl.env.sim.devices import make_sim
 from cuarl.errors import ConfigError, RolloutError
 from cuarl.policy.remote.openai import OpenAISampler
 from cuarl.policy.remote.wire import NEUTRAL, EndpointFeatures

@@ -16,7 +16,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from gymnasium import spaces
 
 from cuarl.env.base import Env
-from cuarl.env.sim.make import make_sim
+from cuarl.env.sim.devices import make_sim
 from cuarl.errors import ConfigError
 from cuarl.rollout.driven import Driven, Outcome
 from cuarl.tasks.task import Task, TaskInstance

@@ -14,7 +14,7 @@ from cuarl.env.gbox.client import BoxType
 from cuarl.env.gbox.keys import NAMES
 from cuarl.env.limits import excess
 from cuarl.env.sim.base import SimulatedEnv
-from cuarl.env.sim.make import make_sim
+from cuarl.env.sim.devices import make_sim
 from cuarl.sim.desktop import elements as desktop
 from cuarl.sim.phone import elements as phone
 from cuarl.tasks.task import TaskInstance

@@ -19,7 +19,7 @@ from cuarl.env.base import Env
 from cuarl.env.leases import Ledger
 from cuarl.env.pods.devices import make
 from cuarl.env.pods.manifest import SESSION
-from cuarl.env.sim.make import make_sim
+from cuarl.env.sim.devices import make_sim
 from cuarl.local.faults import Faults, Handler
 from cuarl.local.pod import FakePod
 from cuarl.web.guard import application, json_object, json_response

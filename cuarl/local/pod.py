@@ -14,12 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from cuarl.env.base import Env
+from cuarl.env.pods.actions import SCREENSHOT
 from cuarl.env.pods.devices import SESSION_TYPES
 from cuarl.env.pods.hosted import HostedSession
 from cuarl.env.pods.manifest import PORT
 from cuarl.env.pods.server import SessionServer
 from cuarl.env.pods.session import TOKEN
-from cuarl.env.pods.words import SCREENSHOT
 from cuarl.tasks.source import load
 from cuarl.tasks.task import Task
 from cuarl.web.refusal import Refusal

@@ -16,10 +16,10 @@ from cuarl.pretrain import skills
 from cuarl.pretrain.architecture import Shape, build_model, image_processor_config
 from cuarl.pretrain.dialogues import DialogueMaker, screen_of
 from cuarl.pretrain.exam import Exam
+from cuarl.pretrain.navigation import names
 from cuarl.pretrain.pretrain import Plan, Trainee, pretrain
 from cuarl.pretrain.screens import random_world
 from cuarl.pretrain.tokenizer import build_tokenizer
-from cuarl.pretrain.ways import names
 from cuarl.sim.phone.look import NOTIFICATIONS, POPUPS
 from cuarl.sim.phone.world import PROFILES
 

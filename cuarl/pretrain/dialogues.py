@@ -13,8 +13,8 @@ from tokenizers import Tokenizer
 
 from cuarl.policy.tiny import MERGE, PATCH
 from cuarl.pretrain import skills
+from cuarl.pretrain.navigation import ahead, names, way
 from cuarl.pretrain.screens import CROSSROADS, KINDS, add_telltales, facts_of, picture, random_world, visible
-from cuarl.pretrain.ways import ahead, names, way
 from cuarl.sim.phone.world import PROFILES, World
 
 ROUNDS = 14

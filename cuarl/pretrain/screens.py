@@ -10,8 +10,8 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
+from cuarl.pretrain.navigation import ahead
 from cuarl.pretrain.skills import Fact
-from cuarl.pretrain.ways import ahead
 from cuarl.sim.device.element import Element
 from cuarl.sim.kit.effects import Launch, Open, Overlay
 from cuarl.sim.kit.render import render

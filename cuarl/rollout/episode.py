@@ -110,7 +110,7 @@ class _Run:
 
     async def play(self) -> None:
         """From nothing to a stop reason."""
-        with self._scope as scope, self.setup.holding(scope):
+        with self._scope as scope, self.setup.pausable(scope):
             self._bound(self._deadline)
             try:
                 await self._set_up()

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from cuarl import objects
-from cuarl.env.foreign.tally import RETURN
+from cuarl.env.foreign.counters import RETURN
 from cuarl.errors import ConfigError, RewardError
 from cuarl.suggest import did_you_mean
 from cuarl.trajectory import RewardPart, Trajectory

@@ -94,7 +94,7 @@ class Setup:
     """Entered while an episode may still ask its policy, so that a batching sampler knows whom to wait for."""
     begin: Callable[[], None] = _nothing
     """Called before the first episode of a collection: what a sampler remembers of earlier ones then changes nothing."""
-    holding: Callable[[CancelScope], AbstractContextManager[object]] = nullcontext
+    pausable: Callable[[CancelScope], AbstractContextManager[object]] = nullcontext
     """Entered with the scope that bounds an episode, so that whoever makes episodes wait can put its deadline off."""
     backend: str = ""
     """What runs the environments, as ``--env`` names it."""

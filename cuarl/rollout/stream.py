@@ -1,8 +1,8 @@
-"""Groups without end, collected beside training: bounded slots, exact repetition, a bound on how old a group may be.
+"""Groups without end, collected asynchronously: bounded slots, exact repetition, a bound on how old a group may be.
 
-``groups_per_batch × (max_age + 1)`` groups are in the air: running, waiting to be trained on, or being trained on. Training
+``groups_per_batch × (max_age + 1)`` groups are in flight: running, waiting to be trained on, or being trained on. Training
 step t ``take``s the oldest complete groups, starts as many new ones, and trains while the others run on. They run until the
-next batch is complete; then the gate shuts before the next wave, and they are held until the next ``take``, which is also
+next batch is complete; then the gate shuts before the next wave, and they wait until the next ``take``, which is also
 the only moment at which the sampler's weights change. So what is sampled by which policy, and which groups are trained on
 when, is decided by counts of waves and groups and never by the clock (as long as the sampler's waves wait for every
 episode, and environments repeat themselves).
@@ -10,8 +10,8 @@ episode, and environments repeat themselves).
 Step t turns policy version t − 1 into t. The age of a group at that step is t − 1 less the version of its first turns. A
 group that would be older than ``max_age`` when it could next be taken is dropped, whether it is complete or not.
 
-What is in the air can be put down (``state``) while the gate is shut, and taken up again: complete episodes as they are,
-the others as what they have sampled, by which they are played again up to where they were held.
+What is in flight can be put down (``state``) while the gate is shut, and taken up again: complete episodes as they are,
+the others as what they have sampled, by which they are played again up to where they were paused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from anyio.abc import TaskGroup
 from cuarl import garbage
 from cuarl.rollout.episode import run_episode
 from cuarl.rollout.failures import FailureWindow, refuse_if_all_failed
-from cuarl.rollout.hold import CURRENT, Gate, Hold, clock, holding
+from cuarl.rollout.pause import CURRENT, Pause, PauseGate, clock, pausable
 from cuarl.rollout.pool import Save, one_error
 from cuarl.rollout.setup import Episode, Setup
 from cuarl.rollout.spec import EpisodeSpec
@@ -74,12 +74,12 @@ class Taken:
 
 
 @dataclass(slots=True, eq=False)
-class _InTheAir:
+class _InFlight:
     """One group that has not been taken yet."""
 
     ticket: Ticket
     specs: Sequence[EpisodeSpec]
-    holds: Sequence[Hold]
+    pauses: Sequence[Pause]
     done: dict[int, Trajectory] = field(default_factory=dict)
     pictures: dict[str, Screenshot] = field(default_factory=dict)
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
@@ -91,7 +91,7 @@ class _InTheAir:
 
     def age(self, version: int) -> int:
         """How many steps older than ``version`` the oldest turn is; 0 if there is none."""
-        sampled = [s for hold in self.holds for s in hold.answers]
+        sampled = [s for pause in self.pauses for s in pause.answers]
         sampled += [turn.sampled for t in self.done.values() for turn in t.turns if turn.sampled]
         return version - min((s.policy_version for s in sampled), default=version)
 
@@ -100,13 +100,13 @@ class _InTheAir:
         trajectories = tuple(self.done[i] for i in range(len(self.specs)))
         return Group(group_id=first.group_id, task_id=first.task.task_id, seed=first.seed, trajectories=trajectories)
 
-    def as_it_is(self) -> _InTheAir:
+    def as_it_is(self) -> _InFlight:
         """A copy that stays as this group is now; what it is made of is never changed."""
-        holds = [Hold(list(hold.answers)) for hold in self.holds]
-        return _InTheAir(self.ticket, self.specs, holds, dict(self.done), dict(self.pictures))
+        pauses = [Pause(list(pause.answers)) for pause in self.pauses]
+        return _InFlight(self.ticket, self.specs, pauses, dict(self.done), dict(self.pictures))
 
     def state(self) -> dict[str, Any]:
-        running = {i: h.answers for i, h in enumerate(self.holds) if i not in self.done and h.answers}
+        running = {i: p.answers for i, p in enumerate(self.pauses) if i not in self.done and p.answers}
         return {
             "ticket": [self.ticket.serial, self.ticket.step, self.ticket.task_id],
             "done": {i: t.model_dump(mode="json") for i, t in self.done.items()},
@@ -124,7 +124,7 @@ class Stream:
     """
 
     def __init__(
-        self, config: StreamConfig, gate: Gate, setup: Setup, *, plan: Plan,
+        self, config: StreamConfig, gate: PauseGate, setup: Setup, *, plan: Plan,
         next_tasks: Callable[[int, int], Sequence[str]], swap: Callable[[int], None],
         attend: Callable[[], AbstractContextManager[object]] = nullcontext, failures: FailureWindow | None = None,
         save: Save | None = None, dropped: Callable[[Ticket, int, int], None] | None = None,
@@ -132,13 +132,13 @@ class Stream:
     ) -> None:  # fmt: skip
         self._config, self._gate, self._plan, self._next_tasks = config, gate, plan, next_tasks
         # an episode counts as present until its verdict is there, so that a wave knows what is complete
-        self._setup = replace(setup, attend=nullcontext, clock=clock, holding=holding)
+        self._setup = replace(setup, attend=nullcontext, clock=clock, pausable=pausable)
         self._swap, self._attend, self._save, self._dropped = swap, attend, save, dropped
         self._failures, self._on_cancel = failures or FailureWindow(), on_cancel
-        self._air: list[_InTheAir] = []
+        self._air: list[_InFlight] = []
         self._serial = 0
-        self._before: tuple[int, list[_InTheAir]] | None = None
-        """What was in the air before the present step's batch was taken; None if it has not been taken."""
+        self._before: tuple[int, list[_InFlight]] | None = None
+        """What was in flight before the present step's batch was taken; None if it has not been taken."""
         self._undone = False
         self._running = 0
         self._ended = False
@@ -164,7 +164,7 @@ class Stream:
                     tasks.cancel_scope.cancel()
 
     async def settled(self) -> None:
-        """Wait until the next batch is complete and everybody is held."""
+        """Wait until the next batch is complete and everybody is paused."""
         await self._gate.shut()
 
     async def take(self, step: int, version: int) -> Taken:
@@ -202,7 +202,7 @@ class Stream:
         self._undone = True
 
     def state(self) -> str:
-        """Everything in the air, as JSON; while the gate is shut, after ``settled``."""
+        """Everything in flight, as JSON; while the gate is shut, after ``settled``."""
         serial, air = self._before if self._undone and self._before is not None else (self._serial, self._air)
         return json.dumps({"serial": serial, "air": [g.state() for g in air]})
 
@@ -222,7 +222,7 @@ class Stream:
             ticket = Ticket(self._serial, step, task_id)
             self._serial += 1
             specs = self._plan(ticket)
-            self._launch(_InTheAir(ticket, specs, [Hold() for _ in specs]))
+            self._launch(_InFlight(ticket, specs, [Pause() for _ in specs]))
 
     def _restore(self, state: str) -> None:
         saved = json.loads(state)
@@ -231,29 +231,29 @@ class Stream:
             ticket = Ticket(*each["ticket"])
             specs = self._plan(ticket)
             answers = {int(i): [Sampled.model_validate(s) for s in found] for i, found in each["answers"].items()}
-            group = _InTheAir(ticket, specs, [Hold(answers.get(i, [])) for i in range(len(specs))])
+            group = _InFlight(ticket, specs, [Pause(answers.get(i, [])) for i in range(len(specs))])
             group.done = {int(i): Trajectory.model_validate(t) for i, t in each["done"].items()}
             group.pictures = {d: Screenshot.decode(base64.b64decode(png)) for d, png in each["pictures"].items()}
             self._launch(group)
         self._close_if_idle()
 
-    def _launch(self, group: _InTheAir) -> None:
+    def _launch(self, group: _InFlight) -> None:
         self._air.append(group)
         missing = [i for i in range(len(group.specs)) if i not in group.done]
         self._running += len(missing)
         if missing:
             self._tasks.start_soon(self._run, group, missing)
 
-    async def _run(self, group: _InTheAir, attempts: Sequence[int]) -> None:
+    async def _run(self, group: _InFlight, attempts: Sequence[int]) -> None:
         with group.scope:
             async with anyio.create_task_group() as running:
                 for attempt in attempts:
                     running.start_soon(self._attempt, group, attempt)
 
-    async def _attempt(self, group: _InTheAir, attempt: int) -> None:
+    async def _attempt(self, group: _InFlight, attempt: int) -> None:
         try:
             async with self._slots:
-                CURRENT.set(group.holds[attempt])
+                CURRENT.set(group.pauses[attempt])
                 with self._attend():
                     episode = await run_episode(
                         group.specs[attempt], self._setup, on_cancel=lambda e: self._cut(group, e)
@@ -270,13 +270,13 @@ class Stream:
                 await self._save(episode)
         self._failures.note(episode.trajectory)
 
-    def _keep(self, group: _InTheAir, attempt: int, episode: Episode) -> None:
+    def _keep(self, group: _InFlight, attempt: int, episode: Episode) -> None:
         group.done[attempt] = episode.trajectory
-        group.holds[attempt].answers = []
+        group.pauses[attempt].answers = []
         trained = {ref.digest for turn in episode.trajectory.turns if turn.sampled for ref in turn.sampled.images}
         group.pictures |= {digest: picture for digest, picture in episode.pictures.items() if digest in trained}
 
-    def _cut(self, group: _InTheAir, episode: Episode) -> None:
+    def _cut(self, group: _InFlight, episode: Episode) -> None:
         if self._on_cancel is not None and not (group.dropped or self._ended):
             self._on_cancel(episode)
 

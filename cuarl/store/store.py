@@ -38,6 +38,7 @@ from cuarl.store.records import (
     PolicyRecord,
     RunRecord,
     RunStatus,
+    SessionRecord,
 )
 from cuarl.store.spool import DEFAULT_LIMIT_BYTES, Spool
 from cuarl.store.transaction import ANSWER_S, RETRY_S

@@ -1,4 +1,4 @@
-"""Collecting beside training: the parts of ``rollout.stream`` put together from a configuration."""
+"""Asynchronous training: the parts of ``rollout.stream`` put together from a configuration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 
 from cuarl.policy.sampling.gated import GatedSampler
 from cuarl.policy.sampling.sampler_copy import follow, twin
-from cuarl.rollout.hold import Gate, RecallingSampler
+from cuarl.rollout.pause import PauseGate, RecallingSampler
 from cuarl.rollout.setup import Setup
 from cuarl.rollout.spec import EpisodeSpec
 from cuarl.rollout.stream import Stream, StreamConfig, Ticket
@@ -25,7 +25,7 @@ from cuarl.workflow.players import Player
 
 
 class Asynchronous:
-    """Collects groups beside training, with a twin of the policy that is trained, at most some steps older than it."""
+    """Collects groups while others are trained on, with a copy of the policy that is trained, at most some steps older than it."""
 
     def __init__(self, collector: Collector, learner: Learner, sink: Sink) -> None:
         """``learner`` must have been restored, if there is something to restore. Raises ConfigError for several processes."""
@@ -34,7 +34,7 @@ class Asynchronous:
         self._collector, self._learner, self._sink = collector, learner, sink
         self._twin = twin(learner.policy, config.sampler_device)
         self._twin.halted = bool  # a signal lets it go on for as long as what is under way may be finished
-        gate = Gate()
+        gate = PauseGate()
         sampler = GatedSampler(self._twin, gate.passing)
         make = players.model_agents(
             config, RecallingSampler(sampler, gate), config.model_name, temperature=config.temperature, strict=True
@@ -45,7 +45,7 @@ class Asynchronous:
         self._dropped = 0
         learner.beside = self._stream
 
-    def _streaming(self, gate: Gate, setup: Setup) -> Stream:
+    def _streaming(self, gate: PauseGate, setup: Setup) -> Stream:
         config, record = self._collector.config, self._collector.record
         shape = StreamConfig(
             groups_per_batch=config.groups_per_batch, max_age=config.max_steps_off_policy or 0,

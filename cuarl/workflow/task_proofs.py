@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from cuarl.env.base import OracleEnv
-from cuarl.env.sim.make import SIMULATED, make_sim
+from cuarl.env.sim.devices import SIMULATED, make_sim
 from cuarl.errors import CuarlError
 from cuarl.tasks.check import describe, verdict
 from cuarl.tasks.task import Task, TaskInstance

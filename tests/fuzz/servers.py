@@ -16,7 +16,7 @@ from starlette.middleware import Middleware
 
 from cuarl.env.pods.hosted import HostedSession
 from cuarl.env.pods.server import SessionServer
-from cuarl.env.sim.make import make_sim
+from cuarl.env.sim.devices import make_sim
 from cuarl.env.sim.phone import SimEnv
 from cuarl.local.adb import serve as serve_adb
 from cuarl.local.adb_phone import FakePhone

@@ -24,7 +24,7 @@ from cuarl.env.http import Service
 from cuarl.env.pods.hosted import HostedSession
 from cuarl.env.pods.server import SessionServer
 from cuarl.env.pods.session import Session
-from cuarl.env.sim.make import make_sim
+from cuarl.env.sim.devices import make_sim
 from cuarl.errors import EnvError
 from cuarl.local.threads import served
 from cuarl.types import Screenshot, TypeText

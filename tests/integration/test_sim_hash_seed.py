@@ -10,7 +10,7 @@ PROGRAM = """
 import itertools
 
 import anyio
-from cuarl.env.sim.make import make_sim
+from cuarl.env.sim.devices import make_sim
 from cuarl.tasks.task import Check, TaskInstance
 
 async def main():

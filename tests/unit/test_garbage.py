@@ -11,7 +11,7 @@ from cuarl import garbage
 from cuarl.agent.base import Agent
 from cuarl.agent.scripted import OracleAgent, RandomAgent
 from cuarl.env.base import Env
-from cuarl.env.sim.make import make_sim
+from cuarl.env.sim.devices import make_sim
 from cuarl.rollout.pool import collect
 from cuarl.rollout.setup import Setup
 from cuarl.rollout.spec import EpisodeSpec, plan

@@ -176,7 +176,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Draw what an episode did: each screenshot with the action on it, as PNG files and in the terminal."""
-    from cuarl.cli.showing import find_episode, folder_name, show_episode
+    from cuarl.cli.episode_view import find_episode, folder_name, show_episode
 
     settings = load_settings(database_url=db, runs_dir=runs_dir)
     with parts.open_store(settings) as store:

@@ -15,9 +15,9 @@ from typing import Any
 
 import anyio
 
-from cuarl.env.browser.kept import KeptPages
 from cuarl.env.browser.lease import KIND, PREFIX, end
 from cuarl.env.browser.options import BrowserOptions
+from cuarl.env.browser.page_pool import PagePool
 from cuarl.env.browser.passing import first_line
 from cuarl.env.leases import Lease, Ledger
 from cuarl.env.processes import MARK
@@ -70,7 +70,7 @@ class Browser:
         require_playwright()
         self._program, self._ledger = find_program(program), ledger
         self.paced = paced
-        self.kept = KeptPages()
+        self.kept = PagePool()
         self._driver: Any = None
         self._browser: Any = None
         self._lease: Lease | None = None

@@ -11,7 +11,7 @@ import anyio
 
 from cuarl.env.base import Capabilities
 from cuarl.env.browser.browser import Browser
-from cuarl.env.browser.hands import ACTIONS, TOUCH_ACTIONS, carry_out, refusal
+from cuarl.env.browser.input import ACTIONS, TOUCH_ACTIONS, carry_out, refusal
 from cuarl.env.browser.news import News, in_words
 from cuarl.env.browser.options import BrowserOptions
 from cuarl.env.browser.tabs import Tabs

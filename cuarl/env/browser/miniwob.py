@@ -22,8 +22,8 @@ import anyio
 from cuarl.env.base import Capabilities
 from cuarl.env.browser.browser import Browser
 from cuarl.env.browser.env import BrowserEnv
-from cuarl.env.browser.kept import KeptPage
 from cuarl.env.browser.options import BrowserOptions, Fence
+from cuarl.env.browser.page_pool import PooledPage
 from cuarl.env.browser.tabs import Tabs
 from cuarl.errors import EnvError, MissingExtra
 from cuarl.tasks.task import TaskInstance
@@ -154,7 +154,7 @@ class MiniWoBEnv(BrowserEnv):
         fresh = self.options.reset == "script" and self._episodes < MOST_EPISODES
         keeps = fresh and tabs.reusable and context.browser.is_connected()
         if keeps:
-            self._browser.kept.keep(KeptPage(self._kind, self._page, context, tabs, self._episodes))
+            self._browser.kept.keep(PooledPage(self._kind, self._page, context, tabs, self._episodes))
         return bool(keeps)
 
     @property

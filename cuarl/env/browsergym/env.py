@@ -49,10 +49,10 @@ class BrowserGymEnv(GymnasiumEnv):
         return await super().judge(answer, claimed)
 
     async def _tell(self, action: Action) -> None:
-        if self._tally.over:
+        if self._counters.over:
             return
         reply, _ = await self._call({"call": "step", "action": write(action)})
-        self._tally.add(
+        self._counters.add(
             reply["reward"], terminated=reply["terminated"], truncated=reply["truncated"], info=reply["info"]
         )
 

@@ -16,8 +16,8 @@ import anyio
 import httpx
 from PIL import UnidentifiedImageError
 
+from cuarl.env.gym.actions import FINISHED, read_action
 from cuarl.env.gym.runs import MiniAgent, Status, key_of
-from cuarl.env.gym.words import FINISHED, read_action
 from cuarl.env.http import trusted
 from cuarl.errors import AgentError, EnvError
 from cuarl.trajectory import Turn

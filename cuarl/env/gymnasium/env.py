@@ -13,10 +13,10 @@ from PIL import Image
 from pydantic import Field, PositiveInt
 
 from cuarl.env.base import Capabilities
+from cuarl.env.foreign.button_strip import ButtonStrip
+from cuarl.env.foreign.counters import Counters
 from cuarl.env.foreign.mapping import NoWord, Table
 from cuarl.env.foreign.pictures import at
-from cuarl.env.foreign.strip import Strip
-from cuarl.env.foreign.tally import Tally
 from cuarl.env.gymnasium.tables import table_for
 from cuarl.env.points import outside
 from cuarl.env.workers.frames import Refused
@@ -62,11 +62,11 @@ class GymnasiumEnv:
 
     def __init__(self, pool: Pool, worker: Worker, source: Source, table: Table) -> None:
         self._pool, self._worker, self._source, self._table = pool, worker, source, table
-        self._tally = Tally()
+        self._counters = Counters()
         self._task: TaskInstance | None = None
         self._observation: Observation | None = None
         self._size = (0, 0)
-        self._strip: Strip | None = None
+        self._strip: ButtonStrip | None = None
         self._used = self._closed = False
 
     @classmethod
@@ -103,7 +103,7 @@ class GymnasiumEnv:
             raise EnvError("this environment was reset already; an environment serves one episode")
         self._used, self._task = True, task
         reply, picture = await self._call({"call": "reset", "seed": seed % SEEDS, "options": self._source.options})
-        self._tally.info = reply["info"]
+        self._counters.info = reply["info"]
         self._observation = self._shown(reply, picture)
         goal = self._goal(reply)
         return Observation(self._observation.screenshot, {**self._observation.text, **({"goal": goal} if goal else {})})
@@ -113,15 +113,15 @@ class GymnasiumEnv:
         await anyio.lowlevel.checkpoint()
         before = self._ready()
         try:
-            if self._tally.over:
+            if self._counters.over:
                 raise NoWord("the environment has ended the episode")
             if reason := outside(action, (before.screenshot.width, before.screenshot.height)):
                 raise NoWord(reason)
             request = {"call": "step", "action": self._value(action), "repeat": self._source.repeat}
             reply, picture = await self._worker.call(request)
         except (NoWord, Refused) as error:
-            return StepResult(before, terminated=self._tally.over, info={"rejected": str(error), "changed": False})
-        self._tally.add(
+            return StepResult(before, terminated=self._counters.over, info={"rejected": str(error), "changed": False})
+        self._counters.add(
             reply["reward"], terminated=reply["terminated"], truncated=reply["truncated"], info=reply["info"]
         )
         self._observation = self._shown(reply, picture)
@@ -132,15 +132,15 @@ class GymnasiumEnv:
         )  # fmt: skip
 
     async def state(self) -> Mapping[str, Any]:
-        """The tally of rewards, and what the environment told beside the last step."""
+        """The counters of the episode, and what the environment told beside the last step."""
         self._ready()
-        return self._tally.state()
+        return self._counters.state()
 
     async def judge(self, answer: str | None, claimed: bool | None) -> Verdict:
         """The verdict by the task's checks, with the rewards on record."""
         self._ready()
         assert self._task is not None
-        return self._tally.verdict(self._task, answer, claimed)
+        return self._counters.verdict(self._task, answer, claimed)
 
     async def close(self) -> None:
         """Give the worker back, or end it if its environment hangs."""
@@ -185,7 +185,7 @@ class GymnasiumEnv:
             image = image.resize((size[0] * self._source.scale, size[1] * self._source.scale), Image.Resampling.NEAREST)
         if self._table.buttons:
             if self._observation is None:
-                self._strip = Strip(list(self._table.buttons), image.width)
+                self._strip = ButtonStrip(list(self._table.buttons), image.width)
             assert self._strip is not None
             image = self._strip.below(image)
         self._size = size

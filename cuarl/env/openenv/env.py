@@ -10,9 +10,9 @@ import anyio
 import anyio.lowlevel
 
 from cuarl.env.base import Capabilities
+from cuarl.env.foreign.counters import Counters
 from cuarl.env.foreign.mapping import NoWord, Table
 from cuarl.env.foreign.pictures import at, screenshot
-from cuarl.env.foreign.tally import Tally
 from cuarl.env.openenv.client import Refused, Server, Session
 from cuarl.env.points import outside
 from cuarl.errors import EnvError, RewardError
@@ -46,7 +46,7 @@ class OpenEnvEnv:
         self._session: Session | None = None
         self._task: TaskInstance | None = None
         self._shown: Observation | None = None
-        self._tally, self._metadata = Tally(), dict[str, Any]()
+        self._counters, self._metadata = Counters(), dict[str, Any]()
         self._used = self._closed = False
 
     @property
@@ -81,13 +81,13 @@ class OpenEnvEnv:
         await anyio.lowlevel.checkpoint()
         before, session = self._ready()
         try:
-            if self._tally.over:
+            if self._counters.over:
                 raise NoWord("the environment has ended the episode")
             if reason := outside(action, (before.screenshot.width, before.screenshot.height)):
                 raise NoWord(reason)
             data = await session.ask("step", self._words(action, before))
         except (NoWord, Refused) as error:
-            return StepResult(before, terminated=self._tally.over, info={"rejected": str(error), "changed": False})
+            return StepResult(before, terminated=self._counters.over, info={"rejected": str(error), "changed": False})
         reward = self._count(data)
         self._shown = self._look(data)
         info: dict[str, Any] = {"changed": self._shown.screenshot.digest != before.screenshot.digest}
@@ -95,24 +95,28 @@ class OpenEnvEnv:
         if rejected:
             info["rejected"] = str(rejected)
         return StepResult(
-            self._shown, reward=reward, terminated=self._tally.terminated, truncated=self._tally.truncated, info=info
+            self._shown,
+            reward=reward,
+            terminated=self._counters.terminated,
+            truncated=self._counters.truncated,
+            info=info,
         )
 
     async def state(self) -> Mapping[str, Any]:
-        """The tally of rewards and, as ``server``, the state that the server tells; {} for a server that judges itself."""
+        """The counters of the episode and, as ``server``, the state that the server tells; {} for a server that judges itself."""
         _, session = self._ready()
         if self._terms.table is None:
             return {}
-        return {**self._tally.state(), "server": await session.ask("state")}
+        return {**self._counters.state(), "server": await session.ask("state")}
 
     async def judge(self, answer: str | None, claimed: bool | None) -> Verdict:
         """The server's verdict where it gives one (cuarl's do), else by the task's checks. Raises RewardError."""
         before, session = self._ready()
         assert self._task is not None
         if self._terms.table is not None:
-            if answer is not None and not self._tally.over and "answer" in self._terms.table.kinds:
+            if answer is not None and not self._counters.over and "answer" in self._terms.table.kinds:
                 self._count(await session.ask("step", self._words(Answer(text=answer), before)))
-            return self._tally.verdict(self._task, answer, claimed)
+            return self._counters.verdict(self._task, answer, claimed)
         if "verdict" not in self._metadata:
             finish = Finish(success=claimed is not False, message=answer or "")
             self._count(await session.ask("step", self._words(finish, before)))
@@ -145,7 +149,7 @@ class OpenEnvEnv:
         self._metadata = _metadata(data)
         truncated = done and self._metadata.get("truncated") is True
         value = float(reward) if isinstance(reward, int | float) else None
-        self._tally.add(value, terminated=done and not truncated, truncated=truncated, info=self._metadata)
+        self._counters.add(value, terminated=done and not truncated, truncated=truncated, info=self._metadata)
         return value
 
     def _look(self, data: Mapping[str, Any]) -> Observation:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cuarl.env.linux.env import ACTIONS as LINUX
-from cuarl.env.pods import words
+from cuarl.env.pods import actions
 from cuarl.sim.desktop.device import ACTIONS as DESKTOP
 from cuarl.sim.phone.device import ACTIONS as PHONE
 
@@ -28,7 +28,7 @@ class DeviceKind:
 
 
 KINDS: Mapping[str, DeviceKind] = {
-    "pods": DeviceKind(words.KINDS, own=False),
+    "pods": DeviceKind(actions.KINDS, own=False),
     "linux": DeviceKind(LINUX, own=True),
     "phone": DeviceKind(PHONE, own=True, vocabulary="phone"),
     "desktop": DeviceKind(DESKTOP, own=True),
@@ -47,6 +47,6 @@ def make(session_type: str, ledger: Ledger, *, screen: tuple[int, int] = (1280, 
         from cuarl.env.linux.env import LinuxEnv
 
         return LinuxEnv(ledger, screen)
-    from cuarl.env.sim.make import make_sim
+    from cuarl.env.sim.devices import make_sim
 
     return make_sim(session_type, profile)

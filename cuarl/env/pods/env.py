@@ -17,6 +17,7 @@ from cuarl.env.base import Capabilities
 from cuarl.env.durations import expected_s
 from cuarl.env.http import LostReply
 from cuarl.env.leases import Lease, Ledger
+from cuarl.env.pods.actions import queries, refusal
 from cuarl.env.pods.client import Pods
 from cuarl.env.pods.devices import KINDS, DeviceKind
 from cuarl.env.pods.lease import KIND
@@ -24,7 +25,6 @@ from cuarl.env.pods.manifest import Template, pod_name
 from cuarl.env.pods.progress import Progress
 from cuarl.env.pods.session import Session
 from cuarl.env.pods.status import trouble
-from cuarl.env.pods.words import queries, refusal
 from cuarl.env.settle import Patience, settle
 from cuarl.errors import EnvError
 from cuarl.tasks.task import TaskInstance

@@ -24,7 +24,7 @@ import anyio
 from pydantic import Field
 
 from cuarl.env.limits import excess
-from cuarl.env.pods import words
+from cuarl.env.pods import actions
 from cuarl.env.pods.hosted import LONGEST_DELAY_S, HostedSession, InUse, Refused
 from cuarl.env.pods.session import TOKEN
 from cuarl.errors import CuarlError, RewardError, TaskError
@@ -136,7 +136,7 @@ class SessionServer:
         from starlette.responses import Response
 
         with understood(422):
-            action = words.read(request.query_params)
+            action = actions.read(request.query_params)
             delay_s = _delay(request.query_params.get("delay", str(DELAY_S)))
         if action is not None:
             await self._carry_out(request, action)

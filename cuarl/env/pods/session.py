@@ -12,7 +12,7 @@ from cuarl import strict_json
 from cuarl.env.http import Service
 from cuarl.env.picture import whole
 from cuarl.env.pods import progress
-from cuarl.env.pods.words import SCREENSHOT, Query
+from cuarl.env.pods.actions import SCREENSHOT, Query
 from cuarl.errors import EnvError, TaskError
 from cuarl.types import ACTION, Action, Screenshot
 

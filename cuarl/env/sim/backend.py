@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.backend import Backend
 from cuarl.env.base import Env
-from cuarl.env.sim.make import SIMULATED, make_sim
+from cuarl.env.sim.devices import SIMULATED, make_sim
 from cuarl.env.task_checks import settable
 from cuarl.errors import ConfigError
 from cuarl.settings import Settings

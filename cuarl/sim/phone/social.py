@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Append, Open, Put, Remove, Replace, Show
 from cuarl.sim.phone import forms
-from cuarl.sim.phone.parts import confirmation, link, switch, text_field, value_row
 from cuarl.sim.phone.registry import AppModule, Context, Screen
+from cuarl.sim.phone.rows import confirmation, link, switch, text_field, value_row
 
 TABS = (("Feed", "feed", "home"), ("People", "people", "people"), ("Profile", "me", "person"))
 

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import anyio
 import pytest
 
-from cuarl.env.browser import hands
+from cuarl.env.browser import input as page_input
 from cuarl.env.browser import tabs as tabs_module
 from cuarl.env.browser.loading import load
 from cuarl.env.browser.options import BrowserOptions, Fence, origin_of
@@ -205,14 +205,14 @@ def test_a_tab_that_can_not_be_closed_is_shown_no_more(visit, monkeypatch):
 
 
 def test_b01_an_action_that_is_never_acknowledged_is_not_repeated_and_the_step_says_so(visit, monkeypatch):
-    act, silent = hands._act, [True, False, True, True]
+    act, silent = page_input._act, [True, False, True, True]
 
     async def unanswered(*args):
         await act(*args)
         if silent.pop(0):
             await anyio.sleep_forever()
 
-    monkeypatch.setattr(hands, "_act", unanswered)
+    monkeypatch.setattr(page_input, "_act", unanswered)
 
     async def work(env):
         await env._tabs.page.evaluate("n = 0, addEventListener('click', () => n += 1), 1")

@@ -10,8 +10,8 @@ from cuarl.agent import formats
 from cuarl.agent.formats.base import Size
 from cuarl.pretrain import skills
 from cuarl.pretrain.dialogues import screen_of
+from cuarl.pretrain.navigation import ahead, names, targets
 from cuarl.pretrain.screens import random_world
-from cuarl.pretrain.ways import ahead, names, targets
 from cuarl.sim.phone.device import step
 from cuarl.sim.phone.look import POPUPS
 from cuarl.sim.phone.world import World

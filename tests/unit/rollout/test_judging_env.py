@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from cuarl.agent.base import Decision
-from cuarl.env.sim.make import make_sim
+from cuarl.env.sim.devices import make_sim
 from cuarl.errors import RewardError
 from cuarl.rollout.episode import run_episode
 from cuarl.rollout.reward import get

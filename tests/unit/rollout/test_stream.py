@@ -12,7 +12,7 @@ from counter_env import TASK, UP, CounterEnv, setup, spec
 from cuarl.agent.base import Decision
 from cuarl.policy.sampler import Message, Picture, SamplerCapabilities, SampleRequest, SamplingParams
 from cuarl.policy.sampling.batcher import Waves
-from cuarl.rollout.hold import Gate, RecallingSampler
+from cuarl.rollout.pause import PauseGate, RecallingSampler
 from cuarl.rollout.spec import Limits
 from cuarl.rollout.stream import Stream, StreamConfig
 from cuarl.trajectory import Sampled
@@ -30,7 +30,7 @@ class Place:
 
     def __init__(self, turns, *, per_batch=1, max_age=2, env=CounterEnv, limits=None, at_once=64):
         self.turns, self.version, self.waves, self.gone = turns, 0, [], []
-        gate = Gate()
+        gate = PauseGate()
         waves = Waves(self.answer(gate), lambda r: r.seed, max_batch=99)
         self.waves_in = waves
         sampler = RecallingSampler(Asked(waves), gate)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cuarl.cli.showing import find_episode
+from cuarl.cli.episode_view import find_episode
 from cuarl.errors import ConfigError
 from cuarl.store import EpisodeStart
 from tests.unit.store.samples import plain, run, save

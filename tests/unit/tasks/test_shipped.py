@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from cuarl.env.sim.make import make_sim
+from cuarl.env.sim.devices import make_sim
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import writes
 from cuarl.sim.phone.apps import build

@@ -5,7 +5,7 @@ import pytest
 
 from cuarl.config.load import resolve
 from cuarl.env.backend import Backend
-from cuarl.env.sim.make import make_sim
+from cuarl.env.sim.devices import make_sim
 from cuarl.errors import SamplerError
 from cuarl.tasks.source import load
 from cuarl.workflow.collector import ALONE, Collector, InTurn, Processes, stretch

@@ -18,7 +18,7 @@ from cuarl.config.kinds import kind_of
 from cuarl.config.load import Resolved
 from cuarl.config.rules import owner_of
 from cuarl.config.schema import ExperimentConfig
-from cuarl.env.sim.make import make_sim
+from cuarl.env.sim.devices import make_sim
 from cuarl.rollout.spec import EpisodeSpec
 from cuarl.tasks.task import Task
 from cuarl.workflow import players

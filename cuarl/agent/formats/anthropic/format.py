@@ -14,7 +14,7 @@ import math
 import re
 from typing import Any, ClassVar
 
-from cuarl.agent.formats.anthropic.words import read_action, write_action
+from cuarl.agent.formats.anthropic.vocabulary import read_action, write_action
 from cuarl.agent.formats.base import DeviceKind, Size
 from cuarl.agent.formats.call import CallError, as_object, dumped, short, sound, whole_object
 from cuarl.agent.formats.family import Family

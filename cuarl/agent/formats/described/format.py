@@ -20,7 +20,7 @@ from cuarl.agent.formats.described.prompt import PARTS, described_prompt
 from cuarl.agent.formats.gestures import DIRECTIONS
 from cuarl.agent.formats.qwen3_vl.format import Qwen3VL
 from cuarl.agent.formats.qwen3_vl.markup import find_call
-from cuarl.agent.formats.qwen3_vl.words import read_action
+from cuarl.agent.formats.qwen3_vl.vocabulary import read_action
 from cuarl.agent.formats.thinking import spoken_part
 from cuarl.errors import AgentError
 from cuarl.types import Action, Answer, Button, Finish, Key, OpenApp, ParseError, Scroll, TypeText, Wait

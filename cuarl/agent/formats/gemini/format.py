@@ -16,7 +16,7 @@ from typing import ClassVar
 from cuarl.agent.formats.base import DeviceKind, Size
 from cuarl.agent.formats.call import CallError, as_object, dumped, short, sound, whole_object
 from cuarl.agent.formats.family import Family
-from cuarl.agent.formats.gemini.words import LAST_SAID, read_action, write_action
+from cuarl.agent.formats.gemini.vocabulary import LAST_SAID, read_action, write_action
 from cuarl.agent.prompt import Window
 from cuarl.errors import AgentError
 from cuarl.types import Action, Finish

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from cuarl.agent.formats.base import DeviceKind, Size
 from cuarl.agent.formats.call import CallError, as_object, behind_samples, decode, dumped, short, sound, whole_object
 from cuarl.agent.formats.family import Family
-from cuarl.agent.formats.openai.words import read_action, write_action
+from cuarl.agent.formats.openai.vocabulary import read_action, write_action
 from cuarl.agent.prompt import Window
 from cuarl.types import Action, Finish
 

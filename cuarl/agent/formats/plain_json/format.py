@@ -15,7 +15,7 @@ from cuarl.agent.formats.base import Size
 from cuarl.agent.formats.call import dumped, whole_object
 from cuarl.agent.formats.family import Family
 from cuarl.agent.formats.qwen3_vl.prompt import SCHEMAS
-from cuarl.agent.formats.qwen3_vl.words import read_action, write_action
+from cuarl.agent.formats.qwen3_vl.vocabulary import read_action, write_action
 from cuarl.types import Action
 
 _START = re.compile(r"\{")

@@ -19,7 +19,7 @@ from cuarl.agent.formats.call import dumped
 from cuarl.agent.formats.family import Family
 from cuarl.agent.formats.qwen3_vl.markup import find_call
 from cuarl.agent.formats.qwen3_vl.prompt import SYSTEM_PROMPTS, TOOLS
-from cuarl.agent.formats.qwen3_vl.words import read_action, write_action
+from cuarl.agent.formats.qwen3_vl.vocabulary import read_action, write_action
 from cuarl.types import Action
 
 

@@ -17,7 +17,7 @@ from cuarl.agent.formats.base import DeviceKind, Size
 from cuarl.agent.formats.family import Family
 from cuarl.agent.formats.qwen25_vl.format import MAX_PIXELS, MIN_PIXELS, SIDE
 from cuarl.agent.formats.ui_tars.syntax import find_call
-from cuarl.agent.formats.ui_tars.words import Style, read_action, write_action
+from cuarl.agent.formats.ui_tars.vocabulary import Style, read_action, write_action
 from cuarl.agent.prompt import Window
 from cuarl.policy.resize import whole_tokens
 from cuarl.types import Action

@@ -7,9 +7,9 @@ from dataclasses import replace
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Effect, Open, Put, Replace, Show
 from cuarl.sim.phone import forms
-from cuarl.sim.phone.parts import confirmation, switch, text_field, value_row
 from cuarl.sim.phone.records import Event
 from cuarl.sim.phone.registry import AppModule, Context, Screen
+from cuarl.sim.phone.rows import confirmation, switch, text_field, value_row
 
 APP = AppModule("calendar", home="calendar/month")
 

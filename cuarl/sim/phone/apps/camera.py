@@ -8,9 +8,9 @@ from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.canvas import Canvas
 from cuarl.sim.kit.effects import Append, Effect, Open, Put, Seq, Toast, Toggle
 from cuarl.sim.kit.paint import PAINTERS, paint_picture
-from cuarl.sim.phone.parts import choice, link, switch
 from cuarl.sim.phone.records import Photo
 from cuarl.sim.phone.registry import AppModule, Context, Screen
+from cuarl.sim.phone.rows import choice, link, switch
 
 APP = AppModule("camera", home="camera/main")
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Append, Effect, Open, Put, Remove, Replace, Seq, Show, Toggle
 from cuarl.sim.phone import forms
-from cuarl.sim.phone.parts import choice, confirmation, link, slider, switch, text_field
 from cuarl.sim.phone.records import Alarm, Stopwatch, Timer
 from cuarl.sim.phone.registry import AppModule, Context, Screen
+from cuarl.sim.phone.rows import choice, confirmation, link, slider, switch, text_field
 
 APP = AppModule("clock", home="clock/alarms")
 

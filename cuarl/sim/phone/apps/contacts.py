@@ -6,9 +6,9 @@ from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Effect, Open, Put, Show, Toggle
 from cuarl.sim.phone import forms
 from cuarl.sim.phone.apps.phone import call
-from cuarl.sim.phone.parts import confirmation, text_field, value_row
 from cuarl.sim.phone.records import Contact
 from cuarl.sim.phone.registry import AppModule, Context, Screen
+from cuarl.sim.phone.rows import confirmation, text_field, value_row
 
 APP = AppModule("contacts", home="contacts/list")
 

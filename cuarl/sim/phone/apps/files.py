@@ -9,9 +9,9 @@ from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Append, Back, Dialog, Effect, Focus, Open, Option, Put, Replace, Seq, Show, Toast
 from cuarl.sim.phone import forms
 from cuarl.sim.phone.apps.settings.apps import size_text
-from cuarl.sim.phone.parts import confirmation, link, text_field, value_row
 from cuarl.sim.phone.records import File
 from cuarl.sim.phone.registry import AppModule, Context, Screen
+from cuarl.sim.phone.rows import confirmation, link, text_field, value_row
 
 APP = AppModule("files", home="files/folder")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cuarl.sim.phone.apps.settings.system import LANGUAGES
-from cuarl.sim.phone.parts import link, switch, value_row
 from cuarl.sim.phone.registry import AppModule, Context, Screen
+from cuarl.sim.phone.rows import link, switch, value_row
 
 APP = AppModule("keyboard", home="keyboard/settings")
 

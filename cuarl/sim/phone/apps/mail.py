@@ -7,9 +7,9 @@ from dataclasses import replace
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Dialog, Effect, Focus, Open, Option, Put, Replace, Seq, Show, Toggle
 from cuarl.sim.phone import forms
-from cuarl.sim.phone.parts import confirmation, link, switch, text_field
 from cuarl.sim.phone.records import Mail
 from cuarl.sim.phone.registry import AppModule, Context, Screen
+from cuarl.sim.phone.rows import confirmation, link, switch, text_field
 
 APP = AppModule("mail", home="mail/inbox")
 

@@ -10,8 +10,8 @@ from cuarl.sim.kit.effects import Append, Open, Put, Remove
 from cuarl.sim.kit.paint import PAINTERS
 from cuarl.sim.phone import forms
 from cuarl.sim.phone.apps.phone import call
-from cuarl.sim.phone.parts import choice, link, switch, text_field, value_row
 from cuarl.sim.phone.registry import AppModule, Context, Screen
+from cuarl.sim.phone.rows import choice, link, switch, text_field, value_row
 
 APP = AppModule("maps", home="maps/main")
 

@@ -8,9 +8,9 @@ from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Append, Dialog, Effect, Focus, Open, Option, Put, Replace, Seq, Show, Toast
 from cuarl.sim.phone import forms
 from cuarl.sim.phone.apps.phone import call, digits, name_of, number_of
-from cuarl.sim.phone.parts import confirmation, link, switch, text_field
 from cuarl.sim.phone.records import Message, Thread
 from cuarl.sim.phone.registry import AppModule, Context, Screen
+from cuarl.sim.phone.rows import confirmation, link, switch, text_field
 
 APP = AppModule("messages", home="messages/threads")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Effect, Open, Put, Replace, Seq, Toggle
 from cuarl.sim.phone import forms
-from cuarl.sim.phone.parts import slider, switch, text_field
 from cuarl.sim.phone.records import Song
 from cuarl.sim.phone.registry import AppModule, Context, Screen
+from cuarl.sim.phone.rows import slider, switch, text_field
 
 APP = AppModule("music", home="music/songs")
 

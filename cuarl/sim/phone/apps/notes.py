@@ -7,9 +7,9 @@ from dataclasses import replace
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Effect, Open, Option, Put, Show, Toggle
 from cuarl.sim.phone import forms
-from cuarl.sim.phone.parts import confirmation, text_field
 from cuarl.sim.phone.records import Note
 from cuarl.sim.phone.registry import AppModule, Context, Screen
+from cuarl.sim.phone.rows import confirmation, text_field
 
 APP = AppModule("notes", home="notes/list")
 

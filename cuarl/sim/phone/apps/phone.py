@@ -5,9 +5,9 @@ from __future__ import annotations
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Append, Effect, Open, Option, Put, Remove, Replace, Seq, Show
 from cuarl.sim.phone import forms
-from cuarl.sim.phone.parts import confirmation, link, switch, text_field, value_row
 from cuarl.sim.phone.records import Call
 from cuarl.sim.phone.registry import AppModule, Context, Screen
+from cuarl.sim.phone.rows import confirmation, link, switch, text_field, value_row
 from cuarl.sim.phone.state import DeviceState
 
 APP = AppModule("phone", home="phone/recent")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Dialog, Dismiss, Effect, Open, Option, Put, Replace, Seq, Show, Toast, Toggle
 from cuarl.sim.phone import forms
-from cuarl.sim.phone.parts import confirmation, link, switch, text_field, value_row
 from cuarl.sim.phone.records import Photo
 from cuarl.sim.phone.registry import AppModule, Context, Screen
+from cuarl.sim.phone.rows import confirmation, link, switch, text_field, value_row
 
 APP = AppModule("photos", home="photos/grid")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Do, Effect, Launch, Open, Put, Remove, Replace, Seq, Show, Toast
 from cuarl.sim.phone import forms
-from cuarl.sim.phone.parts import confirmation, switch, text_field, value_row
 from cuarl.sim.phone.records import App
 from cuarl.sim.phone.registry import AppModule, Context, Screen
+from cuarl.sim.phone.rows import confirmation, switch, text_field, value_row
 
 APP = AppModule("store", home="store/apps")
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Open, Put
 from cuarl.sim.phone import forms
-from cuarl.sim.phone.parts import choice, link, switch, text_field
 from cuarl.sim.phone.registry import AppModule, Context, Screen
+from cuarl.sim.phone.rows import choice, link, switch, text_field
 
 APP = AppModule("weather", home="weather/today")
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cuarl.agent import formats
 from cuarl.agent.formats import ParsedAction, Size
 from cuarl.agent.formats.qwen3_vl.prompt import SCHEMAS
-from cuarl.agent.formats.qwen3_vl.words import WORDS
+from cuarl.agent.formats.qwen3_vl.vocabulary import WORDS
 from cuarl.errors import AgentError
 from cuarl.types import (
     ACTION,

@@ -10,7 +10,7 @@ import pytest
 from cuarl.cli.page_task import page_task
 from cuarl.config.schema import EnvFields
 from cuarl.env.browser.backend import check_options, check_tasks, fence_of, paced, page_options
-from cuarl.env.browser.hands import TOUCH_ACTIONS, refusal
+from cuarl.env.browser.input import TOUCH_ACTIONS, refusal
 from cuarl.env.browser.keys import UnknownKey, chord, shortcut
 from cuarl.env.browser.miniwob import goal_text, oracle_source, touch
 from cuarl.env.browser.options import Fence, origin_of

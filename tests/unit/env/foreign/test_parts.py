@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from cuarl.env.foreign.button_strip import ButtonStrip
+from cuarl.env.foreign.counters import Counters
 from cuarl.env.foreign.mapping import NoWord, Table, read_table
 from cuarl.env.foreign.pictures import NoPicture, at, pixels, screenshot
-from cuarl.env.foreign.strip import Strip
-from cuarl.env.foreign.tally import Tally
 from cuarl.errors import ConfigError, EnvError, RewardError
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.types import Action, Answer, Button, Click, Drag, Key, Screenshot, Scroll, Swipe, TypeText, Wait
@@ -134,7 +134,7 @@ def test_paths_lead_through_mappings_and_lists():
 
 def test_each_button_is_found_where_it_is_drawn():
     labels = [f"action {n}" for n in range(7)]
-    strip = Strip(labels, 160)
+    strip = ButtonStrip(labels, 160)
     drawn = strip.below(Image.new("RGB", (160, 90), (1, 1, 1)))
     assert drawn.size == (160, 90 + strip.height)
     for number, label in enumerate(labels):
@@ -147,7 +147,7 @@ def test_each_button_is_found_where_it_is_drawn():
 
 
 def test_a_picture_narrower_than_a_label_is_widened():
-    strip = Strip(["a rather long label"], 10)
+    strip = ButtonStrip(["a rather long label"], 10)
     assert strip.below(Image.new("RGB", (10, 10))).width == strip.width > 100
 
 
@@ -159,20 +159,20 @@ def task(*checks: Check) -> TaskInstance:
 
 
 def test_a_verdict_has_the_return_whatever_is_checked():
-    tally = Tally()
-    tally.add(0.5, terminated=False, truncated=False, info={})
-    tally.add(None, terminated=False, truncated=False, info={})
-    tally.add(1.0, terminated=True, truncated=False, info={"won": True})
-    over = tally.verdict(task(Check(path="terminated", value=True), Check(path="info.won", value=True)), None, True)
+    counters = Counters()
+    counters.add(0.5, terminated=False, truncated=False, info={})
+    counters.add(None, terminated=False, truncated=False, info={})
+    counters.add(1.0, terminated=True, truncated=False, info={"won": True})
+    over = counters.verdict(task(Check(path="terminated", value=True), Check(path="info.won", value=True)), None, True)
     assert (over.success, over.claimed) == (True, True)
     assert [(c.path, c.actual) for c in over.checks] == [("terminated", True), ("info.won", True), ("return", 1.5)]
-    enough = tally.verdict(task(Check(path="return", op="ge", value=2)), None, None)
+    enough = counters.verdict(task(Check(path="return", op="ge", value=2)), None, None)
     assert (enough.success, len(enough.checks)) == (False, 1)
-    assert tally.verdict(task(Check(path="answer", value="four")), "four", None).success
+    assert counters.verdict(task(Check(path="answer", value="four")), "four", None).success
 
 
 def test_what_was_never_told_is_a_failed_check_and_what_can_not_be_told_is_an_error():
-    tally = Tally()
-    assert not tally.verdict(task(Check(path="info.won", value=True)), None, None).success
+    counters = Counters()
+    assert not counters.verdict(task(Check(path="info.won", value=True)), None, None).success
     with pytest.raises(RewardError, match="retrun"):
-        tally.verdict(task(Check(path="retrun", op="ge", value=1)), None, None)
+        counters.verdict(task(Check(path="retrun", op="ge", value=1)), None, None)

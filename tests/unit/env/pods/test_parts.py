@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cuarl.env.linux.env import ACTIONS as LINUX
-from cuarl.env.pods import devices, progress, words
+from cuarl.env.pods import actions, devices, progress
 from cuarl.env.pods.manifest import LEASE, OWNER, load
 from cuarl.env.pods.progress import Progress
 from cuarl.env.pods.status import is_ready, stage, trouble
-from cuarl.env.sim.make import make_sim
+from cuarl.env.sim.devices import make_sim
 from cuarl.errors import ConfigError, EnvError
 from cuarl.types import (
     Answer,
@@ -48,20 +48,20 @@ RICH = [
 
 @pytest.mark.parametrize("action", PLAIN, ids=str)
 def test_action_means_the_same_on_the_other_side(action):
-    (query,) = words.queries(action)
+    (query,) = actions.queries(action)
     assert "action" not in query, "the protocol has words for it"
-    assert words.read(query) == action
+    assert actions.read(query) == action
 
 
 @pytest.mark.parametrize("action", RICH, ids=str)
 def test_our_server_understands_every_action(action):
-    (query,) = words.queries(action, own=True)
-    assert words.read(query) == action
+    (query,) = actions.queries(action, own=True)
+    assert actions.read(query) == action
 
 
 @given(st.text(max_size=1700))
 def test_long_text_is_typed_in_pieces_that_make_the_whole(text):
-    sent = [words.read(query) for query in words.queries(TypeText(text=text, submit=True))]
+    sent = [actions.read(query) for query in actions.queries(TypeText(text=text, submit=True))]
     assert sent[-1] == Key(keys=("enter",))
     assert "".join(piece.text for piece in sent[:-1]) == text
 
@@ -69,10 +69,10 @@ def test_long_text_is_typed_in_pieces_that_make_the_whole(text):
 @pytest.mark.parametrize("size", [1, 500, 501, 1700])
 def test_b25_long_text_reaches_our_server_in_pieces_that_an_address_holds(size):
     text = "aä" * size
-    sent = [words.read(query) for query in words.queries(TypeText(text=text[:size], submit=True), own=True)]
+    sent = [actions.read(query) for query in actions.queries(TypeText(text=text[:size], submit=True), own=True)]
     assert "".join(piece.text for piece in sent) == text[:size]
     assert [piece.submit for piece in sent] == [False] * (len(sent) - 1) + [True]
-    assert max(len(piece.text) for piece in sent) <= words.CHUNK
+    assert max(len(piece.text) for piece in sent) <= actions.CHUNK
 
 
 @pytest.mark.parametrize(
@@ -80,25 +80,25 @@ def test_b25_long_text_reaches_our_server_in_pieces_that_an_address_holds(size):
     [(("ctrl", "c"), "ctrl+c"), (("Page_Up",), "pageup"), (("ctrl", "+"), "ctrl++"), (("+",), "+"), (("F5",), "f5")],
 )
 def test_keys_are_joined_as_the_protocol_has_them(keys, sent):
-    (query,) = words.queries(Key(keys=keys))
+    (query,) = actions.queries(Key(keys=keys))
     assert query["keys"] == sent
-    assert words.read(query) == Key(keys=tuple(key.replace("_", "").lower() for key in keys))
+    assert actions.read(query) == Key(keys=tuple(key.replace("_", "").lower() for key in keys))
 
 
 def test_b27_capital_is_typed_since_names_of_keys_are_in_lower_case():
-    assert words.queries(Key(keys=("A",))) == [{"action_type": "type", "text": "A"}]
-    assert words.queries(Key(keys=("ctrl", "A"))) == [{"action_type": "keys", "keys": "ctrl+a"}]
+    assert actions.queries(Key(keys=("A",))) == [{"action_type": "type", "text": "A"}]
+    assert actions.queries(Key(keys=("ctrl", "A"))) == [{"action_type": "keys", "keys": "ctrl+a"}]
 
 
 def test_scrolls_go_in_steps_of_three_notches():
-    assert len(words.queries(Scroll(direction="down", amount=300))) == 2
-    assert len(words.queries(Scroll(direction="down", amount=10))) == 1
-    assert len(words.queries(Scroll(direction="up", amount=9, unit="notch"))) == 3
+    assert len(actions.queries(Scroll(direction="down", amount=300))) == 2
+    assert len(actions.queries(Scroll(direction="down", amount=10))) == 1
+    assert len(actions.queries(Scroll(direction="up", amount=9, unit="notch"))) == 3
 
 
 def test_actions_without_a_part_for_the_session_are_not_sent():
-    assert words.queries(Wait(seconds=1)) == words.queries(Answer(text="x")) == words.queries(Finish()) == []
-    assert words.queries(Finish(), own=True) == []
+    assert actions.queries(Wait(seconds=1)) == actions.queries(Answer(text="x")) == actions.queries(Finish()) == []
+    assert actions.queries(Finish(), own=True) == []
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_actions_without_a_part_for_the_session_are_not_sent():
 )  # fmt: skip
 def test_queries_that_mean_nothing_raise(query):
     with pytest.raises((KeyError, ValueError)):
-        words.read(query)
+        actions.read(query)
 
 
 def test_kinds_are_those_of_the_devices():

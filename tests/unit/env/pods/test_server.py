@@ -13,10 +13,10 @@ import pytest
 pytest.importorskip("starlette", reason="the server needs the extra web")
 
 from cuarl.env.limits import excess
-from cuarl.env.pods import words
+from cuarl.env.pods import actions
 from cuarl.env.pods.hosted import HostedSession
 from cuarl.env.pods.server import REMEMBERED, SessionServer
-from cuarl.env.sim.make import make_sim
+from cuarl.env.sim.devices import make_sim
 from cuarl.errors import EnvError
 from cuarl.local.threads import served
 from cuarl.tasks.task import Check, TaskInstance
@@ -245,6 +245,6 @@ def test_client_that_leaves_does_not_lock_the_session_and_finds_its_action_done(
 
 def test_long_text_goes_to_our_own_server_in_pieces_that_it_takes():
     text = "abcde" * 4001
-    pieces = [words.read(query) for query in words.queries(TypeText(text=text, submit=True), own=True)]
+    pieces = [actions.read(query) for query in actions.queries(TypeText(text=text, submit=True), own=True)]
     assert "".join(piece.text for piece in pieces) == text
     assert [piece.submit for piece in pieces] == [False] * (len(pieces) - 1) + [True] and not any(map(excess, pieces))

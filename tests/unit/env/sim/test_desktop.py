@@ -8,7 +8,7 @@ from PIL import ImageChops
 from cuarl.env.base import OracleEnv
 from cuarl.env.conformance import CHECKS
 from cuarl.env.sim.desktop import DesktopEnv
-from cuarl.env.sim.make import make_sim
+from cuarl.env.sim.devices import make_sim
 from cuarl.errors import ConfigError, TaskError
 from cuarl.sim.desktop.device import Rejected, step
 from cuarl.sim.desktop.view import view

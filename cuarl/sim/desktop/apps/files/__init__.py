@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cuarl.sim.desktop.apps.files import choose, make, move
+from cuarl.sim.desktop.apps.files import choose, create, move
 from cuarl.sim.desktop.apps.files.pane import APP
 
-__all__ = ["APP", "choose", "make", "move"]
+__all__ = ["APP", "choose", "create", "move"]

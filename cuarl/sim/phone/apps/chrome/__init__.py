@@ -8,9 +8,9 @@ from cuarl.sim.kit.effects import Append, Effect, Open, Option, Put, Remove, Seq
 from cuarl.sim.phone import forms
 from cuarl.sim.phone.apps.chrome.navigate import ADDRESS, address_bar, back, current_tab, go, show
 from cuarl.sim.phone.apps.settings.apps import size_text
-from cuarl.sim.phone.parts import choice, confirmation, switch
 from cuarl.sim.phone.records import File, Photo
 from cuarl.sim.phone.registry import AppModule, Context, Screen
+from cuarl.sim.phone.rows import choice, confirmation, switch
 from cuarl.sim.phone.state import DeviceState
 
 APP = AppModule("chrome", home="chrome/main")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.phone.apps.settings import apps, device, display, network, personal, sound, system
-from cuarl.sim.phone.parts import link, text_field
 from cuarl.sim.phone.registry import AppModule, Context, Screen
+from cuarl.sim.phone.rows import link, text_field
 
 APP = AppModule("settings", home="settings/main")
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Back, Do, Open, Put, Seq, Show, Toast
-from cuarl.sim.phone.parts import confirmation, link, switch, value_row
 from cuarl.sim.phone.records import App
 from cuarl.sim.phone.registry import Action, Builder, Context, Screen
+from cuarl.sim.phone.rows import confirmation, link, switch, value_row
 from cuarl.sim.phone.world import World
 
 

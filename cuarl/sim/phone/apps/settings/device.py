@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Do, Show
-from cuarl.sim.phone.parts import choice, confirmation, link, switch, value_row
 from cuarl.sim.phone.registry import Builder, Context, Screen
+from cuarl.sim.phone.rows import choice, confirmation, link, switch, value_row
 
 
 def battery(ctx: Context) -> Screen:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Put
 from cuarl.sim.kit.pictures import WALLPAPERS
-from cuarl.sim.phone.parts import choice, link, radio, slider, switch
 from cuarl.sim.phone.registry import Builder, Context, Screen
+from cuarl.sim.phone.rows import choice, link, radio, slider, switch
 
 TIMEOUTS = {
     15000: "15 seconds", 30000: "30 seconds", 60000: "1 minute", 120000: "2 minutes", 300000: "5 minutes",

@@ -18,8 +18,8 @@ from cuarl.sim.kit.effects import (
     Show,
     Toast,
 )
-from cuarl.sim.phone.parts import choice, confirmation, link, switch, value_row
 from cuarl.sim.phone.registry import Builder, Context, Screen
+from cuarl.sim.phone.rows import choice, confirmation, link, switch, value_row
 
 
 def network(ctx: Context) -> Screen:

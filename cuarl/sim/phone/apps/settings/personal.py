@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cuarl.sim.kit import widgets as w
-from cuarl.sim.phone.parts import link, radio, switch
 from cuarl.sim.phone.registry import Builder, Context, Screen
+from cuarl.sim.phone.rows import link, radio, switch
 
 
 def security(ctx: Context) -> Screen:

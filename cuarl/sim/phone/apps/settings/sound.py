@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Open, Toggle
-from cuarl.sim.phone.parts import choice, link, radio, slider, switch
 from cuarl.sim.phone.registry import Builder, Context, Screen
+from cuarl.sim.phone.rows import choice, link, radio, slider, switch
 
 
 def sound(ctx: Context) -> Screen:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Copy, Dialog, Dismiss, Do, Input, Option, Put, Seq, Show
-from cuarl.sim.phone.parts import choice, confirmation, link, radio, switch, value_row
 from cuarl.sim.phone.registry import Action, Builder, Context, Screen
+from cuarl.sim.phone.rows import choice, confirmation, link, radio, switch, value_row
 from cuarl.sim.phone.world import World
 
 LANGUAGES = {"en": "English", "es": "Espanol", "de": "Deutsch", "fr": "Francais", "it": "Italiano", "pt": "Portugues"}

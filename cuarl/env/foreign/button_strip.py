@@ -12,7 +12,7 @@ GAP = 2
 _PAPER, _KEY, _EDGE, _INK = (40, 40, 44), (226, 228, 232), (140, 144, 150), (20, 20, 24)
 
 
-class Strip:
+class ButtonStrip:
     """Rows of buttons with ``labels``, as wide as the picture; a picture that is too narrow for one is widened."""
 
     def __init__(self, labels: Sequence[str], width: int) -> None:

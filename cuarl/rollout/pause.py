@@ -1,6 +1,6 @@
-"""Holding running episodes up, and playing them again to where they were.
+"""Pausing running episodes, and playing them again to where they were.
 
-Episodes beside a trainer wait for it now and then. The time that they are held is none of their limits' business, and
+Episodes of asynchronous training wait for an update now and then. The time that they are paused counts for none of their limits, and
 what they had sampled is kept, so that an interrupted run can play them again to the same place.
 """
 
@@ -21,14 +21,14 @@ from cuarl.trajectory import Sampled
 
 
 @dataclass(slots=True, eq=False)
-class Hold:
+class Pause:
     """What is kept of one running episode."""
 
     answers: list[Sampled] = field(default_factory=list)
     """What it sampled, turn by turn; of an episode that is played again, also what is still to come."""
     asked: int = 0
-    held_s: float = 0.0
-    """Seconds that it was held up."""
+    paused_s: float = 0.0
+    """Seconds that it was paused."""
     _scope: anyio.CancelScope | None = None
     _since: float | None = None
     _left: float = 0.0
@@ -52,29 +52,29 @@ class Hold:
         """Let its clock go on."""
         if self._since is None:
             return
-        self.held_s += time.monotonic() - self._since
+        self.paused_s += time.monotonic() - self._since
         self._since = None
         if self._scope is not None:
             self._scope.deadline = anyio.current_time() + self._left
 
 
-CURRENT: ContextVar[Hold] = ContextVar("CURRENT")
+CURRENT: ContextVar[Pause] = ContextVar("CURRENT")
 """That of the episode which the present task runs."""
 
 
 def clock() -> float:
-    """Seconds on a monotonic clock that stands still while the present episode is held."""
-    return time.monotonic() - CURRENT.get().held_s
+    """Seconds on a monotonic clock that stands still while the present episode is paused."""
+    return time.monotonic() - CURRENT.get().paused_s
 
 
 @contextmanager
-def holding(scope: anyio.CancelScope) -> Iterator[None]:
-    """A ``Setup.holding``: the present episode's."""
+def pausable(scope: anyio.CancelScope) -> Iterator[None]:
+    """A ``Setup.pausable``: the present episode's."""
     with CURRENT.get().bounding(scope):
         yield
 
 
-class Gate:
+class PauseGate:
     """Where samplers wait: it shuts before a wave once ``full`` says so, and opens when it is told to."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Gate:
         self._opened: anyio.Event | None = None
         self.over = False
         """Whether it has ended: whatever comes of episodes still under way is not wanted."""
-        self._asking: set[Hold] = set()
+        self._asking: set[Pause] = set()
 
     async def passing(self) -> None:
         """Go through, or wait. Raises SamplerError if it will never open again."""
@@ -98,8 +98,8 @@ class Gate:
         """Let nobody through, and stop the clocks of those who ask."""
         if self._opened is None:
             self._opened = anyio.Event()
-            for hold in self._asking:
-                hold.suspend()
+            for pause in self._asking:
+                pause.suspend()
             self._shut.set()
 
     def open(self) -> None:
@@ -107,8 +107,8 @@ class Gate:
         opened, self._opened = self._opened, None
         if opened is not None:
             self._shut = anyio.Event()
-            for hold in self._asking:
-                hold.resume()
+            for pause in self._asking:
+                pause.resume()
             opened.set()
 
     def end(self) -> None:
@@ -121,22 +121,22 @@ class Gate:
         await self._shut.wait()
 
     @contextmanager
-    def asking(self, hold: Hold) -> Iterator[None]:
+    def asking(self, pause: Pause) -> Iterator[None]:
         """Inside, an episode waits for an answer."""
-        self._asking.add(hold)
+        self._asking.add(pause)
         if self._opened is not None:
-            hold.suspend()
+            pause.suspend()
         try:
             yield
         finally:
-            self._asking.discard(hold)
-            hold.resume()
+            self._asking.discard(pause)
+            pause.resume()
 
 
 class RecallingSampler:
     """Asks ``sampler``, except for what the present episode was answered before it was interrupted."""
 
-    def __init__(self, sampler: Sampler, gate: Gate) -> None:
+    def __init__(self, sampler: Sampler, gate: PauseGate) -> None:
         self._sampler, self._gate = sampler, gate
 
     @property
@@ -150,21 +150,21 @@ class RecallingSampler:
 
     async def sample(self, request: SampleRequest) -> Sampled | PromptTooLong:
         """The answer that is known, or a new one. Raises EnvError if the episode does not repeat itself."""
-        hold = CURRENT.get()
-        if hold.asked < len(hold.answers):
-            answer = hold.answers[hold.asked]
+        pause = CURRENT.get()
+        if pause.asked < len(pause.answers):
+            answer = pause.answers[pause.asked]
             limit = request.max_prompt_tokens
             if limit is not None and _was_narrower(request, answer):
                 return PromptTooLong(needed=limit + 1, limit=limit)
-            _check_repeated(request, answer, hold.asked)
+            _check_repeated(request, answer, pause.asked)
         else:
-            with self._gate.asking(hold):
+            with self._gate.asking(pause):
                 fresh = await self._sampler.sample(request)
             if isinstance(fresh, PromptTooLong):
                 return fresh
             answer = fresh
-            hold.answers.append(answer)
-        hold.asked += 1
+            pause.answers.append(answer)
+        pause.asked += 1
         return answer
 
     async def close(self) -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cuarl.agent import formats
-from cuarl.agent.aim import stepped, within
 from cuarl.agent.base import Decision
+from cuarl.agent.demonstration_points import stepped, within
 from cuarl.agent.formats import Size
 from cuarl.agent.scripted import DemonstratingAgent
 from cuarl.env.sim.phone import SimEnv

@@ -5,7 +5,7 @@ import pytest
 
 from cuarl.errors import EnvError
 from cuarl.policy.sampler import Message, Picture, PromptTooLong, SampleRequest, SamplingParams
-from cuarl.rollout.hold import CURRENT, Gate, Hold, RecallingSampler
+from cuarl.rollout.pause import CURRENT, Pause, PauseGate, RecallingSampler
 from cuarl.trajectory import Sampled
 from tests.unit.policy.pictures import screen
 
@@ -20,8 +20,8 @@ def asked(*numbers, limit=None):
     )
 
     async def work():
-        CURRENT.set(Hold([known]))
-        return await RecallingSampler(None, Gate()).sample(request)
+        CURRENT.set(Pause([known]))
+        return await RecallingSampler(None, PauseGate()).sample(request)
 
     return anyio.run(work)
 

@@ -19,7 +19,7 @@ RETURN = "return"
 
 
 @dataclass(slots=True)
-class Tally:
+class Counters:
     """Counts up as the episode goes on."""
 
     steps: int = 0

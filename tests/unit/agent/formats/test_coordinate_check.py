@@ -2,8 +2,8 @@ import pytest
 
 from cuarl.agent import formats
 from cuarl.agent.formats import Size
+from cuarl.agent.formats.coordinate_check import prove
 from cuarl.agent.formats.family import Family
-from cuarl.agent.formats.proof import prove
 from cuarl.agent.formats.qwen3_vl.format import Qwen3VL
 from cuarl.agent.formats.qwen25_vl.format import Qwen25VL
 from cuarl.errors import AgentError

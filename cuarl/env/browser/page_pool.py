@@ -9,7 +9,7 @@ from cuarl.env.browser.tabs import Tabs
 
 
 @dataclass(frozen=True, slots=True)
-class KeptPage:
+class PooledPage:
     """A page that no episode uses."""
 
     kind: object
@@ -21,17 +21,17 @@ class KeptPage:
     """How many it has served."""
 
 
-class KeptPages:
+class PagePool:
     """As many pages as ever were open at the same time, the longest unused first."""
 
     def __init__(self) -> None:
-        self._pages: list[KeptPage] = []
+        self._pages: list[PooledPage] = []
 
-    def keep(self, page: KeptPage) -> None:
+    def keep(self, page: PooledPage) -> None:
         """Have ``page`` wait."""
         self._pages.append(page)
 
-    def take(self, kind: object, address: str) -> KeptPage | None:
+    def take(self, kind: object, address: str) -> PooledPage | None:
         """A page of this kind, if possible one that shows ``address``; None if none waits. It waits no longer."""
         fitting = [page for page in self._pages if page.kind == kind]
         found = next((page for page in fitting if page.address == address), fitting[0] if fitting else None)

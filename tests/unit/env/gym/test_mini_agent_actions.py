@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cuarl.env.gym.words import read_action
+from cuarl.env.gym.actions import read_action
 from cuarl.local.mini_agent import wire_args, wire_name
 from cuarl.types import (
     Button,
