@@ -25,6 +25,7 @@ def test_training_on_a_full_disk_fails_in_one_line_that_names_the_place_and_goes
         )
         assert code == 1, err
         said = err.splitlines()[-4:]
+        print(err)
         assert said[0].startswith("error: the checkpoint of step ") and said[1].startswith(
             f"  at: {run}/checkpoints/step-"
         )

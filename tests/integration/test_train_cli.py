@@ -19,7 +19,7 @@ from transformers import AutoModelForImageTextToText
 from tests.integration.rollout_place import Place, bare
 from tests.integration.small_model import qwen3_folder, qwen25_folder, tokenizer  # noqa: F401
 from tests.unit.policy.other_families import save_family
-from tests.unit.policy.test_families import save_qwen
+from tests.unit.policy.qwen_vl.test_families import save_qwen
 
 pytestmark = pytest.mark.integration
 
