@@ -25,10 +25,8 @@ def test_training_on_a_full_disk_fails_in_one_line_that_names_the_place_and_goes
         )
         assert code == 1, err
         said = err.splitlines()[-4:]
-        print(err)
-        assert said[0].startswith("error: the checkpoint of step ") and said[1].startswith(
-            f"  at: {run}/checkpoints/step-"
-        )
+        assert said[0].startswith("error: the checkpoint of step "), err
+        assert said[1].startswith(f"  at: {run}/checkpoints/step-"), err
         assert said[2] == f"  fix: df -h {run}/checkpoints" and said[3].startswith(f"  log: {run}")
         assert "Traceback" not in err and "Logging error" not in err, err
         manifest = json.loads((run / "manifest.json").read_text())

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import torch
 from transformers import GenerationConfig, LogitsProcessor, StoppingCriteria
 
+from cuarl.policy import companions
 from cuarl.policy.distribution import NEVER
 from cuarl.policy.generic.processor import FamilyPictures
 from cuarl.policy.generic.render import PlainRenderer
@@ -71,8 +72,7 @@ class PlainPolicy(PolicyModel):
 
     def save_companions(self, folder: str) -> None:
         """Write tokenizer and processor into ``folder``, beside the weights."""
-        self.pictures.processor.save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder)
+        companions.write(folder, self.pictures.processor, self.tokenizer)
 
     def collate(self, rows: Sequence[Row], *, padding: Side = "left", pack: bool = False) -> ModelInputs:
         """Pad ``rows`` and process their pictures, on this policy's device.

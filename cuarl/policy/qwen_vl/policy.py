@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from cuarl.errors import ConfigError
+from cuarl.policy import companions
 from cuarl.policy.adapters.folded import Folded
 from cuarl.policy.generic.render import PlainRenderer
 from cuarl.policy.inputs import ModelInputs, Row, Side
@@ -134,8 +135,7 @@ class PolicyModel:
 
     def save_companions(self, folder: str) -> None:
         """Write tokenizer and image processor into ``folder``, beside the weights."""
-        self.tokenizer.save_pretrained(folder)
-        self.images.processor.save_pretrained(folder)
+        companions.write(folder, self.tokenizer, self.images.processor)
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """All parameters that are trained."""
