@@ -94,7 +94,7 @@ lint: setup ## Check style, formatting and the direction of imports
 types: setup ## Check types
 	$(BIN)/mypy cuarl
 
-format: setup ## Format the code and mend what can be mended
+format: setup ## Format the code and fix what can be fixed
 	$(BIN)/ruff check --fix --quiet $(CODE)
 	$(BIN)/ruff format --quiet $(CODE)
 

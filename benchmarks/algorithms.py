@@ -208,7 +208,7 @@ class Result:
     """What one finished run has in its store."""
 
     evaluated: Sequence[EpisodeSummary]
-    practised: int
+    trained: int
 
 
 def result(job: Job, e: Experiment) -> Result | None:
@@ -223,8 +223,8 @@ def result(job: Job, e: Experiment) -> Result | None:
         runs = {record.name: record.id for record in reversed(store.runs())}  # the newest last
         # what was collected while training, or demonstrated before
         which = ("demonstrations", "rollout") if job.algorithm == "sft" else ("run", "train")
-        practised = len(store.episode_ids(run=runs[which[0]], purpose=which[1])) if job.algorithm != BASE else 0
-        return Result(store.episodes(evaluation=last[-1].id), practised)
+        trained = len(store.episode_ids(run=runs[which[0]], purpose=which[1])) if job.algorithm != BASE else 0
+        return Result(store.episodes(evaluation=last[-1].id), trained)
 
 
 def rate(episodes: Sequence[EpisodeSummary]) -> Rate:
@@ -255,7 +255,7 @@ def tables(results: Mapping[str, Mapping[int, Result]]) -> Iterator[str]:
     for name, episodes in pooled.items():
         found, seeds = rate(episodes), [rate(r.evaluated).value for r in results[name].values()]
         cells = [
-            name, str(sum(r.practised for r in results[name].values()) // len(results[name])), percent(found.value),
+            name, str(sum(r.trained for r in results[name].values()) // len(results[name])), percent(found.value),
             interval(found.low, found.high), " ".join(f"{100 * s:.0f}" for s in seeds),
         ]  # fmt: skip
         # only seeds that the base was measured with, too

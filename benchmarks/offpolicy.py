@@ -3,7 +3,7 @@
 First, wall time: the same few steps at each latency injected into every step of the environment, in turn (0) and with
 groups at most 1 and 4 steps old. Then success: longer runs without latency, since latency changes no result, which is
 checked: the weights of a mode must be the same at every latency. What is learnt is measured on new instances of the tasks
-that are practised. ``waits`` counts how often a step waits for environments, one wait after another: unlike wall times it
+that are trained on. ``waits`` counts how often a step waits for environments, one wait after another: unlike wall times it
 is the same on every machine. One thread a computation, so that training and sampling beside each other take a core each;
 wall times mean something on quiet cores only.
 """
@@ -37,7 +37,7 @@ from cuarl.types import Action, StepResult
 from cuarl.workflow import environments, players
 from cuarl.workflow.asynchronous import Asynchronous
 from cuarl.workflow.collector import Collector, InTurn
-from cuarl.workflow.evaluation import Measurement, measure
+from cuarl.workflow.evaluation import EvaluationPlan, run_evaluation
 from cuarl.workflow.from_config import learner_config, model_spec
 from cuarl.workflow.source import Source
 
@@ -165,10 +165,10 @@ def trained(resolved: Resolved, tasks: Sequence[Task], latency_s: float) -> Trai
 def measured(resolved: Resolved, tasks: Sequence[Task], learner: Learner, episodes: int) -> Summary:
     config = resolved.config
     player = players.in_process(config, learner.policy, temperature=config.eval_temperature, strict=True)
-    what = Measurement(config=config, tasks=tasks, episodes=episodes)
+    what = EvaluationPlan(config=config, tasks=tasks, episodes=episodes)
 
     async def work() -> Summary:
-        return (await measure(what, player, Settings(), prefix="e")).overall
+        return (await run_evaluation(what, player, Settings(), prefix="e")).overall
 
     return anyio.run(work)
 
@@ -247,7 +247,7 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=4)
     parser.add_argument("--group-size", type=int, default=8)
     parser.add_argument("--max-turns", type=int, default=8)
-    parser.add_argument("--tasks", type=int, default=8, help="how many easy settings are practised")
+    parser.add_argument("--tasks", type=int, default=8, help="how many easy settings are trained on")
     parser.add_argument("--success-steps", type=int, default=24, help="0 leaves the second table out")
     parser.add_argument("--episodes", type=int, default=160)
     parser.add_argument("--seed", type=int, default=0)

@@ -19,7 +19,7 @@
     ├── CheckpointError             exit 1
     └── TrainError                  exit 1
 
-An error is three short lines for a person: what happened with the actual value, where, and how to mend it as a
+An error is three short lines for a person: what happened with the actual value, where, and how to fix it as a
 command. All classes pickle, so they cross process boundaries unchanged.
 """
 
@@ -29,7 +29,7 @@ from typing import ClassVar
 
 
 class CuarlError(Exception):
-    """Base of all errors raised on purpose: ``what`` happened, ``where``, and a ``hint`` that mends it."""
+    """Base of all errors raised on purpose: ``what`` happened, ``where``, and a ``hint`` that fixes it."""
 
     exit_code: ClassVar[int] = 1
     boundary: ClassVar[str] = "cuarl"

@@ -1,6 +1,6 @@
 """One at a time: whoever has much to compute on the event loop waits for a pass of the loop that is its own.
 
-A pass is what the loop does between two looks at its sockets and timers. Hundreds of episodes that become ready together
+A pass is what the loop does between two polls of its sockets and timers. Hundreds of episodes that become ready together
 would otherwise all compute in one pass, for seconds, in which nothing else is served: no signal, no request, no deadline.
 """
 

@@ -75,7 +75,7 @@ class Sampled(Record):
 
 
 class Turn(Record):
-    """One look, one answer, one effect."""
+    """One screenshot, one answer, one effect."""
 
     index: NonNegativeInt
     screenshot: ImageRef

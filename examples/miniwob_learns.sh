@@ -14,6 +14,6 @@ cuarl train -c "$examples/miniwob.yaml" -c "$examples/miniwob-rl.yaml" --name mi
 
 base=runs/miniwob-sft/evals/miniwob-step-000000
 imitated=$(ls -d runs/miniwob-sft/evals/* | tail -n 1)
-practised=$(ls -d runs/miniwob-rl/evals/* | tail -n 1)
+trained=$(ls -d runs/miniwob-rl/evals/* | tail -n 1)
 cuarl eval --compare "$base" "$imitated" --by-task
-cuarl eval --compare "$imitated" "$practised" --by-task
+cuarl eval --compare "$imitated" "$trained" --by-task

@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 KEY = "tml-local-key"
 TASKS = "turn_power_ends_call,turn_bubbles"
-"""Each step practises all of them, so that the rewards of its steps can be compared."""
+"""Each step trains on all of them, so that the rewards of its steps can be compared."""
 OPTIONS = (
     "--tasks", TASKS, "--groups-per-batch", "2", "--group-size", "16", "--max-turns", "8", "--max-steps", "5",
     "--eval-every", "5", "--eval-episodes", "32", "--learning-rate", "5e-4",

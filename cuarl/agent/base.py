@@ -1,4 +1,4 @@
-"""The agent seam: looks at the screen and decides on one action."""
+"""The agent interface: is shown a screenshot and decides on one action."""
 
 from __future__ import annotations
 

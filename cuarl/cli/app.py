@@ -39,9 +39,9 @@ class Commands(LazyGroup):
     entries = {  # noqa: RUF012 (declared a ClassVar by the base)
         "doctor": Entry("cuarl.cli.commands.doctor", "Say what works here, and what to do about the rest."),
         "tasks": Entry("cuarl.cli.commands.tasks", "List, filter, show and validate tasks."),
-        "rollout": Entry("cuarl.cli.commands.rollout", "Collect episodes, look at them, and prove what was recorded."),
-        "train": Entry("cuarl.cli.commands.train", "Train a policy on tasks, and measure it before and after."),
-        "eval": Entry("cuarl.cli.commands.eval", "Measure checkpoints, endpoints and baselines, and compare them."),
+        "rollout": Entry("cuarl.cli.commands.rollout", "Collect episodes, show them, and verify what was recorded."),
+        "train": Entry("cuarl.cli.commands.train", "Train a policy on tasks, and evaluate it before and after."),
+        "eval": Entry("cuarl.cli.commands.eval", "Evaluate checkpoints, endpoints and baselines, and compare them."),
         "serve": Entry("cuarl.cli.commands.serve", "Serve a policy to any agent, and record what it does."),
         "serve-env": Entry("cuarl.cli.commands.serve_env", "Serve environments to any learner that speaks OpenEnv."),
         "local": Entry("cuarl.cli.commands.local", "Serve stand-ins for GBox, gyms, Kubernetes and Tinker."),

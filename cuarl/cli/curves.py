@@ -33,7 +33,7 @@ def show_curves(names: Sequence[str], settings: Settings, *, out: Path | None, a
     else:
         _print(found, _labels(found, told), means)
     if any(told):
-        note("measured with other settings, so they are lines of their own: " + "; ".join(
+        note("evaluated with other settings, so they are lines of their own: " + "; ".join(
             f"{curve.run}, {label}" for curve, label in zip(found, _labels(found, told), strict=True)
         ))  # fmt: skip
     if out is not None:

@@ -151,7 +151,7 @@ def _run_options(resumable: bool) -> list[inspect.Parameter]:
         option("overwrite", bool, "Delete the run of that name first."),
         option("resume", str | None, "Go on with a run: its name, unique beginning or path, or latest.", run_names),
         option(
-            "accept_changes", bool, "With --resume: go on although tasks or the reward's code are not what they were."
+            "accept_changes", bool, "With --resume: resume although tasks or the reward's code are not what they were."
         ),
     ]
     return [

@@ -12,7 +12,7 @@ SUMMARY_COLUMNS = ("n", "tasks", "success", "95 % interval", "false claims", "si
 
 
 def percent(share: float | None) -> str:
-    """``92.5 %``, or ``-`` where nothing was measured."""
+    """``92.5 %``, or ``-`` where nothing was evaluated."""
     return "-" if share is None else f"{100 * share:.1f} %"
 
 
@@ -33,7 +33,7 @@ def headline(summary: Summary) -> str:
 
 
 def print_summaries(outcomes: Sequence[Outcome], baselines: Mapping[str, Sequence[Outcome]] | None = None) -> None:
-    """Print the table over all episodes, by category and by difficulty, with the baselines' success beside."""
+    """Print the table over all episodes, by category and by difficulty, with the success of the baselines."""
     rest = {name: _parts(b) for name, b in (baselines or {}).items()}
     rows = [
         [part, *summary_cells(summary), *(percent(b[part].success_rate if part in b else None) for b in rest.values())]
@@ -43,7 +43,7 @@ def print_summaries(outcomes: Sequence[Outcome], baselines: Mapping[str, Sequenc
 
 
 def print_tasks(targets: Mapping[str, Sequence[Outcome]]) -> None:
-    """Print one row a task, in the order in which they were measured: success with its interval for each target."""
+    """Print one row a task, in the order in which they were evaluated: success with its interval for each target."""
     parts = {name: breakdown(outcomes, "task_id") for name, outcomes in targets.items()}
     tasks = dict.fromkeys(task for part in parts.values() for task in part)
     columns = [column for name in targets for column in ("n", name, "95 % interval")]

@@ -53,7 +53,7 @@ class Service:
     """One HTTP service. ``name`` is what errors call it; ``headers`` go with every request and are never shown.
 
     ``auth`` is for credentials that change while they are used, ``verify`` for a service with certificates of its own,
-    ``hints`` say what mends a refusal, by its status.
+    ``hints`` say what to do about a refusal, by its status.
     """
 
     def __init__(

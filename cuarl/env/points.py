@@ -1,4 +1,4 @@
-"""Where on the screen an action points: what every backend looks at before it carries one out."""
+"""Where on the screen an action points: what every backend checks before it carries one out."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Curve(NamedTuple):
     label: str
     points: tuple[Point, ...]
     conditions: Mapping[str, Any] = MappingProxyType({})
-    """What all of its points were measured with."""
+    """The settings of all of its points."""
 
     @property
     def shared(self) -> str:
@@ -95,7 +95,7 @@ def _instances(evaluation: Evaluation) -> set[tuple[str, int]]:
 
 
 def together(found: Iterable[Curve]) -> list[Together]:
-    """Mean success of all runs at each step at which more than one was measured under the same conditions."""
+    """Mean success of all runs at each step at which more than one was evaluated under the same conditions."""
     rates: dict[tuple[str, str, int], list[float]] = {}
     for curve in found:
         for point in curve.points:

@@ -62,7 +62,7 @@ class Evaluation(Record):
 
     @property
     def conditions(self) -> dict[str, Any]:
-        """All that it was measured with; only evaluations with equal conditions belong on one curve."""
+        """All settings that it was made with; only evaluations with equal conditions belong on one curve."""
         return {"episodes": len(self.outcomes), "seed": self.seed, "limited": self.limited, **self.settings}
 
     @property
@@ -71,7 +71,7 @@ class Evaluation(Record):
         return conditions_key(self.label, self.conditions)
 
     def metrics(self) -> dict[str, float]:
-        """By documented name (``eval/<label>/success_rate`` …), without what could not be measured."""
+        """By documented name (``eval/<label>/success_rate`` …), without what could not be computed."""
         values = self.overall.metrics()
         return {f"eval/{self.label}/{name}": values[name] for name in _METRICS if name in values}
 

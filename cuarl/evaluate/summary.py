@@ -64,7 +64,7 @@ class Summary(Record):
     """pass^k by k: all of k attempts."""
 
     def metrics(self) -> dict[str, float]:
-        """Flat, by the documented names, without what could not be measured."""
+        """Flat, by the documented names, without what could not be computed."""
         rates = self.model_dump(exclude={"pass_at", "pass_hat"}, exclude_none=True)
         named = {f"pass@{k}": v for k, v in self.pass_at.items()} | {f"pass^{k}": v for k, v in self.pass_hat.items()}
         return {name: float(value) for name, value in (rates | named).items()}

@@ -18,7 +18,7 @@ from cuarl.rollout.spec import EpisodeSpec
 from cuarl.trajectory import Group, Trajectory
 
 Save = Callable[[Episode], Awaitable[None]]
-"""Takes each finished episode with its pictures, one at a time, beside the running ones."""
+"""Takes each finished episode with its pictures, one at a time, while others run."""
 Progress = Callable[[Trajectory, int, int], None]
 """Told of each finished episode: its record, how many are done, how many there are. Must not block."""
 
@@ -42,7 +42,7 @@ async def collect(
     on cancellation, the rest is torn down first, and each episode in flight goes to ``on_cancel``.
 
     With an in-process environment and a batching sampler the order of events, and so each result, depends on the plan
-    alone: ``save`` runs beside the episodes, which wait for it only when it lags far behind.
+    alone: ``save`` runs while episodes do, which wait for it only when it lags far behind.
     """
     setup.begin()
     done: dict[str, Trajectory] = {}

@@ -25,7 +25,7 @@ class Recorder:
 
     @property
     def observation(self) -> Observation:
-        """What the agent looks at."""
+        """The screenshot that the agent is shown."""
         assert self._screen is not None, "nothing was shown yet"
         return self._screen[0]
 

@@ -44,7 +44,7 @@ class Ticket:
     serial: int
     """Position among all groups of the run."""
     step: int
-    """The step beside whose training it was started; the groups of the first batch have step 1, too."""
+    """The step during whose training it was started; the groups of the first batch have step 1, too."""
     task_id: str
 
 

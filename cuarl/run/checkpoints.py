@@ -1,4 +1,4 @@
-"""Which checkpoints a run has, and which of them it goes on from. Weights are not loaded here.
+"""Which checkpoints a run has, and which of them it is resumed from. Weights are not loaded here.
 
 ::
 
@@ -34,7 +34,7 @@ _STEP = re.compile(r"step-(\d{6,})")
 
 
 class Found(NamedTuple):
-    """A checkpoint to go on from."""
+    """A checkpoint to resume from."""
 
     step: int
     note: str = ""
@@ -53,7 +53,7 @@ def saved_steps(root: Path) -> list[int]:
 
 
 def mark(root: Path, step: int) -> None:
-    """Make ``step`` the one to go on from. Step 0 says that nothing saved so far counts."""
+    """Make ``step`` the one to resume from. Step 0 says that nothing saved so far counts."""
     root.mkdir(parents=True, exist_ok=True)
     write_text(root / _MARK, json.dumps({"step": step}) + "\n")
     if step:
@@ -73,7 +73,7 @@ def marked_step(root: Path) -> int | None:
 
 
 def newest(root: Path, *, state: bool = True, finished: int = 0) -> Found | None:
-    """The checkpoint to go on from; None where none was committed yet.
+    """The checkpoint to resume from; None where none was committed yet.
 
     Without ``state`` it need not have what training needs besides the model. ``finished`` says how many steps the run is
     known to have done: with any, checkpoints must be there. Raises CheckpointError for those that are missing or damaged.
@@ -123,7 +123,7 @@ def _why(marked: int | None, step: int) -> str:
     what = (
         "nothing says which checkpoint is the newest" if marked is None else f"the checkpoint of step {marked} is gone"
     )
-    return f"{what}: going on from step {step}, the newest that is whole"
+    return f"{what}: resuming from step {step}, the newest that is whole"
 
 
 # --- what is whole -------------------------------------------------------------------------------------------------

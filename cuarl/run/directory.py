@@ -294,7 +294,7 @@ def _taken(path: Path) -> RunExists:
     return RunExists(
         f'run "{path.name}" {has}',
         where=str(path),
-        hint=f"--resume {path.name} to go on, --name NAME for a new run, or --overwrite to start again",
+        hint=f"--resume {path.name} to resume it, --name NAME for a new run, or --overwrite to start again",
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether a run may go on with a configuration: it must be the same in everything that decides what is learnt."""
+"""Whether a run may be resumed with a configuration: it must be the same in everything that decides what is learnt."""
 
 from __future__ import annotations
 

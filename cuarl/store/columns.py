@@ -66,7 +66,7 @@ class Real(TypeDecorator[float]):
 
 
 class RealOrNan(TypeDecorator[float]):
-    """A float64 that may be NaN, which is kept as NULL (metrics of steps that had nothing to measure)."""
+    """A float64 that may be NaN, which is kept as NULL (metrics of steps that had nothing to compute)."""
 
     impl = Double
     cache_ok = True

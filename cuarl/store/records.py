@@ -175,7 +175,7 @@ class SessionRecord(Record):
 
 
 class MetricPoint(Record):
-    """One metric at one step; NaN where there was nothing to measure."""
+    """One metric at one step; NaN where there was nothing to compute."""
 
     run_id: str
     step: NonNegativeInt

@@ -162,7 +162,7 @@ class Store(Reader):
     # --- runs ------------------------------------------------------------------------------------------------------
 
     def start_run(self, run: RunRecord) -> None:
-        """Record that a run starts or goes on; an earlier row of the same id is replaced."""
+        """Record that a run starts or is resumed; an earlier row of the same id is replaced."""
         at = self._clock()
         begun = run.model_copy(
             update={"status": "running", "started_at": run.started_at or at, "heartbeat_at": at, "finished_at": None}
@@ -181,7 +181,7 @@ class Store(Reader):
         self.enqueue(w.Heartbeat(run_id=run_id, step=step, at=self._clock()))
 
     def rewind_run(self, run_id: str, step: int) -> None:
-        """Forget what a run recorded after ``step``: it goes on from that step's checkpoint and records it anew."""
+        """Forget what a run recorded after ``step``: it is resumed from that step's checkpoint and records it anew."""
         self.drain()
         self._link.write([w.RewindRun(run_id=run_id, step=step)])
 

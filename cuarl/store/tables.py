@@ -155,7 +155,7 @@ class EpisodeRow(Base):
 
 
 class TurnRow(Base):
-    """One look, one answer, one effect."""
+    """One screenshot, one answer, one effect."""
 
     __tablename__ = "turns"
 

@@ -56,7 +56,7 @@ class Heartbeat(Record):
 
 
 class RewindRun(Record):
-    """Forget what a run recorded after ``step``, since it goes on from a checkpoint of that step."""
+    """Forget what a run recorded after ``step``, since it is resumed from a checkpoint of that step."""
 
     kind: Literal["rewind_run"] = "rewind_run"
     run_id: str

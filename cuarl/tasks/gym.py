@@ -1,4 +1,4 @@
-"""Tasks of a gym server: what its listings look like, and which of them train and which measure. Pure.
+"""Tasks of a gym server: what its listings look like, and which are for training and which for evaluation. Pure.
 
 Servers word tasks differently, so several names of each field are read; ``MEANINGS`` has them all.
 """

@@ -16,7 +16,7 @@ _MOST_BINDINGS = 500
 
 
 class Finding(NamedTuple):
-    """Something about a task that should be mended (error) or looked at (warning)."""
+    """Something about a task that should be fixed (error) or checked (warning)."""
 
     level: Literal["error", "warning"]
     task_id: str

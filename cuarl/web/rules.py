@@ -2,7 +2,7 @@
 
 A server that listens on this machine alone is still reached by every web page that this machine's browsers show: by an
 image or a form of a foreign page, or by a name that its owner suddenly points at 127.0.0.1 (DNS rebinding). So the name
-that a client asked for, and the page that it asks from, are looked at before anything else.
+that a client asked for, and the page that it asks from, are checked before anything else.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What ``cuarl doctor`` looks at: one function per line of its report, each harmless and bounded in time."""
+"""What ``cuarl doctor`` checks: one function per line of its report, each harmless and bounded in time."""
 
 from __future__ import annotations
 

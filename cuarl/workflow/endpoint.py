@@ -39,7 +39,7 @@ _FORGET_S = 20.0
 def player(
     config: ExperimentConfig, url: str, settings: Settings, *, temperature: float, strict: bool, note: Note = SILENT.note
 ) -> Player:  # fmt: skip
-    """A policy behind a server, to be rolled out or measured.
+    """A policy behind a server, to be rolled out or evaluated.
 
     Prompts are checked against our own rendering where the
     model's tokenizer is here; ``rescore`` loads the model itself, too.
@@ -261,7 +261,7 @@ async def _begin_and_say(sampler: OpenAISampler, config: ExperimentConfig, tempe
     lacking = missing(await _begin_tested(sampler, config, note), temperature)
     if lacking and not config.rescore:
         note(
-            f"the endpoint does not give {' and '.join(lacking)}: these episodes can be measured, but not trained on exactly"
+            f"the endpoint does not give {' and '.join(lacking)}: these episodes can be evaluated, but not trained on exactly"
         )
 
 

@@ -1,4 +1,4 @@
-"""Evaluations as commands need them: planned, run, recorded, with the baselines beside."""
+"""Evaluations as commands need them: planned, run, recorded, with the baselines."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ _CAPACITY = frozenset({
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
-    """What is measured, and on what."""
+class EvaluationPlan:
+    """What is evaluated, and on what."""
 
     config: ExperimentConfig
     tasks: Sequence[Task]
@@ -63,7 +63,7 @@ class Measurement:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """With what it is measured, as far as success may depend on it."""
+        """The settings of the evaluation, as far as success may depend on it."""
         config = self.config
         tasks = changes.digest({"eval": [changes.content(task) for task in self.tasks]})
         return {
@@ -87,8 +87,8 @@ class Measurement:
         return f"at most {self.config.limit} tasks" if self.config.limit else ""
 
 
-async def measure(
-    what: Measurement, player: Player, settings: Settings, *, prefix: str, run_id: str = "", step: int = 0,
+async def run_evaluation(
+    what: EvaluationPlan, player: Player, settings: Settings, *, prefix: str, run_id: str = "", step: int = 0,
     record: parts.Recording | None = None, progress: Progress | None = None,
 ) -> Evaluation:  # fmt: skip
     """Evaluate ``player``. Episodes go to ``record``; ``prefix`` must be unique to this evaluation within its store."""
@@ -109,21 +109,23 @@ async def measure(
         )  # fmt: skip
 
 
-def measure_baselines(what: Measurement, settings: Settings, watcher: Watcher) -> dict[str, tuple[Outcome, ...]]:
+def evaluate_baselines(what: EvaluationPlan, settings: Settings, watcher: Watcher) -> dict[str, tuple[Outcome, ...]]:
     """Outcomes of the agents that know nothing, on the same instances; they are not stored."""
     found = {}
     for name in BASELINES:
         with watcher.progress(name) as progress:
             player = players.scripted(name)
-            found[name] = signals.run(partial(measure, what, player, settings, prefix=name, progress=progress)).outcomes
+            found[name] = signals.run(
+                partial(run_evaluation, what, player, settings, prefix=name, progress=progress)
+            ).outcomes
     return found
 
 
 @contextmanager
 def home(
-    experiment: Experiment, store: Store, run: Path | None, what: Measurement
+    experiment: Experiment, store: Store, run: Path | None, what: EvaluationPlan
 ) -> Iterator[tuple[Run, parts.Recording]]:
-    """Where an evaluation is recorded: with the run that it measures, or in a run of its own, as one with a name is."""
+    """Where an evaluation is recorded: with the run that it evaluates, or in a run of its own, as one with a name is."""
     from cuarl.run import Run
 
     if run is None or experiment.name is not None:
@@ -174,11 +176,11 @@ def _baseline(outcomes: Sequence[Outcome]) -> BaselineRecord:
     )
 
 
-class Measuring:
+class TrainingEvaluator:
     """Evaluates the policy as it is, in the main process, and keeps the first and the last evaluation."""
 
     def __init__(
-        self, what: Measurement, player: Player, settings: Settings, run: Run, store: Store | None,
+        self, what: EvaluationPlan, player: Player, settings: Settings, run: Run, store: Store | None,
         record: parts.Recording | None, watcher: Watcher = SILENT,
     ) -> None:  # fmt: skip
         self._what, self._player, self._settings, self._run, self._watcher = what, player, settings, run, watcher
@@ -191,7 +193,7 @@ class Measuring:
             return None
         prefix = f"{self._run.run_id}.eval.{step:04d}"
         with self._watcher.progress(f"evaluation at step {step}", part=True) as progress:
-            evaluation = await measure(
+            evaluation = await run_evaluation(
                 self._what, self._player, self._settings, prefix=prefix, run_id=self._run.run_id, step=step, record=self._record,
                 progress=progress,
             )  # fmt: skip

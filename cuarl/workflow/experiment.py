@@ -35,7 +35,7 @@ class Experiment:
     name: str | None = None
     overwrite: bool = False
     resume: Path | None = None
-    """Directory of the run to go on with."""
+    """Directory of the run to resume."""
     accept_changes: bool = False
     """Go on with it although its tasks or its reward's code are not what they were."""
     command: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Experiment:
         return self.resolved.config
 
     def open_run(self, kind: Literal["train", "rollout", "eval", "serve"], store: Store) -> Run:
-        """Make the run directory, or reopen the one to go on with; enter it (``with``) to lock and log.
+        """Make the run directory, or reopen the one to resume; enter it (``with``) to lock and log.
 
         A run that is overwritten is deleted from ``store``, too. Raises RunExists for a name that is taken and ResumeMismatch for options that differ from the run's.
         """

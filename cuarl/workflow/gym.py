@@ -38,7 +38,7 @@ _MODEL = "cuarl"
 
 
 def select(config: ExperimentConfig, settings: Settings, role: Role) -> Selection:
-    """The gym's tasks to practise or to measure. Raises TaskError, PrerequisiteError if the server can't be asked.
+    """The gym's tasks for training or for evaluation. Raises TaskError, PrerequisiteError if the server can't be asked.
 
     Names mean those tasks, whatever their role; without any, the role's share is meant.
     """
@@ -48,7 +48,7 @@ def select(config: ExperimentConfig, settings: Settings, role: Role) -> Selectio
     sources = [source for one in selectors if one.is_json for source in read_sources(one.text)]
     how = Split(ratio=config.gym_train_ratio, seed=config.gym_seed, eval_range=config.gym_eval_number_range)
     found = pick(tasks, names) if names else []
-    if role == "eval" and not config.eval_tasks:  # the other share of what is practised
+    if role == "eval" and not config.eval_tasks:  # the other share of the training tasks
         sources = [s.model_copy(update={"split_type": "eval"}) if s.split_type == "train" else s for s in sources]
     for source in sources:
         found += [task for task in _of_source(tasks, source, how) if task not in found]

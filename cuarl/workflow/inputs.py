@@ -103,7 +103,7 @@ def _changes(experiment: Experiment, folder: Path, inputs: Inputs) -> list[str]:
     except (ValueError, KeyError, TypeError) as error:
         raise ResumeMismatch(
             f"the tasks that the run was started with can't be read: {error}", where=str(folder / _TASKS),
-            hint=f"remove the file to go on without comparing: rm {folder / _TASKS}",
+            hint=f"remove the file to resume without comparing: rm {folder / _TASKS}",
         ) from error  # fmt: skip
     code = {path.stem: path.read_bytes() for path in sorted((folder / _REWARD).glob("*.py"))}
     return lines + [f"reward: {line} (see {folder / _REWARD})" for line in plugin.changes(code, inputs.reward)]
@@ -116,9 +116,9 @@ def _settle(experiment: Experiment, lines: Sequence[str], what: str) -> None:
     more = [f"and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
     listed = "\n".join(f"  {line}" for line in [*lines[:_MOST_LINES], *more])
     if experiment.accept_changes:
-        experiment.watcher.note(f"{what}; going on with them as they are now:\n{listed}")
+        experiment.watcher.note(f"{what}; resuming with them as they are now:\n{listed}")
         return
     raise ResumeMismatch(
         f"{what}:\n{listed}", where=str(experiment.resume),
-        hint=f"put them back, or go on with them as they are now: {OPTION}; or --name for a new run",
+        hint=f"put them back, or resume with them as they are now: {OPTION}; or --name for a new run",
     )  # fmt: skip

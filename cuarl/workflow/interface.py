@@ -59,7 +59,7 @@ def train(
 
     ``eval_tasks`` are ``tasks`` where only these are given. ``reward`` and ``env`` are recorded by their import path; what
     can't be imported, such as a function of a notebook, makes a run that can't be resumed. Raises CuarlError, and
-    KeyboardInterrupt when it was interrupted: all that was finished is saved then, and ``resume`` goes on with it.
+    KeyboardInterrupt when it was interrupted: all that was finished is saved then, and ``resume`` continues from it.
     """
     settings = _told(settings)
     reference = None if resume is None else run_to_resume(str(resume), settings, name=name, overwrite=overwrite)
@@ -178,7 +178,7 @@ def _evaluate(
         found = Target("scripted", player.name)
     else:
         found = resolve_target(agent if isinstance(agent, str) else target, experiment.settings)
-    what = target_evaluation.measurement(experiment, found, episodes, attempts)
+    what = target_evaluation.evaluation_plan(experiment, found, episodes, attempts)
     return target_evaluation.evaluate(experiment, found, what, baselines=baselines, player=player).evaluation
 
 

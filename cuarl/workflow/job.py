@@ -16,7 +16,7 @@ from cuarl.tasks.select import require_checks
 from cuarl.tasks.task import Task
 from cuarl.workflow import environments, inputs
 from cuarl.workflow import episodes as parts
-from cuarl.workflow.evaluation import Measurement
+from cuarl.workflow.evaluation import EvaluationPlan
 from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.inputs import Inputs
 
@@ -27,7 +27,7 @@ class Job:
 
     experiment: Experiment
     tasks: Sequence[Task]
-    measurement: Measurement
+    evaluation_plan: EvaluationPlan
     inputs: Inputs
 
     @property
@@ -52,28 +52,28 @@ class Job:
         tasks = parts.tasks_of(experiment, "train") if config.algorithm != "sft" else ()
         if needs_verdict(config.reward):
             require_checks(tasks)
-        measured = parts.tasks_of(experiment, "eval")
-        environments.check(config, [*tasks, *measured], settings)
+        evaluation_tasks = parts.tasks_of(experiment, "eval")
+        environments.check(config, [*tasks, *evaluation_tasks], settings)
         if config.trainer == "local":
             resolve(model_spec(experiment.resolved, config.device))
             device_named(config.sampler_device or "cpu")
         _check_endpoint(experiment)
-        given = Inputs.of(config.reward, tasks, measured)
+        given = Inputs.of(config.reward, tasks, evaluation_tasks)
         inputs.check(experiment, given)
-        measurement = Measurement(config=config, tasks=measured, episodes=config.eval_episodes)
-        return cls(experiment, tasks, measurement, given)
+        evaluation_plan = EvaluationPlan(config=config, tasks=evaluation_tasks, episodes=config.eval_episodes)
+        return cls(experiment, tasks, evaluation_plan, given)
 
     def plan(self) -> dict[str, Any]:
         """The plan in a few facts."""
         c = self.config
         group = "" if c.algorithm == "sft" else f" of {c.group_size}"
-        practised = "" if c.algorithm == "sft" else f"{len(self.tasks)} to practise, "
+        training = "" if c.algorithm == "sft" else f"{len(self.tasks)} for training, "
         when = [] if c.skip_baseline else ["before"]
         when += [f"every {c.eval_every} steps"] if 0 < c.eval_every < c.max_steps else []
         trained = f"LoRA of rank {c.lora_rank} on {c.lora_target_option}" if c.use_lora else "all weights"
         return {
             "model": f"{c.model_name}, {trained}",
-            "tasks": f"{practised}{len(self.measurement.tasks)} to measure ({self.measurement.label})",
+            "tasks": f"{training}{len(self.evaluation_plan.tasks)} for evaluation ({self.evaluation_plan.label})",
             "training": f"{c.max_steps} steps of {c.groups_per_batch} groups{group}: "
             f"{c.max_steps * c.groups_per_batch * c.group_size} episodes of at most {c.max_turns} turns",
             "evaluation": f"{c.eval_episodes} episodes {', '.join([*when, 'at the end'])}",

@@ -66,7 +66,7 @@ def _trainer(job: Job, place: Place, learner: Learner) -> Trainer:
 
 @asynccontextmanager
 async def _collecting(job: Job, place: Place, learner: Learner, sink: Sink) -> AsyncIterator[Collecting]:
-    """In turn with training or beside it, or from the store."""
+    """In turn with training, asynchronously, or from the store."""
     config = job.config
     if config.algorithm == "sft":
         with imitation(job, place) as collect:
@@ -79,9 +79,9 @@ async def _collecting(job: Job, place: Place, learner: Learner, sink: Sink) -> A
     if config.max_steps_off_policy:
         from cuarl.workflow.asynchronous import Asynchronous
 
-        beside = Asynchronous(collector, learner, sink)
-        async with beside.running():
-            yield Collecting(beside, beside.settled)
+        asynchronous = Asynchronous(collector, learner, sink)
+        async with asynchronous.running():
+            yield Collecting(asynchronous, asynchronous.settled)
         return
     async with _source(job, place, learner) as source:
         yield Collecting(

@@ -14,7 +14,7 @@ from cuarl.evaluate.suite import Evaluation
 from cuarl.evaluate.summary import Outcome, summarise
 from cuarl.workflow import environments, players, signals
 from cuarl.workflow import episodes as parts
-from cuarl.workflow.evaluation import Measurement, home, keep, measure, measure_baselines
+from cuarl.workflow.evaluation import EvaluationPlan, evaluate_baselines, home, keep, run_evaluation
 from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.players import Player
 from cuarl.workflow.targets import Target, with_run_config
@@ -28,7 +28,7 @@ class Evaluated(NamedTuple):
     path: Path
 
 
-def measurement(experiment: Experiment, target: Target, episodes: int | None, attempts: int) -> Measurement:
+def evaluation_plan(experiment: Experiment, target: Target, episodes: int | None, attempts: int) -> EvaluationPlan:
     """What is evaluated, with the configuration of the target's run where it has one. Raises CuarlError."""
     resolved = experiment.resolved
     config = with_run_config(resolved, target.run)
@@ -36,13 +36,13 @@ def measurement(experiment: Experiment, target: Target, episodes: int | None, at
         config = config.model_copy(update={"eval_tasks": config.tasks})
     tasks = parts.tasks_of(replace(experiment, resolved=replace(resolved, config=config)), "eval")
     environments.check(config, tasks, experiment.settings)
-    return Measurement(config=config, tasks=tasks, episodes=episodes or config.eval_episodes, attempts=attempts)
+    return EvaluationPlan(config=config, tasks=tasks, episodes=episodes or config.eval_episodes, attempts=attempts)
 
 
 def evaluate(
-    experiment: Experiment, target: Target, what: Measurement, *, baselines: bool, player: Player | None = None
+    experiment: Experiment, target: Target, what: EvaluationPlan, *, baselines: bool, player: Player | None = None
 ) -> Evaluated:
-    """Evaluate, and record it; ``baselines`` puts the agents that know nothing beside, ``player`` acts for the target."""
+    """Evaluate, and record it; ``baselines`` evaluates doing nothing and acting at random as well, ``player`` acts for the target."""
     from cuarl.store import new_id
 
     settings, watcher = experiment.settings, experiment.watcher
@@ -55,11 +55,11 @@ def evaluate(
         watcher.event("start", {"target": target.name, "run": run.name, "episodes": what.episodes})
         evaluation = signals.run(
             partial(
-                measure, what, player, settings, prefix=evaluation_id, run_id=run.run_id, step=target.step, record=record,
+                run_evaluation, what, player, settings, prefix=evaluation_id, run_id=run.run_id, step=target.step, record=record,
                 progress=progress,
             )
         )  # fmt: skip
-        beside = measure_baselines(what, settings, watcher) if baselines and target.kind != "scripted" else {}
+        beside = evaluate_baselines(what, settings, watcher) if baselines and target.kind != "scripted" else {}
         known = {name: summarise(outcomes) for name, outcomes in beside.items()}
         evaluation = evaluation.model_copy(update={"baselines": known})
         own = run.path != target.run
@@ -80,7 +80,7 @@ def _player(experiment: Experiment, config: ExperimentConfig, target: Target) ->
         )  # fmt: skip
     if target.kind == "tinker":
         raise ConfigError(
-            "weights that Tinker keeps are measured while the run goes on, or as an endpoint", where=target.name,
+            "weights that Tinker keeps are evaluated while the run trains, or as an endpoint", where=target.name,
             hint=f"cuarl serve {target.name} --model-name {config.model_name}",
         )  # fmt: skip
     policy = players.load_model(config, model=target.model, adapter=target.adapter)

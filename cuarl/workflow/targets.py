@@ -90,7 +90,7 @@ def checkpoint(folder: Path, note: Note = SILENT.note) -> Target:
 
 
 def with_run_config(resolved: Resolved, run: Path | None) -> ExperimentConfig:
-    """The configuration of ``run`` with what was asked for explicitly on top, so that it is measured as it was trained."""
+    """The configuration of ``run`` with what was asked for explicitly on top, so that it is evaluated as it was trained."""
     if run is None:
         return resolved.config
     recorded = ExperimentConfig.model_validate_json((run / "config.json").read_text(encoding="utf-8"))

@@ -46,7 +46,7 @@ def recorded(job: Job, begun: Callable[[Run], object] | None = None) -> Iterator
             begun(run)
         inputs.keep(run, job.inputs)
         stack.enter_context(_how_to_go_on(experiment, run))
-        record = stack.enter_context(parts.recording(store, run, job.config, [*job.tasks, *job.measurement.tasks]))
+        record = stack.enter_context(parts.recording(store, run, job.config, [*job.tasks, *job.evaluation_plan.tasks]))
         yield Place(run, store, record)
 
 
@@ -55,10 +55,10 @@ def _how_to_go_on(experiment: Experiment, run: Run) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        experiment.watcher.note(f"interrupted; go on with: cuarl train --resume {run.name}")
+        experiment.watcher.note(f"interrupted; resume with: cuarl train --resume {run.name}")
         raise
     except RolloutError:  # a server or device is gone: what was trained is kept
-        experiment.watcher.note(f"once that is mended, go on with: cuarl train --resume {run.name}")
+        experiment.watcher.note(f"once that is fixed, resume with: cuarl train --resume {run.name}")
         raise
 
 

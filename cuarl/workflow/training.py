@@ -47,7 +47,7 @@ class Finished:
         return self.last or self._kept(self.job.config.max_steps)
 
     def _kept(self, step: int) -> Evaluation | None:
-        what = self.job.measurement
+        what = self.job.evaluation_plan
         return find_results(self.run.evals_dir, what.label, step, what.key)
 
 
@@ -83,21 +83,21 @@ def _of_this_process(job: Job) -> tuple[Job, AbstractContextManager[tuple[Place,
 def _loop(job: Job, place: Place, trainer: Trainer) -> Evaluation | None:
     from cuarl.train.loop import last_reported
     from cuarl.train.loop import train as train_loop
-    from cuarl.workflow.evaluation import Measuring
+    from cuarl.workflow.evaluation import TrainingEvaluator
     from cuarl.workflow.from_config import loop_config
 
     experiment, run = job.experiment, place.run
     if place.store is not None and experiment.resume is not None:
         place.store.rewind_run(run.run_id, trainer.start)
-    measuring = Measuring(
-        job.measurement, trainer.evaluated, experiment.settings, run, place.store, place.record, experiment.watcher
+    evaluator = TrainingEvaluator(
+        job.evaluation_plan, trainer.evaluated, experiment.settings, run, place.store, place.record, experiment.watcher
     )
     sink = _sink(experiment, place, last_reported(trainer.start, trainer.pending))
 
     async def work() -> Outcome:
         async with trainer.collecting(sink) as (collect, settled):
             return await train_loop(
-                loop_config(job.config), trainer.learner, _followed(collect, job, place), measuring, sink, trainer.saver, trainer.start, settled,
+                loop_config(job.config), trainer.learner, _followed(collect, job, place), evaluator, sink, trainer.saver, trainer.start, settled,
                 pending=trainer.pending, shutdown=trainer.shutdown,
             )  # fmt: skip
 
@@ -107,7 +107,7 @@ def _loop(job: Job, place: Place, trainer: Trainer) -> Evaluation | None:
         sink.close()
     if outcome.interrupted:
         raise KeyboardInterrupt
-    return measuring.last
+    return evaluator.last
 
 
 def _followed(collect: Collect, job: Job, place: Place) -> Collect:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.integration
 
 
 def sampled(place, name):  # noqa: F811
-    """Tokens, log-probabilities and policy versions of everything that was practised, by group, attempt and turn."""
+    """Tokens, log-probabilities and policy versions of everything that was trained on, by group, attempt and turn."""
     with place.store() as store:
         (run,) = [r for r in store.runs() if r.name == name]
         return {

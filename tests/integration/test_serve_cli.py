@@ -95,7 +95,7 @@ def test_a_session_of_the_openai_client_is_recorded_and_proven(place: Place, ser
 
 
 def test_cuarl_trains_what_cuarl_serves(place: Place, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server's base practises step 1, and the adapter that step 1 trained, loaded into it, step 2."""
+    """Step 1 trains with the server's base, and the adapter that step 1 trained, loaded into it, step 2."""
     monkeypatch.setenv("OPENAI_API_KEY", TOKEN)
     trained = place.cuarl(
         "train", "--tasks", "train_02_enable_wifi", "--model-base-url", server.url, "--group-size", "2",

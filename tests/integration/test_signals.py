@@ -25,7 +25,7 @@ def imitation(place, options, qwen3_folder):  # noqa: F811
     """Imitation that is saved at its end alone."""
     shown = ["rollout", "--tasks", "tasks.json", "--agent", "demonstration", "--model-name", str(qwen3_folder)]
     assert place.cuarl(*shown, "--episodes", "4", "--name", "shown").code == 0
-    measured = options[: options.index("--tasks")] + options[options.index("--eval-tasks") :]  # nothing is practised
+    measured = options[: options.index("--tasks")] + options[options.index("--eval-tasks") :]  # nothing is trained
     plain = [word for word in measured if word not in ("--reward", "luck:luck")]
     return [*plain, "--algorithm", "sft", "--sft-runs", "shown", *rare(500)]
 
@@ -44,7 +44,7 @@ def told(place, args, *signals, rows=2):  # noqa: F811
         process.send_signal(number)
     code, err = finished(process)
     assert code == 130, err
-    assert err.count("go on with: cuarl train --resume run") == 1 and "Traceback" not in err, err
+    assert err.count("resume with: cuarl train --resume run") == 1 and "Traceback" not in err, err
     return run
 
 
@@ -69,7 +69,7 @@ def test_imitation_that_is_told_to_end_saves_the_step_in_hand(place, imitation):
 
 
 @pytest.mark.parametrize("signals", [[signal.SIGHUP], [signal.SIGINT, signal.SIGTERM, signal.SIGINT]], ids=str)
-def test_practice_that_is_told_to_end_saves_what_it_has_however_often_it_is_told(place, options, signals):  # noqa: F811
+def test_training_that_is_told_to_end_saves_what_it_has_however_often_it_is_told(place, options, signals):  # noqa: F811
     run = told(place, [*options, *rare(500)], *signals)
     assert ended(place, run) >= 2
 

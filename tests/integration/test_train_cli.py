@@ -141,7 +141,7 @@ def test_an_evaluation_with_other_settings_has_a_folder_and_a_line_of_its_own(pl
     lines = [" ".join(line.split()) for line in shown.out.splitlines()[1:]]
     assert [line.startswith("mine tasks (episodes 4)") for line in lines] == [True, True, True, False]
     assert lines[3].startswith("mine tasks (episodes 2) 1 2 ")
-    assert "measured with other settings, so they are lines of their own" in shown.err
+    assert "evaluated with other settings, so they are lines of their own" in shown.err
     same = place.cuarl("eval", "mine@1", "--no-baselines", "--json").lines[-1]  # what training measured with
     assert same["path"].endswith("tasks-step-000001/results.json") and results(run).keys() == again.keys()
 
@@ -363,7 +363,7 @@ def test_a_resume_under_other_tasks_or_rewards_is_refused_with_what_changed(plac
         change(place.folder)
         refused = place.cuarl("train", "--resume", "mine", "--max-steps", "2")
         assert (refused.code, says in refused.err) == (2, True), refused.err
-        assert "fix: put them back, or go on with them as they are now: --accept-changes" in refused.err
+        assert "fix: put them back, or resume with them as they are now: --accept-changes" in refused.err
         assert (run / "manifest.json").read_text() == before
     edited(place.folder, preset={"display.dark_theme": True})
     accepted = place.cuarl("train", "--resume", "mine", "--max-steps", "2", "--accept-changes")

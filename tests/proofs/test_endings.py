@@ -219,7 +219,7 @@ def ended(bench, run, code, known):
         yield f"exit code {code}"
     if (found := states(bench, run)) != ("cancelled", "cancelled", 130, "cancelled"):
         yield f"states {found}"
-    if "Traceback" in err or f"go on with: cuarl train --resume {run.name}" not in err:
+    if "Traceback" in err or f"resume with: cuarl train --resume {run.name}" not in err:
         yield f"said {err[-300:]!r}"
     saved = marked_step(run / "checkpoints") or 0
     reported = [line["step"] for line in lines(run / "metrics.jsonl")]

@@ -32,7 +32,7 @@ _STRUCTURE = '{}[],:"'
 _CLOSING = {"{": "}", "[": "]"}
 _SHOWN = 80
 _LONGEST_REPAIR, _DEEPEST_REPAIR = 8_000, 64
-"""Characters and brackets beyond which an answer is not mended: no call has so many, and mending takes long."""
+"""Characters and brackets beyond which an answer is not repaired: no call has so many, and repairing takes long."""
 
 
 class CallError(Exception):
@@ -119,7 +119,7 @@ def loads(text: str) -> Any:
 
 
 def decode(text: str, warnings: list[str], *, until: str | None = None) -> Decoded:
-    """The first JSON value of ``text``, mended if need be; each repair is a warning. Raises ``CallError``.
+    """The first JSON value of ``text``, repaired if need be; each repair is a warning. Raises ``CallError``.
 
     A broken value ends at ``until`` at the latest.
     """
@@ -130,13 +130,13 @@ def decode(text: str, warnings: list[str], *, until: str | None = None) -> Decod
             value, end = _LOOSE.raw_decode(text)
         except (ValueError, RecursionError):
             broken, closed, _ = text.partition(until) if until else (text, "", "")
-            return Decoded(_mended(broken, first, warnings, closed=bool(closed)), len(broken))
+            return Decoded(_repaired(broken, first, warnings, closed=bool(closed)), len(broken))
         breaks = isinstance(first, json.JSONDecodeError)
         warnings.append("raw line breaks within a JSON text" if breaks else str(first))
         return Decoded(value, end)
 
 
-def _mended(text: str, why: Exception, warnings: list[str], *, closed: bool) -> Any:
+def _repaired(text: str, why: Exception, warnings: list[str], *, closed: bool) -> Any:
     """What is meant by a broken value. Raises ``CallError`` if that is nothing, or would have to be made up."""
     if len(text) > _LONGEST_REPAIR or text.count("{") + text.count("[") > _DEEPEST_REPAIR:
         raise CallError("bad_json", f"{why}: {short(text)}") from why
@@ -158,7 +158,7 @@ def _mended(text: str, why: Exception, warnings: list[str], *, closed: bool) -> 
 
 def _repaired(text: str) -> Any:
     """What json-repair makes of ``text``: its first object, if any."""
-    import json_repair  # takes 40 ms, and only answers in evaluation are mended
+    import json_repair  # takes 40 ms, and only answers in evaluation are repaired
 
     try:
         value: Any = json_repair.loads(text, skip_json_loads=True)

@@ -20,7 +20,7 @@ def doctor(
     runs_dir: Annotated[Path | None, typer.Option(help="Folder of the runs.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; good for a bug report.")] = False,
 ) -> None:
-    """Say what works here, and what to do about the rest. Exit code 1 if something must be mended."""
+    """Say what works here, and what to do about the rest. Exit code 1 if something must be fixed."""
     if context.invoked_subcommand is not None:
         return
     from cuarl import __version__
@@ -34,7 +34,7 @@ def doctor(
     else:
         print_table(("what", "status", "detail", "fix"), [(c.name, c.status, c.detail, c.fix or None) for c in checks])
     if failed:
-        note(f"to be mended: {', '.join(failed)}")
+        note(f"to be fixed: {', '.join(failed)}")
         raise typer.Exit(1)
     note("all is well; next: cuarl train --tasks settings --difficulty easy")
 

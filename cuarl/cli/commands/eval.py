@@ -20,8 +20,8 @@ from cuarl.errors import BarMissed, ConfigError
 from cuarl.evaluate.suite import RESULTS, Evaluation, read_results
 from cuarl.evaluate.summary import breakdown
 from cuarl.evaluate.summary import compare as compare_outcomes
-from cuarl.workflow.evaluation import Measurement
-from cuarl.workflow.target_evaluation import Evaluated, measurement
+from cuarl.workflow.evaluation import EvaluationPlan
+from cuarl.workflow.target_evaluation import Evaluated, evaluation_plan
 from cuarl.workflow.target_evaluation import evaluate as evaluate_target
 from cuarl.workflow.targets import Target, resolve_target
 
@@ -84,7 +84,8 @@ def evaluate(
         int | None, typer.Option(min=1, help="Attempts at each instance, for pass@k; unset: 1.")
     ] = None,
     baselines: Annotated[
-        bool | None, typer.Option(help="Put doing nothing and acting at random beside; unset: where a policy is asked.")
+        bool | None,
+        typer.Option(help="Evaluate doing nothing and acting at random as well; unset: where a policy is asked."),
     ] = None,
     by_task: Annotated[bool, typer.Option("--by-task", help="Print one row a task, too.")] = False,
     fail_under: Annotated[
@@ -94,14 +95,14 @@ def evaluate(
     name: Annotated[
         str | None,
         typer.Option(
-            help="Record it in a run of its own with this name; unset: in the run that it measures, or in one whose name is made up.",
+            help="Record it in a run of its own with this name; unset: in the run that it evaluates, or in one whose name is made up.",
         ),
     ] = None,
 ) -> None:
-    """Measure success on evaluation tasks, with 95 % intervals that allow for the differences between tasks.
+    """Evaluate success on evaluation tasks, with 95 % intervals that allow for the differences between tasks.
 
     Instances have seeds that training never uses, and are the same for everything that is evaluated with the same
-    --tasks and --seed. A run is measured with its own configuration unless flags say otherwise.
+    --tasks and --seed. A run is evaluated with its own configuration unless flags say otherwise.
     """
     counted = {"--episodes": episodes, "--attempts": attempts}
     single = {"TARGET": target, "--fail-under": fail_under, "--name": name, "--baselines": baselines is not None}
@@ -126,8 +127,8 @@ def evaluate(
     found = _target(request, target)
     check_target(request, found)
     if found.kind == "scripted" and baselines is not None:
-        refuse(["--baselines"], f"on {found.name}, which is measured alone")
-    what = measurement(request, found, episodes, attempts or 1)
+        refuse(["--baselines"], f"on {found.name}, which is evaluated alone")
+    what = evaluation_plan(request, found, episodes, attempts or 1)
     if request.dry_run:
         _print_plan(request, found, what)
         return
@@ -177,7 +178,7 @@ def _without_outcomes(evaluation: Evaluation, *, by_task: bool) -> dict[str, Any
     return told
 
 
-def _print_plan(request: Request, target: Target, what: Measurement) -> None:
+def _print_plan(request: Request, target: Target, what: EvaluationPlan) -> None:
     facts = {
         "target": target.name, "tasks": len(what.tasks), "episodes": what.episodes,
         "attempts": what.attempts, "limited": what.limited or None, "env": what.config.env,
@@ -227,14 +228,14 @@ def _measured(
 
 def _planned(
     request: Request, name: str, names: tuple[str, str], episodes: int | None, attempts: int
-) -> tuple[Target, Measurement]:  # fmt: skip
-    """One of two targets, and the instances that the run among them was measured on, so that both meet them."""
+) -> tuple[Target, EvaluationPlan]:  # fmt: skip
+    """One of two targets, and the instances that the run among them was evaluated on, so that both meet them."""
     settings = request.settings
     target = resolve_target(name, settings, note)
     others = [resolve_target(n, settings).run for n in names if _made(n) is None]
     run = next((r for r in others if r is not None), None)
     shared = replace(target, run=run) if target.run is None else target
-    return target, measurement(request, shared, episodes, attempts)
+    return target, evaluation_plan(request, shared, episodes, attempts)
 
 
 def _in_words(found: Comparison, a: str, b: str) -> str:

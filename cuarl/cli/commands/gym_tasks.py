@@ -15,7 +15,7 @@ def list_gym_tasks(
     train_ratio: Annotated[float, typer.Option(callback=finite, min=0, max=1, help="Share that trains.")] = 0.8,
     seed: Annotated[int, typer.Option(help="Draws that share.")] = 42,
     eval_number_range: Annotated[
-        str | None, typer.Option(help="Measure on these numbers, such as 001-032, instead of by share.")
+        str | None, typer.Option(help="Evaluate on these numbers, such as 001-032, instead of by share.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""``cuarl rollout``: collect episodes into the store, look at them, prove what was recorded."""
+"""``cuarl rollout``: collect episodes into the store, show them, verify what was recorded."""
 
 from __future__ import annotations
 

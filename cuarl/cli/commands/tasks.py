@@ -167,7 +167,7 @@ def validate(
 ) -> None:  # fmt: skip
     """Check files, leaks and solvability of tasks.
 
-    Leaks are goals of evaluation suites that are trained too. Solvability is looked at with --seeds: a task is proven at a seed if doing nothing does not solve it, and the oracle does within its steps and without
+    Leaks are goals of evaluation suites that are trained too. Solvability is checked with --seeds: a task is proven at a seed if doing nothing does not solve it, and the oracle does within its steps and without
     side effects. Exit code 2: a task is wrong; 3: one is not proven.
     """
     library = Library.open(_folders(tasks_dir))

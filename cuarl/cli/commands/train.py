@@ -1,4 +1,4 @@
-"""``cuarl train``: one command from tasks to a trained, measured policy."""
+"""``cuarl train``: one command from tasks to a trained, evaluated policy."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def train(
         ),
     ] = None,
 ) -> None:
-    """Train a policy on tasks with reinforcement learning, and measure it before and after.
+    """Train a policy on tasks with reinforcement learning, and evaluate it before and after.
 
-    A run that was interrupted goes on with --resume as if nothing had happened.
+    A run that was interrupted is resumed with --resume as if nothing had happened.
     """
     from cuarl.workflow.from_config import check_alone
 

@@ -33,7 +33,7 @@ WHO = "cuarl sessions list --kind adb"
 
 
 def options(config: ExperimentConfig) -> AdbOptions:
-    """How a run's devices are brought to a start, and looked at."""
+    """How a run's devices are brought to a start, and screenshots of them taken."""
     return AdbOptions(config.adb_settle_ms, config.adb_reset, config.adb_snapshot or "", config.adb_rotation)
 
 

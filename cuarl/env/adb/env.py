@@ -32,7 +32,7 @@ BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 
 @dataclass(frozen=True, slots=True)
 class AdbOptions:
-    """How devices are brought to a start, and looked at."""
+    """How devices are brought to a start, and screenshots of them taken."""
 
     settle_ms: float = 300.0
     reset: Reset = "home"
@@ -224,7 +224,7 @@ class AdbEnv:
         if self._note_undo is not None:
             self._note_undo(())
 
-    # --- looking ---------------------------------------------------------------------------------------------------
+    # --- screenshots -----------------------------------------------------------------------------------------------
 
     def _ready(self) -> Screenshot:
         if self._shown is None or self._closed:

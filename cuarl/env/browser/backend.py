@@ -30,7 +30,7 @@ def check_tasks(tasks: Iterable[Task]) -> None:
     """Raise TaskError for a task that no page can be made of, MissingExtra if the pages of MiniWoB++ are needed and missing."""
     for task in tasks:
         instance = task.instantiate(0)
-        # a mistake in the task is told first: installing a package would not mend it
+        # a mistake in the task is told first: installing a package would not fix it
         check_preset(instance)
         if "page" in instance.preset:
             pages_folder()
@@ -65,7 +65,9 @@ def check_options(config: EnvFields, tasks: Sequence[Task]) -> None:
         raise ConfigError("browser_origins has no effect on MiniWoB++, whose pages are files", hint="leave it out")
     if not pages and config.browser_settle == "auto":
         refuse_idle(
-            config, ["browser_settle_ms"], "pages of MiniWoB++ are looked at at once, unless browser_settle says else"
+            config,
+            ["browser_settle_ms"],
+            "screenshots of pages of MiniWoB++ are taken at once, unless browser_settle says else",
         )
     if len(pages) == len(tasks) and config.browser_instruction == "mask":
         raise ConfigError("browser_instruction is for pages of MiniWoB++ alone", hint="leave it out")

@@ -31,7 +31,7 @@ class BrowserEnv(ABC):
     """A page, seen by its picture and acted on by mouse and keyboard. Subclasses say what is loaded and how it is judged."""
 
     fenced = True
-    """Whether each request is looked at; pages that can't reach anything need no guard."""
+    """Whether each request is checked; pages that can't reach anything need no guard."""
     scripts: tuple[str, ...] = ()
     """JavaScript that is run in each page before its own."""
 

@@ -1,4 +1,4 @@
-"""What the pages of an episode may load: each request is looked at, and what leads outside is not made."""
+"""What the pages of an episode may load: each request is checked, and what leads outside is blocked."""
 
 from __future__ import annotations
 

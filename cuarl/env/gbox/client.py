@@ -29,7 +29,7 @@ HINTS: Mapping[int, str] = {
     404: "the box may have expired: --gbox-expires-in 2h", 409: "the box may have expired: --gbox-expires-in 2h",
     429: "the account's quota does not suffice: fewer boxes at once (--gbox-boxes 8), or a larger quota",
 }  # fmt: skip
-"""What mends a refusal, by its status."""
+"""What to do about a refusal, by its status."""
 INVALID = (400, 422)
 """Statuses by which an action is refused as such; nothing was done then."""
 

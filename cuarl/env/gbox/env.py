@@ -35,7 +35,7 @@ BOX_TYPES: Mapping[str, BoxType] = {"phone": "android", "desktop": "linux"}
 
 @dataclass(frozen=True, slots=True)
 class BoxOptions:
-    """How boxes are asked for and looked at."""
+    """How boxes are started, and screenshots of them taken."""
 
     box_type: BoxType = "android"
     """For tasks whose ``env`` is ``gbox``; others name their device themselves."""

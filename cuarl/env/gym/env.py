@@ -51,7 +51,7 @@ class GymEnv:
         return capabilities(self._devices.space)
 
     async def reset(self, task: TaskInstance, seed: int) -> Observation:
-        """Start the execution, and look at its device."""
+        """Start the execution, and take a screenshot of its device."""
         started = await self.begin(task, seed)
         self._device = self._devices.env(started)
         return await self._device.reset(task, seed)

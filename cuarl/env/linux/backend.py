@@ -19,7 +19,7 @@ def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings)
     """Checks the tasks and the machine, and raises before anything starts."""
     only("linux", config, tasks)
     settable(tasks)
-    # a task may draw its applications, so that a few of its instances are looked at
+    # a task may draw its applications, so that a few of its instances are checked
     drawn = [task.instantiate(seed) for task in tasks for seed in range(16 if task.params else 1)]
     require(name for instance in drawn for name in programs_of(instance.preset))
     width, height = map(int, config.linux_screen.split("x"))

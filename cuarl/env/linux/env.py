@@ -123,7 +123,7 @@ class LinuxEnv:
         info = {"settle_ms": seen.settle_ms, "settled": seen.settled, "changed": seen.changed}
         return StepResult(await self._observe(), info=info)
 
-    async def look(self) -> Screenshot:
+    async def screenshot(self) -> Screenshot:
         """The screen as it is now, whatever the last action was."""
         self._ready()
         return await self._shoot()
@@ -207,7 +207,7 @@ class LinuxEnv:
             return
         raise EnvError(f"{name} showed no window within {WINDOW_S:g} s")
 
-    # --- looking ---------------------------------------------------------------------------------------------------
+    # --- screenshots -----------------------------------------------------------------------------------------------
 
     async def _shoot(self) -> Screenshot:
         screen = self._screen

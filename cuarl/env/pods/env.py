@@ -38,7 +38,7 @@ Connect = Callable[[str, str], Session]
 
 @dataclass(frozen=True, slots=True)
 class PodOptions:
-    """How pods are asked for and looked at."""
+    """How pods are started, and screenshots of them taken."""
 
     template: Template
     image: str = "cuarl-session"

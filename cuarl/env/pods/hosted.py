@@ -29,7 +29,7 @@ class InUse(EnvError):
 class LiveEnv(Protocol):
     """An environment whose screen changes by itself, and not by actions alone."""
 
-    async def look(self) -> Screenshot:
+    async def screenshot(self) -> Screenshot:
         """The screen as it is now."""
         ...
 
@@ -70,7 +70,7 @@ class HostedSession:
         """The screen after the last action; with ``anew`` as it is now, where it changes by itself."""
         env = await self._running()
         if anew and isinstance(env, LiveEnv):
-            self._shown = await env.look()
+            self._shown = await env.screenshot()
         assert self._shown is not None
         return self._shown
 

@@ -12,7 +12,7 @@ HOPELESS = frozenset(
         "SignatureValidationFailed",
     }
 )  # fmt: skip
-"""Reasons why a container waits that time does not mend. (A first ErrImagePull is tried again by Kubernetes.)"""
+"""Reasons why a container waits that waiting does not end. (A first ErrImagePull is tried again by Kubernetes.)"""
 
 
 class _State(NamedTuple):

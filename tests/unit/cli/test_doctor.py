@@ -126,7 +126,7 @@ def test_the_exit_code_follows_the_worst_line(monkeypatch, capsys, worst, code):
     assert run(["doctor"]) == code
     out, err = capsys.readouterr()
     assert out.splitlines()[2].split() == ["b", worst, "y", "cmd"]
-    assert ("to be mended: b" in err) == (worst == "fail")
+    assert ("to be fixed: b" in err) == (worst == "fail")
     assert run(["doctor", "--json"]) == code
     report = json.loads(capsys.readouterr().out)
     assert report["checks"][1] == {"name": "b", "status": worst, "detail": "y", "fix": "cmd"}

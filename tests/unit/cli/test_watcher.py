@@ -9,7 +9,7 @@ from cuarl.workflow.watcher import SILENT
 
 def told(watcher):
     watcher.note("careful")
-    watcher.event("plan", {"model": "tiny", "tasks": "2 to practise"})
+    watcher.event("plan", {"model": "tiny", "tasks": "2 for training"})
     watcher.metrics(3, {"reward/mean": 0.5})
     watcher.event("checkpoint", {"step": 3, "path": "runs/a"})
     watcher.close()
@@ -19,7 +19,7 @@ def test_people_read_lines_on_standard_error(capsys):
     told(TerminalWatcher())
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.splitlines()[:3] == ["careful", "model       tiny", "tasks       2 to practise"]
+    assert err.splitlines()[:3] == ["careful", "model       tiny", "tasks       2 for training"]
     assert "reward" in err and "runs/a" in err
 
 

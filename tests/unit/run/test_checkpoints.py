@@ -1,4 +1,4 @@
-"""Which checkpoint a run goes on from, whatever became of it on the way here."""
+"""Which checkpoint a run is resumed from, whatever became of it on the way here."""
 
 import json
 import shutil
@@ -97,7 +97,7 @@ def test_a_newest_checkpoint_that_is_damaged_is_an_error_and_no_way_back_unasked
         newest(root)
     (root / "step-000002").rename(root / "damaged")  # as the hint says
     assert f"mv {root / 'step-000002'}" in (caught.value.hint or "")
-    assert newest(root) == (1, "the checkpoint of step 2 is gone: going on from step 1, the newest that is whole")
+    assert newest(root) == (1, "the checkpoint of step 2 is gone: resuming from step 1, the newest that is whole")
 
 
 def test_steps_that_were_done_and_are_not_here_are_an_error(tmp_path):

@@ -195,7 +195,7 @@ def test_a_run_that_goes_on_from_an_earlier_step_keeps_what_it_goes_on_from(tmp_
     shutil.rmtree(tmp_path / "step-000003")
     _, again = started(tmp_path, limit=1)
     assert again.restore() == 2
-    assert "the checkpoint of step 3 is gone: going on from step 2" in caplog.text
+    assert "the checkpoint of step 3 is gone: resuming from step 2" in caplog.text
     (tmp_path / "step-000005").mkdir()
     saved(again, 3)
     assert saved_steps(tmp_path) == [3, 5]

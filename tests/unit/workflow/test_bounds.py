@@ -12,7 +12,7 @@ from cuarl.env.backend import Backend
 from cuarl.settings import Settings
 from cuarl.workflow import environments
 from cuarl.workflow.collector import Collector
-from cuarl.workflow.evaluation import Measurement, measure
+from cuarl.workflow.evaluation import EvaluationPlan, run_evaluation
 from cuarl.workflow.players import scripted
 from tests.unit.workflow.switch import TASKS, Lamp
 
@@ -50,8 +50,8 @@ def test_an_evaluation_keeps_to_the_bound(monkeypatch, bound, most):
         return Counted()
 
     monkeypatch.setattr(environments, "backend", lambda *_: Backend(make, at_most=bound))
-    what = Measurement(config=resolve(flags={"max_concurrent_rollouts": 6}).config, tasks=TASKS, episodes=12)
-    found = anyio.run(lambda: measure(what, scripted("random"), Settings(), prefix="e"))
+    what = EvaluationPlan(config=resolve(flags={"max_concurrent_rollouts": 6}).config, tasks=TASKS, episodes=12)
+    found = anyio.run(lambda: run_evaluation(what, scripted("random"), Settings(), prefix="e"))
     assert (max(seen), len(found.outcomes), running) == (most, 12, set())
 
 

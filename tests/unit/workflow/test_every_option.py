@@ -23,7 +23,7 @@ from cuarl.rollout.spec import EpisodeSpec
 from cuarl.tasks.task import Task
 from cuarl.workflow import players
 from cuarl.workflow.environments import BACKENDS
-from cuarl.workflow.evaluation import Measurement
+from cuarl.workflow.evaluation import EvaluationPlan
 from cuarl.workflow.from_config import learner_config, loop_config, model_spec
 from cuarl.workflow.tinker import lora_options, tinker_config
 
@@ -107,7 +107,7 @@ def agents(config):
 
 def told(config):
     """Everything that functions of the command line make of the configuration for those who do the work."""
-    parts = [loop_config(config), Measurement(config=config, tasks=[TASK], episodes=config.eval_episodes).settings]
+    parts = [loop_config(config), EvaluationPlan(config=config, tasks=[TASK], episodes=config.eval_episodes).settings]
     parts += [] if config.env in ("gbox", "gym") else list(agents(config))
     if config.trainer == "tinker":
         return repr([*parts, tinker_config(config), lora_options(config)])

@@ -104,7 +104,7 @@ def test_a_run_that_is_told_to_end_says_how_to_go_on(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         train(job)
     (note,) = job.experiment.watcher.notes
-    assert note.startswith("interrupted; go on with: cuarl train --resume") and saver.steps == [1]
+    assert note.startswith("interrupted; resume with: cuarl train --resume") and saver.steps == [1]
 
 
 def test_a_run_whose_server_is_gone_says_so(tmp_path):
@@ -112,7 +112,7 @@ def test_a_run_whose_server_is_gone_says_so(tmp_path):
     with pytest.raises(RolloutError), recorded(job) as place:
         raise RolloutError("gone")
     (note,) = job.experiment.watcher.notes
-    assert note == f"once that is mended, go on with: cuarl train --resume {place.run.name}"
+    assert note == f"once that is fixed, resume with: cuarl train --resume {place.run.name}"
     assert place.run.status == "failed"
 
 
@@ -136,5 +136,5 @@ def test_what_can_not_work_is_refused_before_there_is_a_run(tmp_path, fields, sa
 def test_the_plan_says_how_much_there_is_to_do(tmp_path):
     plan = Job.of(experiment(tmp_path, **SHORT, eval_every=1, algorithm="rejection")).plan()
     assert plan["training"] == "2 steps of 2 groups of 2: 8 episodes of at most 1 turns"
-    assert plan["tasks"].startswith("2 to practise, 2 to measure")
+    assert plan["tasks"].startswith("2 for training, 2 for evaluation")
     assert plan["evaluation"] == "2 episodes before, every 1 steps, at the end"

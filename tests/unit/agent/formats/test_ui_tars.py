@@ -50,7 +50,7 @@ MUDDLED = [
 
 
 @pytest.mark.parametrize("text", MUDDLED)
-def test_c03_unbalanced_quotes_are_mended_with_a_warning_in_evaluation_alone(text: str) -> None:
+def test_c03_unbalanced_quotes_are_repaired_with_a_warning_in_evaluation_alone(text: str) -> None:
     lenient = DESKTOP.parse(text, Size(1000, 2000), strict=False)
     assert lenient.action == Click(x=250, y=1280) and lenient.warnings
     assert DESKTOP.parse(text, Size(1000, 2000)).error is not None
@@ -82,7 +82,7 @@ def test_c05_texts_are_read_as_they_were_written(text: str, action: Action, stri
     assert DESKTOP.parse(text, THOUSAND, strict=strict) == ParsedAction(action=action)
 
 
-def test_c05_a_bare_apostrophe_is_mended_in_evaluation() -> None:
+def test_c05_a_bare_apostrophe_is_repaired_in_evaluation() -> None:
     text = "Action: type(content='It's fine')"
     assert DESKTOP.parse(text, THOUSAND, strict=False).action == TypeText(text="It's fine")
     assert DESKTOP.parse(text, THOUSAND).error is not None

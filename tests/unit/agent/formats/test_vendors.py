@@ -234,7 +234,7 @@ def test_a_call_in_its_frame_is_read_in_evaluation() -> None:
     assert GEMINI.parse('{"name": "click_at", "args": {}}', THOUSAND).error is not None
 
 
-# --- mending --------------------------------------------------------------------------------------------------------
+# --- repairs --------------------------------------------------------------------------------------------------------
 
 
 BROKEN = [
@@ -248,7 +248,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("format", "text", "action"), BROKEN)
-def test_broken_json_is_mended_in_evaluation_recorded_and_never_in_training(
+def test_broken_json_is_repaired_in_evaluation_recorded_and_never_in_training(
     format: formats.Format, text: str, action: Action
 ) -> None:
     lenient = format.parse(text, Size(1000, 1000), strict=False)
@@ -266,7 +266,7 @@ def test_c06_plain_json_reads_notches_of_another_family_in_evaluation() -> None:
     assert formats.get("json", "desktop").parse(text, THOUSAND).error is not None
 
 
-def test_nothing_that_is_no_call_is_mended_into_one() -> None:
+def test_nothing_that_is_no_call_is_repaired_into_one() -> None:
     for text in ("I would click {the icon}.", "{", "{}", "{]"):
         assert formats.get("json").parse(text, THOUSAND, strict=False).action is None
 
@@ -274,7 +274,7 @@ def test_nothing_that_is_no_call_is_mended_into_one() -> None:
 @pytest.mark.parametrize(
     "text", ['{"' * 9000, '{"a":' * 4000, "[{" * 9000, '{"action": "type", "text": "' + 'x"y' * 6000]
 )
-def test_an_answer_far_from_any_call_is_not_mended_for_ever(text: str) -> None:
+def test_an_answer_far_from_any_call_is_not_repaired_for_ever(text: str) -> None:
     began = time.monotonic()
     for name in formats.NAMES:
         assert formats.get(name, "desktop").parse(text, THOUSAND, strict=False).action is None

@@ -115,7 +115,7 @@ class Counted(Faults):
         return super().draw()
 
 
-def test_used_up_quota_is_no_reason_to_wait_and_the_error_says_what_mends_it(tmp_path):
+def test_used_up_quota_is_no_reason_to_wait_and_the_error_says_what_fixes_it(tmp_path):
     async def run(faults, url):
         env = box(url, Ledger(tmp_path))
         with pytest.raises(EnvError, match="429") as caught:

@@ -66,7 +66,7 @@ def load(name: str) -> Any:
         ),
     ],
 )
-def test_refused_adapter_is_told_in_the_servers_words_with_what_mends_it(status: int, text: str, hint: str) -> None:
+def test_refused_adapter_is_told_in_the_servers_words_with_what_fixes_it(status: int, text: str, hint: str) -> None:
     with pytest.raises(SamplerError, match=rf"does not load the adapter \({status}\)") as caught:
         with_loader(Loader((status, text)), load("x"))
     assert text[:40] in caught.value.what
