@@ -9,7 +9,7 @@ from cuarl.agent.prompt import Window
 from cuarl.types import Action, ParseError
 
 DeviceKind = Literal["phone", "desktop"]
-MENDED = "json-repair"
+REPAIRED = "json-repair"
 UNCLOSED = "brackets are missing"
 MUDDLED = "quotes, escapes or brackets"
 """How the warnings begin that the form of an answer was guessed."""
@@ -36,7 +36,7 @@ class ParsedAction:
     @property
     def guessed(self) -> bool:
         """Whether the answer's own form had to be guessed: a broken one may be one that was cut off."""
-        return any(w.startswith((MENDED, UNCLOSED, MUDDLED)) for w in self.warnings)
+        return any(w.startswith((REPAIRED, UNCLOSED, MUDDLED)) for w in self.warnings)
 
 
 class Format(Protocol):

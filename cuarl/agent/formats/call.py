@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, get_args
 
-from cuarl.agent.formats.base import MENDED, UNCLOSED
+from cuarl.agent.formats.base import REPAIRED, UNCLOSED
 from cuarl.types import ParseError
 
 Code = Literal[
@@ -149,14 +149,14 @@ def _repaired(text: str, why: Exception, warnings: list[str], *, closed: bool) -
         value = json.loads(text + found.missing, parse_constant=_no_constant, strict=False)
         warning = UNCLOSED
     except (ValueError, RecursionError):
-        value, warning = _repaired(text), f"{MENDED}: {why}"
+        value, warning = _by_json_repair(text), f"{REPAIRED}: {why}"
     if not isinstance(value, dict) or not value:
         raise CallError("bad_json", f"{why}: {short(text)}") from why
     warnings.append(warning)
     return value
 
 
-def _repaired(text: str) -> Any:
+def _by_json_repair(text: str) -> Any:
     """What json-repair makes of ``text``: its first object, if any."""
     import json_repair  # takes 40 ms, and only answers in evaluation are repaired
 
