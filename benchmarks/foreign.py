@@ -21,13 +21,13 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # tests' small environments, in the workers too
 
-from cuarl.config.schema import EnvFields
 from cuarl.env.base import Env
 from cuarl.env.gymnasium.env import CHILD, GymnasiumEnv, Source
 from cuarl.env.leases import Ledger
 from cuarl.env.openenv.backend import listed_task, terms
 from cuarl.env.openenv.client import Server
 from cuarl.env.openenv.env import OpenEnvEnv
+from cuarl.env.openenv.options import Options as OpenEnv
 from cuarl.env.sim.phone import SimEnv
 from cuarl.env.workers.pool import Pool
 from cuarl.rollout.driven import Driven
@@ -90,7 +90,7 @@ async def openenv() -> None:
     sock.bind(("127.0.0.1", 0))
     async with serving(made.app(), sock, websockets=True) as url:
         server = Server(url)
-        config, schema = EnvFields(env="openenv", openenv_url=url), await server.schema()
+        config, schema = OpenEnv(url=url), await server.schema()
         (entry,) = await server.tasks("train") or ()
         task = listed_task(entry, config).instantiate(0)
 
@@ -108,10 +108,10 @@ async def browsergym(ledger: Ledger) -> None:
     from cuarl.env.browsergym.backend import option_tasks, source
     from cuarl.env.browsergym.env import CHILD as BROWSERS
     from cuarl.env.browsergym.env import BrowserGymEnv
+    from cuarl.env.browsergym.options import Options
 
-    config = EnvFields(
-        env="browsergym", browsergym_tasks=("tests.fakes.browsergym_tasks:cuarl.desk",),
-        browsergym_kwargs=("pre_observation_delay=0",),
+    config = Options(
+        tasks=("tests.fakes.browsergym_tasks:cuarl.desk",), kwargs=("pre_observation_delay=0",)
     )  # fmt: skip
     (task,) = option_tasks(config)
     instance, pool = task.instantiate(0), Pool(ledger, BROWSERS)

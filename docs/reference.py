@@ -15,9 +15,10 @@ import typer
 
 from cuarl.cli.app import Commands, app
 from cuarl.config.algorithms import ALGORITHMS, OPTIONS
+from cuarl.config.keys import keys
 from cuarl.config.kinds import kind_of
 from cuarl.config.load import presets
-from cuarl.config.schema import PANELS
+from cuarl.config.unions import UNIONS
 from cuarl.monitor.metric_names import METRICS
 from cuarl.settings import SECRETS, Settings
 
@@ -62,20 +63,23 @@ def _block(command: Any, context: Any) -> str:
 
 
 def fields() -> str:
-    """Every experiment field, by panel."""
-    blocks = []
-    for panel in PANELS:
-        rows = ["| field | kind | default | meaning |", "| --- | --- | --- | --- |"]
-        for name, field in panel.model_fields.items():
-            kind = kind_of(field).name.replace(" | ", ", ")
-            default = (
-                "unset"
-                if field.default in (None, ())
-                else f"`{str(field.default).lower() if kind == 'true, false' else field.default}`"
-            )
-            rows.append(f"| `{name}` | {kind} | {default} | {_line(field.description)} |")
-        blocks.append("\n".join([f"### {panel.panel}", "", *rows, ""]))
-    return "\n".join(blocks)
+    """Every key of a configuration, by panel; behind what is one of several records those of each type."""
+    blocks, panel = [], ""
+    for key in keys().values():
+        if key.panel != panel:
+            panel = key.panel
+            blocks += [
+                "",
+                f"### {panel}",
+                "",
+                "| key | kind | default | flag | meaning |",
+                "| --- | --- | --- | --- | --- |",
+            ]
+        kind = kind_of(key.field).name.replace(" | ", ", ")
+        default = UNIONS[key.path].default if key.path in UNIONS else key.field.default
+        shown = "unset" if default in (None, ()) else f"`{str(default).lower() if kind == 'true, false' else default}`"
+        blocks.append(f"| `{key.path}` | {kind} | {shown} | `{key.flag}` | {_line(key.field.description)} |")
+    return "\n".join([*blocks[1:], ""])
 
 
 def variables() -> str:

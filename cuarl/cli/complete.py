@@ -71,22 +71,22 @@ def episode_ids(incomplete: str) -> list[str]:
 
 def assignments(incomplete: str) -> list[str]:
     """Keys for ``-s`` that begin like this, with their ``=``; after it, the values that can be listed."""
+    from cuarl.config.keys import at, keys
     from cuarl.config.kinds import kind_of
-    from cuarl.config.load import FIELDS
 
-    key, equals, value = incomplete.partition("=")
+    path, equals, value = incomplete.partition("=")
     if not equals:
-        return [f"{name}=" for name in _beginning(FIELDS, incomplete)]
-    kind = kind_of(FIELDS[key]) if key in FIELDS else None
-    values: Iterable[str] = () if kind is None else ("true", "false") if kind.base is bool else kind.choices
-    return [f"{key}={one}" for one in _beginning(values, value)]
+        return [f"{one}=" for one in _beginning(dict.fromkeys(key.path for key in keys().values()), incomplete)]
+    kinds = [kind_of(key.field) for key in at(path)]
+    values = [one for kind in kinds for one in (("true", "false") if kind.base is bool else kind.choices)]
+    return [f"{path}={one}" for one in _beginning(dict.fromkeys(values), value)]
 
 
 def environment_names(incomplete: str) -> list[str]:
     """Environments that are installed and begin like this."""
-    from cuarl.workflow.environments import named
+    from cuarl.config.backends import names
 
-    return _beginning(named(), incomplete)
+    return _beginning(names(), incomplete)
 
 
 def _beginning(names: Iterable[str], incomplete: str) -> list[str]:

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from cuarl.cli.output import has_colour
-from cuarl.config.algorithms import OPTIONS
-from cuarl.config.load import FIELDS
-from cuarl.config.rules import env_options
+from cuarl.config import words
+from cuarl.config.keys import keys
+from cuarl.config.kinds import kind_of
 
 MOST_NEEDED: Mapping[str, str] = {
     "tasks": "Suites, categories, ids, globs or files; repeatable",
-    "eval_tasks": "The same, to measure on",
+    "eval_tasks": "The same, to evaluate on",
     "difficulty": "Only easy, medium or hard ones",
     "limit": "At most this many tasks",
     "seed": "Seed of everything random",
@@ -67,7 +67,7 @@ class _Help:
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Keep the words: help is printed before any option has its value."""
         ctx.meta[WORDS] = tuple(args)
-        rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
+        rest: list[str] = super().parse_args(ctx, words.assigned(args))  # type: ignore[misc]
         return rest
 
     def get_help_option(self, ctx: Any) -> TyperOption | None:
@@ -82,8 +82,7 @@ class _Help:
         shown: Any = copy(self)
         # drawn panels would take twice the lines
         shown.rich_markup_mode = None
-        everything = ctx.meta.get(ALL, False)
-        chosen = chosen_options(ctx.meta.get(WORDS, ()))
+        everything, chosen = ctx.meta.get(ALL, False), words.chosen(ctx.meta.get(WORDS, ()))
         shown.params = _ordered(_shown(self.params, chosen, everything=everything))  # type: ignore[attr-defined]
         super(_Help, shown).format_help(ctx, formatter)  # type: ignore[misc]
 
@@ -92,10 +91,18 @@ class _Help:
         for panel, params in groupby(self.get_params(ctx), key=_panel):  # type: ignore[attr-defined]
             records = [record for param in params if (record := param.get_help_record(ctx)) is not None]
             if records:
-                with formatter.section(typer.style(panel, bold=True) if has_colour(sys.stdout) else panel):
-                    formatter.write_dl(records)
+                _write(formatter, panel, records)
+        for panel, brought in groupby(words.foreign(ctx.meta.get(WORDS, ())), key=lambda key: key.panel):
+            _write(
+                formatter, panel, [(f"{k.flag} <{kind_of(k.field).name}>", k.field.description or "") for k in brought]
+            )
         if isinstance(self, TyperGroup):
             self.format_commands(ctx, formatter)
+
+
+def _write(formatter: Any, panel: str, records: list[tuple[str, str]]) -> None:
+    with formatter.section(typer.style(panel, bold=True) if has_colour(sys.stdout) else panel):
+        formatter.write_dl(records)
 
 
 class HelpCommand(_Help, TyperCommand):
@@ -106,29 +113,11 @@ class HelpGroup(_Help, TyperGroup):
     """A command that takes an experiment, and has commands below it."""
 
 
-def chosen_options(words: Sequence[str]) -> frozenset[str]:
-    """Fields that belong to the environment, the trainer or the algorithm that these words name."""
-    named = dict(_named(words))
-    found = set(env_options(named.get("env", "")))
-    if "algorithm" in named:
-        found |= {name for name, option in OPTIONS.items() if named["algorithm"] in option.algorithms}
-    if named.get("trainer") == "tinker":
-        found.add("tinker_loss")
-    return frozenset(found)
-
-
-def _named(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for word, after in pairwise([*words, ""]):
-        flag, equals, value = word.partition("=")
-        if flag in ("--env", "--trainer", "--algorithm"):
-            yield flag.removeprefix("--"), value if equals else after
-
-
 def _shown(params: Iterable[Any], chosen: frozenset[str], *, everything: bool) -> Iterator[Any]:
     for param in params:
         if everything or param.name in chosen:
             yield param
-        elif param.name not in FIELDS:
+        elif param.name not in keys():
             if param.name not in SELDOM:
                 yield _short(param, _first(param.help or ""))
         elif param.name in MOST_NEEDED:

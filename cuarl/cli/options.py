@@ -4,7 +4,7 @@ The flags, their help and their panels are made from ``config.schema``, so there
 a ``Request`` as its first parameter::
 
     @app.command()
-    @experiment_options(TaskFields, ModelFields, resumable=True)
+    @experiment_options(TaskFields, "model_name", resumable=True)
     def train(request: Request, processes: int = 1) -> None: ...
 """
 
@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
-from pydantic import create_model
-from pydantic.fields import FieldInfo
 
 from cuarl.cli.complete import COMPLETIONS, assignments, preset_names, run_names
 from cuarl.cli.help import LAST as HELP_PANEL
@@ -27,12 +25,13 @@ from cuarl.cli.help import help_all
 from cuarl.cli.output import print_text
 from cuarl.cli.state import load_settings
 from cuarl.cli.watcher import TerminalWatcher
+from cuarl.config.fields import Fields
+from cuarl.config.keys import Key, flag_of, keys
 from cuarl.config.kinds import kind_of
-from cuarl.config.load import flag_of, presets, resolve
-from cuarl.config.rules import owner_of
-from cuarl.config.schema import Fields
+from cuarl.config.load import presets, resolve
 from cuarl.config.show import as_json as config_as_json
 from cuarl.config.show import as_yaml
+from cuarl.config.unions import UNIONS
 from cuarl.errors import ConfigError
 from cuarl.workflow.experiment import Experiment, run_to_resume
 
@@ -55,21 +54,13 @@ class Request(Experiment):
     runs_dir: Path | None = None
 
 
-def only(panel: type[Fields], *names: str) -> type[Fields]:
-    """A panel with these fields alone, for a command that could not honour the others."""
-    fields: dict[str, Any] = {name: (panel.model_fields[name].annotation, panel.model_fields[name]) for name in names}
-    part = create_model(panel.__name__, __base__=Fields, **fields)
-    part.panel = panel.panel
-    return part
-
-
-def experiment_options(*panels: type[Fields], resumable: bool = False) -> Callable[[Command], Command]:
-    """Decorate a command so that it takes the flags of these panels and is called with the ``Request``.
+def experiment_options(*wanted: type[Fields] | str, resumable: bool = False) -> Callable[[Command], Command]:
+    """Decorate a command so that it takes the flags of these panels and fields, and is called with the ``Request``.
 
     ``resumable`` adds ``--name``, ``--overwrite``, ``--accept-changes`` and ``--resume``, whose run's configuration is the first file.
     ``--print-config`` is dealt with here: it prints the resolved configuration and ends the command.
     """
-    fields = [_flag(name, panel) for panel in panels for name in panel.model_fields]
+    fields = [_flag(key) for key in chosen(wanted)]
 
     def decorate(command: Command) -> Command:
         first, *own = inspect.signature(command).parameters.values()
@@ -170,30 +161,33 @@ def _shared(
     return _parameter(name, Annotated[annotation, info], False if annotation is bool else None)
 
 
-def _flag(name: str, panel: type[Fields]) -> inspect.Parameter:
-    field = panel.model_fields[name]
-    kind = kind_of(field)
+def chosen(wanted: Sequence[type[Fields] | str]) -> list[Key]:
+    """The keys of whole panels, and those of single names, records with all their options; each once."""
+    names = [name for one in wanted for name in ([one] if isinstance(one, str) else one.model_fields)]
+    found = {
+        key.name: key for name in names for key in keys().values() if name in (key.name, key.path.partition(".")[0])
+    }
+    return list(found.values())
+
+
+def _flag(key: Key) -> inspect.Parameter:
+    kind = kind_of(key.field)
     annotation: Any = Literal[kind.choices] if kind.choices else kind.base
     annotation = list[annotation] if kind.many else annotation
-    flag = flag_of(name)
     info = typer.Option(
-        f"{flag}/--no-{flag.removeprefix('--')}" if kind.base is bool else flag,
-        help=_help(field), rich_help_panel=_panel(name, panel), show_default=False, autocompletion=COMPLETIONS.get(name),
+        f"{key.flag}/--no-{key.flag.removeprefix('--')}" if kind.base is bool else key.flag,
+        help=_help(key), rich_help_panel=key.panel, show_default=False, autocompletion=COMPLETIONS.get(key.name),
     )  # fmt: skip
     # unset until given: the default is the schema's, below files and preset
-    return _parameter(name, Annotated[annotation | None, info], None)
+    return _parameter(key.name, Annotated[annotation | None, info], None)
 
 
-def _panel(name: str, panel: type[Fields]) -> str:
-    owner = owner_of(name)
-    return f"{panel.panel} {owner}" if owner else panel.panel
-
-
-def _help(field: FieldInfo) -> str:
-    text = " ".join((field.description or "").split())
-    if field.default is None or field.default == ():
+def _help(key: Key) -> str:
+    text = " ".join((key.field.description or "").split())
+    default = UNIONS[key.path].default if key.path in UNIONS else key.field.default
+    if default is None or default == ():
         return text
-    return f"{text} (default: {str(field.default).lower() if isinstance(field.default, bool) else field.default})"
+    return f"{text} (default: {str(default).lower() if isinstance(default, bool) else default})"
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:

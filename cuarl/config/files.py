@@ -29,13 +29,19 @@ class ConfigFile:
     values: Mapping[str, Any]
     text: str
 
-    def where(self, key: str) -> str:
-        """The file and the line at which a top-level key stands."""
-        pattern = re.compile(rf"""^[\s{{,]*["']?{re.escape(key)}["']?\s*[:=]""")
-        for number, line in enumerate(self.text.splitlines(), start=1):
-            if pattern.match(line):
-                return f"{self.label}, line {number}"
-        return self.label
+    def where(self, path: str) -> str:
+        """The file and the line at which a key stands; one within a record, such as ``env.contexts``, below the record's."""
+        name, _, inner = path.partition(".")
+        first = self._line(name, 0)
+        line = (self._line(inner, first) if inner and first else 0) or first
+        return f"{self.label}, line {line}" if line else self.label
+
+    def _line(self, key: str, after: int) -> int:
+        """The first of the least indented lines behind ``after`` at which a key stands; 0 if there is none."""
+        pattern = re.compile(rf"""^([\s{{,\[]*)["']?{re.escape(key)}["']?\s*[:=.\]]""")
+        lines = enumerate(self.text.splitlines(), start=1)
+        found = [(len(match[1]), number) for number, line in lines if number > after and (match := pattern.match(line))]
+        return min(found, default=(0, 0))[1]
 
 
 def read(path: Path, label: str | None = None) -> ConfigFile:

@@ -6,6 +6,7 @@ import types
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 
@@ -48,6 +49,8 @@ def _kind(annotation: Any, *, optional: bool = False, many: bool = False) -> Kin
         return _kind(args[0], optional=optional, many=True)
     if origin is Literal:
         return Kind(str, optional, many, tuple(args))
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):  # named by its type
+        return Kind(str, optional, many)
     if annotation in (bool, int, float, str):
         return Kind(annotation, optional, many)
     raise TypeError(f"a field of type {annotation} has no command-line form")

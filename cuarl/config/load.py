@@ -7,7 +7,7 @@ There is no environment layer: what an experiment is must be readable from its c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -17,14 +17,19 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from cuarl.config.algorithms import ALGORITHMS
+from cuarl.config.earlier import nested
 from cuarl.config.files import ConfigFile, parse_value, read
+from cuarl.config.keys import at, flag_of, keys, paths
 from cuarl.config.kinds import kind_of
+from cuarl.config.layers import Given, flat, of_key, settle
 from cuarl.config.schema import ExperimentConfig
+from cuarl.config.unions import UNIONS, sentence
 from cuarl.errors import ConfigError
 from cuarl.safe_text import has_credentials
 from cuarl.suggest import did_you_mean as did_you_mean
 
-FIELDS = ExperimentConfig.model_fields
+RECORDED = "config.json"
+"""What runs call their configuration. Those of earlier versions have all fields at the top."""
 MOST_ERRORS = 20
 """A message lists at most this many errors."""
 
@@ -35,7 +40,7 @@ class Resolved:
 
     config: ExperimentConfig
     sources: Mapping[str, str]
-    """Field name → ``default``, ``algorithm NAME``, ``preset NAME``, ``FILE, line N`` or the flag."""
+    """Path (``seed``, ``env``, ``env.contexts``) → ``default``, ``algorithm NAME``, ``preset NAME``, ``FILE, line N`` or the flag."""
     files: tuple[Path, ...] = ()
     """The files that were read, in order."""
     preset: str | None = None
@@ -50,39 +55,37 @@ def resolve(
 ) -> Resolved:
     """Merge all layers and check the outcome. Lists are replaced, never joined.
 
-    ``flags`` are values by field name; ``sets`` are ``key=value`` texts, which win over flags. Raises ConfigError that
-    lists all unknown keys, or all wrong values, with the place of each.
+    ``flags`` are values by the names of flags, or by field; ``sets`` are ``key=value`` texts, which win over flags. Raises
+    ConfigError that lists all keys that can't be taken, or all wrong values, with the place of each.
     """
-    values: dict[str, Any] = {}
-    sources = dict.fromkeys(FIELDS, "default")
-    unknown: list[tuple[str, str]] = []
-
-    def add(key: str, value: Any, source: str) -> None:
-        if key in FIELDS:
-            values[key], sources[key] = value, source
-        else:
-            unknown.append((key, source))
-
+    given: list[Given] = []
     if preset is not None:
-        for key, value in read_preset(preset).values.items():
-            add(key, value, f"preset {preset}")
-    for file in map(read, files):
-        for key, value in file.values.items():
-            add(key, value, file.where(key))
-    for key, value in (flags or {}).items():
-        add(key, value, flag_of(key))
+        given += flat(read_preset(preset).values, lambda _: f"preset {preset}")
+    for path in files:
+        file = read(path)
+        given += flat(nested(file.values) if path.name == RECORDED else file.values, file.where)
+    for name, value in (flags or {}).items():
+        key = keys().get(name)
+        given += flat({name: value}, lambda key: flag_of(key)) if key is None else of_key(key, value, key.flag)
     for text in sets:
-        add(*_assignment(text))
-    if unknown:
-        raise _unknown_keys(unknown)
-    for key, value in values.items():
-        if has_credentials(value):
-            raise in_url(key, where=sources[key])
-    config = _validated(values, sources)
-    for key in ALGORITHMS[config.algorithm].defaults:
-        if sources[key] == "default":
-            sources[key] = f"algorithm {config.algorithm}"
+        given += _assignment(text)
+    settled = settle(given)
+    if settled.problems:
+        raise _problems(settled.problems)
+    for one in given:
+        if has_credentials(one.value):
+            raise in_url(one.path, where=one.source)
+    config = _validated(settled.values, settled.sources)
+    sources = {path: settled.sources.get(path, "default") for path in paths(config)}
+    for path_ in ALGORITHMS[config.algorithm].defaults:
+        if sources[path_] == "default":
+            sources[path_] = f"algorithm {config.algorithm}"
     return Resolved(config, sources, tuple(files), preset)
+
+
+def recorded(path: Path) -> ExperimentConfig:
+    """The configuration that a run wrote. Raises ConfigError."""
+    return resolve(files=[path]).config
 
 
 def in_url(what: str, *, where: str) -> ConfigError:
@@ -91,11 +94,6 @@ def in_url(what: str, *, where: str) -> ConfigError:
         f"{what} has a password or key in its URL, which would be written into the run", where=where,
         hint="take it out of the URL; keys come from the environment: export OPENAI_API_KEY=…",
     )  # fmt: skip
-
-
-def flag_of(key: str) -> str:
-    """The command-line flag of a field."""
-    return "--" + key.replace("_", "-")
 
 
 def presets() -> dict[str, str]:
@@ -117,54 +115,54 @@ def read_preset(name: str) -> ConfigFile:
         return read(path, label=f"preset {name}")
 
 
-def _assignment(text: str) -> tuple[str, Any, str]:
-    key, equals, raw = text.partition("=")
-    key = key.strip()
-    if not equals or not key:
+def _assignment(text: str) -> Iterator[Given]:
+    name, equals, raw = text.partition("=")
+    name = name.strip()
+    if not equals or not name:
         raise ConfigError(f'"{text}" is not key=value', where="-s", hint="-s group_size=8")
     value = parse_value(raw)
-    if key in FIELDS and isinstance(value, bool | int | float):
-        kind = kind_of(FIELDS[key])
-        if kind.base is str:
-            value = raw
-    return key, value, f"-s {key}"
+    if isinstance(value, bool | int | float) and all(kind_of(key.field).base is str for key in at(name)):
+        value = raw
+    return flat({name: value}, lambda _: f"-s {name}")
 
 
-def _unknown_keys(unknown: Sequence[tuple[str, str]]) -> ConfigError:
-    lines = [f'unknown key "{key}"{did_you_mean(key, FIELDS)}' for key, _ in unknown]
-    if len(lines) == 1:
-        return ConfigError(lines[0], where=unknown[0][1], hint="cuarl config show --keys all")
-    listed = [f"{line} at {source}" for line, (_, source) in zip(lines, unknown, strict=True)]
-    return ConfigError(_listing(listed, "keys are unknown"), hint="cuarl config show --keys all")
+def _problems(problems: Sequence[tuple[str, str]]) -> ConfigError:
+    hint = "cuarl config show --keys all"
+    if len(problems) == 1:
+        return ConfigError(problems[0][0], where=problems[0][1], hint=hint)
+    listed = [f"{line} at {source}" for line, source in problems]
+    return ConfigError(_listing(listed, "keys can't be taken"), hint=hint)
 
 
 def _validated(values: Mapping[str, Any], sources: Mapping[str, str]) -> ExperimentConfig:
+    """The configuration; the records in it are checked first, so that what is wrong in them is told like the rest."""
+    whole, wrong = dict(values), []
+    for name, union in UNIONS.items():
+        if isinstance(whole[name], Mapping):
+            try:
+                whole[name] = union.record(whole[name]["type"]).model_validate(whole[name])
+            except ValidationError as error:
+                wrong += [(f"{name}.{one['loc'][0]}" if one["loc"] else name, one) for one in error.errors()]
+                whole[name] = union.default
     try:
-        return ExperimentConfig.model_validate(dict(values))
+        config = ExperimentConfig.model_validate(whole)
     except ValidationError as error:
-        raise _wrong_values(error, sources) from error
+        wrong += [(str(one["loc"][0]) if one["loc"] else "", one) for one in error.errors()]
+    if wrong:
+        raise _wrong_values(wrong, sources)
+    return config
 
 
-def _wrong_values(error: ValidationError, sources: Mapping[str, str]) -> ConfigError:
+def _wrong_values(wrong: Sequence[tuple[str, ErrorDetails]], sources: Mapping[str, str]) -> ConfigError:
     found: dict[str, tuple[str, str | None]] = {}
-    for detail in error.errors():
-        key = str(detail["loc"][0]) if detail["loc"] else ""
-        found.setdefault(key, (_sentence(key, detail), sources.get(key)))
+    for key, detail in wrong:
+        found.setdefault(key, (sentence(key, detail), sources.get(key)))
     hint = f"cuarl config show --keys {','.join(filter(None, found)) or 'all'}"
     if len(found) == 1:
         what, where = next(iter(found.values()))
         return ConfigError(what, where=where, hint=hint)
     listed = [f"{what} at {where}" for what, where in found.values()]
     return ConfigError(_listing(listed, "values are wrong"), hint=hint)
-
-
-def _sentence(key: str, detail: ErrorDetails) -> str:
-    message = detail["msg"].removeprefix("Value error, ")
-    if not key:
-        return message
-    message = message.removeprefix("Input should be ").replace("a valid string", "text")
-    verb = "" if detail["type"] == "value_error" else "must be "
-    return f"{key} {verb}{message} (got {detail['input']!r})" if verb else f"{key}: {message}"
 
 
 def _listing(lines: Sequence[str], title: str) -> str:

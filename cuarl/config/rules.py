@@ -10,36 +10,18 @@ from cuarl.config.algorithms import ALGORITHMS, CREDITED, GROUP, OPTIONS
 from cuarl.errors import ConfigError
 
 if TYPE_CHECKING:
-    from cuarl.config.schema import EnvFields, ExperimentConfig
+    from cuarl.config.fields import EnvOptions
+    from cuarl.config.schema import ExperimentConfig
 
-SIM_ONLY = ("profile", "clutter")
-ENVS_WITH_OPTIONS = ("adb", "linux", "browser", "gbox", "pods", "gym", "gymnasium", "browsergym", "openenv")
-"""Environments whose options bear their name in front."""
-JUDGING = ("gym", "gymnasium", "browsergym", "openenv")
-"""Environments whose own verdict counts, so that cuarl looks for no side effects."""
-MINI_AGENT_ONLY = ("gym_agent", "gym_poll_seconds", "gym_listen", "gym_model_url", "gym_picture_hosts")
 PROMPT_ONLY = ("renderer_name", "history_images", "history_turns", "history_older", "max_prompt_tokens")
 LORA_ONLY = ("lora_rank", "lora_alpha", "lora_target_option", "lora_target_modules")
 
 
-def owner_of(name: str) -> str | None:
-    """The environment whose option a field is; None if it is no environment's own."""
-    owner = "sim" if name in SIM_ONLY else name.partition("_")[0]
-    return owner if owner in ("sim", *ENVS_WITH_OPTIONS) else None
-
-
-def env_options(env: str) -> list[str]:
-    """The fields that are options of ``env`` alone, in the order of the schema."""
-    from cuarl.config.schema import EnvFields
-
-    return [name for name in EnvFields.model_fields if owner_of(name) == env]
-
-
-def refuse_idle(config: EnvFields, names: Iterable[str], why: str) -> None:
-    """Raise ConfigError for the first of ``names`` that is set to something, for a use that only the tasks decide."""
+def refuse_idle(options: EnvOptions, names: Iterable[str], why: str) -> None:
+    """Raise ConfigError for the first of the options' ``names`` that is set to something, where only the tasks decide that."""
     for name in names:
-        if getattr(config, name) != type(config).model_fields[name].default:
-            raise ConfigError(f"{name} has no effect: {why}", where=f"--env {config.env}", hint="leave it out")
+        if getattr(options, name) != type(options).model_fields[name].default:
+            raise ConfigError(f"env.{name} has no effect: {why}", where=f"--env {options.type}", hint="leave it out")
 
 
 def problems(config: ExperimentConfig) -> list[str]:
@@ -55,14 +37,21 @@ def _ignored(config: ExperimentConfig) -> list[str]:
     return [
         f"{name} has no effect with {reason}; leave it out"
         for name, reason in idle
-        if getattr(config, name) != default_of(config, name)
+        if value_of(config, name) != default_of(config, name)
     ]
 
 
-def default_of(config: ExperimentConfig, name: str) -> Any:
+def default_of(config: ExperimentConfig, path: str) -> Any:
     """What a field is with this algorithm unless it is set."""
-    own = type(config).model_fields[name].default
-    return ALGORITHMS[config.algorithm].defaults.get(name, own)
+    name, _, inner = path.partition(".")
+    own = type(getattr(config, name)).model_fields[inner] if inner else type(config).model_fields[name]
+    return ALGORITHMS[config.algorithm].defaults.get(path, own.default)
+
+
+def value_of(config: ExperimentConfig, path: str) -> Any:
+    """The value at a path."""
+    name, _, inner = path.partition(".")
+    return getattr(getattr(config, name), inner) if inner else getattr(config, name)
 
 
 def _idle_options(config: ExperimentConfig) -> Iterator[tuple[str, str]]:
@@ -74,37 +63,15 @@ def _idle_options(config: ExperimentConfig) -> Iterator[tuple[str, str]]:
             value = getattr(config, option.needs)
             if not (value in option.values if option.values else value):
                 yield name, f"{option.needs} {_shown(value)}"
-    for name in type(config).model_fields:
-        owner = owner_of(name)
-        if owner is not None and owner != config.env:
-            yield name, f"env {config.env}"
-    if config.env != "gbox":
-        yield "coordinate_mode", f"env {config.env}"
-    elif config.coordinate_mode == "gbox":
-        yield "renderer_name", "coordinate_mode gbox, which has words of its own"
-    if config.env == "gym" and config.gym_actor == "cuarl":
-        yield from ((name, "gym_actor cuarl") for name in MINI_AGENT_ONLY)
-    if config.env in JUDGING:
-        yield "side_effects", f"env {config.env}, which gives the verdict itself"
-    if config.browser_settle == "frame":
-        yield "browser_settle_ms", "browser_settle frame, which waits for nothing"
-    if config.gym_eval_number_range is not None:
-        yield from ((name, "gym_eval_number_range, which says what trains") for name in ("gym_train_ratio", "gym_seed"))
+    yield from config.env.idle()
+    if config.env.judges:
+        yield "side_effects", f"env {config.env.type}, which gives the verdict itself"
     if config.algorithm == "sft" and config.eval_tasks:
         yield "tasks", "algorithm sft and eval_tasks: no task is trained on"
-    if config.env == "gym" and config.gym_actor == "mini-agent":
-        yield "gym_settle_ms", "gym_actor mini-agent, which acts by itself"
-        yield from ((name, "gym_actor mini-agent, which makes the prompts itself") for name in PROMPT_ONLY)
     if config.algorithm in CREDITED and config.credit == "episode":
         yield "discount", "credit episode"
     if config.history_turns == 0:
         yield "history_older", "history_turns 0"
-
-
-def _seconds(duration: str) -> float:
-    """Of a number with its unit, as GBox writes durations."""
-    number = duration.rstrip("hms")
-    return int(number) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[duration.removeprefix(number)]
 
 
 def _shown(value: object) -> str:
@@ -116,10 +83,6 @@ def _contradictions(config: ExperimentConfig) -> list[str]:
     if config.max_steps_off_policy and config.dynamic_sampling_rounds:
         found.append(
             "dynamic_sampling_rounds collects again within a step, which max_steps_off_policy has no place for: set one to 0"
-        )
-    if config.max_steps_off_policy and config.env == "adb":
-        found.append(
-            "max_steps_off_policy would leave evaluations without devices, which the episodes beside training hold: set it to 0"
         )
     if (config.lora_target_option == "custom") != bool(config.lora_target_modules):
         found.append("lora_target_option custom and lora_target_modules need each other")
@@ -141,10 +104,7 @@ def _contradictions(config: ExperimentConfig) -> list[str]:
         found.append("overlong_buffer exceeds max_tokens")
     if config.critic_warmup_steps >= config.max_steps and config.critic_warmup_steps:
         found.append("critic_warmup_steps leaves no step to train the policy: it must be below max_steps")
-    if config.env == "pods" and config.pods_expires_seconds <= config.max_task_time_seconds:
-        found.append("pods_expires_seconds must exceed max_task_time_seconds: pods would end while they are in use")
-    if config.env == "gbox" and _seconds(config.gbox_expires_in) <= config.max_task_time_seconds:
-        found.append("gbox_expires_in must exceed max_task_time_seconds: boxes would end while they are in use")
+    found += config.env.problems(config)
     if config.max_turn_time_seconds > config.max_task_time_seconds:
         found.append("max_turn_time_seconds exceeds max_task_time_seconds")
     return found

@@ -1,7 +1,8 @@
 """Every experiment field, its default and its meaning: the one source of flags, files, help and reference.
 
-The fields are flat (``group_size: 8``), and the classes below only group them into the panels of ``--help``. Names that
-the recipes of the field use are kept. Defaults suit the embedded simulator and the shipped base on a laptop; presets
+What every experiment has stands at the top (``group_size: 8``), and the classes below only group it into the panels of
+``--help``. What there is one of several of (``env``) is a record with a ``type``: those of environments are in the packages
+of their backends. Names that the recipes of the field use are kept. Defaults suit the embedded simulator and the shipped base on a laptop; presets
 change them as a set. Rules that span several fields are in ``rules.py``.
 """
 
@@ -10,84 +11,35 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BeforeValidator,
-    ConfigDict,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
-    ValidationInfo,
-    field_validator,
+    SerializeAsAny,
     model_validator,
 )
 
 from cuarl.config import rules
 from cuarl.config.algorithms import ALGORITHMS
-from cuarl.config.kinds import kind_of
-from cuarl.types import Record
-
-Share = Annotated[float, Field(ge=0, le=1)]
-
-
-def _words(value: Any) -> Any:
-    """Accept ``a,b`` for a list of words."""
-    items = value if isinstance(value, list | tuple) else [value]
-    if not all(isinstance(item, str) for item in items):
-        return value
-    return tuple(word.strip() for item in items for word in item.split(",") if word.strip())
-
-
-def _selectors(value: Any) -> Any:
-    """Accept one selector for a list of them, and source objects as objects or as text (kept as canonical JSON)."""
-    if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
-        try:
-            value = json.loads(value)
-        except ValueError as error:
-            raise ValueError(f"broken JSON: {error}") from error
-    if isinstance(value, list | tuple):
-        return tuple(selector for item in value for selector in _selectors(item))
-    return (json.dumps(value, sort_keys=True) if isinstance(value, Mapping) else value,)
-
-
-def _table(value: Any) -> Any:
-    """Accept a mapping for its canonical JSON."""
-    return json.dumps(value, sort_keys=True) if isinstance(value, Mapping) else value
-
-
-Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
-Table = Annotated[str, BeforeValidator(_table)]
-Selectors = Annotated[tuple[str, ...], BeforeValidator(_selectors)]
-
-
-class Fields(Record):
-    """One panel of experiment fields."""
-
-    model_config = ConfigDict(allow_inf_nan=False)
-
-    panel: ClassVar[str]
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _boolean_is_no_number(cls, value: Any, info: ValidationInfo) -> Any:
-        if isinstance(value, bool) and kind_of(cls.model_fields[info.field_name or ""]).base is not bool:
-            raise ValueError(f"{str(value).lower()} is neither a number nor text; put text in quotes")
-        return value
+from cuarl.config.fields import EnvOptions, Fields, Selectors, Share, Words
+from cuarl.config.unions import ENV
 
 
 class TaskFields(Fields):
-    """What is practised and what is measured."""
+    """What is trained on and what is evaluated on."""
 
     panel = "Tasks"
 
     tasks: Selectors = ()
-    """Tasks to practise: categories, suites, ids, globs, files, or JSON source objects; unset means every training
+    """Tasks to train on: categories, suites, ids, globs, files, or JSON source objects; unset means every training
     task."""
     eval_tasks: Selectors = ()
-    """Tasks to measure on; unset means the evaluation tasks that pass the same filters."""
+    """Tasks to evaluate on; unset means the evaluation tasks that pass the same filters."""
     category: Words = ()
     """Keep only these categories: system, navigation, settings, app, input."""
     difficulty: Words = ()
@@ -103,168 +55,10 @@ class EnvFields(Fields):
 
     panel = "Environment"
 
-    env: str = "sim"
+    env: Annotated[SerializeAsAny[EnvOptions], BeforeValidator(ENV.read)] = Field(default_factory=ENV.usual)
     """Environment: sim is the simulated device inside the process, linux a real desktop on a display of its own, browser
     web pages in Chromium, adb a phone or an emulator, gbox a cloud box, pods a pod of Kubernetes, gym an execution of a gym server, gymnasium, browsergym
     and openenv environments made elsewhere, and package.module:name one of your own in Python."""
-    profile: Literal["small", "phone", "tall"] = "small"
-    """Screen of the simulated phone: small is 192x384, phone 360x640, tall 1080x2400 pixels."""
-    clutter: Share = 0.1
-    """Share of simulated episodes with something in the way, such as a pop-up."""
-    linux_screen: Annotated[str, Field(pattern=r"^[1-9]\d{2,3}x[1-9]\d{2,3}$")] = "640x480"
-    """Size of a Linux desktop in pixels, as WIDTHxHEIGHT."""
-    linux_settle_ms: PositiveFloat = 60.0
-    """How long a Linux desktop must be still after an action; twice as long is waited for a first change."""
-    linux_displays: PositiveInt = 8
-    """Most Linux desktops at the same time on this machine, within max_concurrent_rollouts."""
-    browser_actions: Literal["desktop", "phone"] = "desktop"
-    """What a policy can do in a browser: mouse and keyboard, or a phone's touches (the shipped base knows these best)."""
-    browser_viewport: Annotated[str, Field(pattern=r"^[1-9]\d{2,3}x[1-9]\d{2,3}$")] = "1280x720"
-    """Size of a page given by its address, as WIDTHxHEIGHT; pages of MiniWoB++ are 160x210."""
-    browser_scale: Annotated[float, Field(ge=1, le=4)] = 1.0
-    """Pixels of the screenshot for each pixel of the page."""
-    browser_settle: Literal["auto", "frame", "idle", "fixed"] = "auto"
-    """When a page is looked at after an action: at once (frame), once it is still (idle), after a fixed time; auto is frame
-    for MiniWoB++ and idle elsewhere."""
-    browser_settle_ms: PositiveFloat = 100.0
-    """The fixed time, or how long a page must be still with idle."""
-    browser_reset: Literal["load", "script"] = "load"
-    """How an episode on MiniWoB++ begins: its page is loaded in a new context (load), or a kept page starts anew by its own
-    script, which is faster but leaves a trace of the last episode on some pages (script)."""
-    browser_contexts: PositiveInt = 16
-    """Most pages at the same time in a browser, within max_concurrent_rollouts."""
-    browser_origins: Words = ()
-    """Further origins (http://HOST:PORT) that pages may load from; a task's own origin or folder is always allowed."""
-    browser_dialogs: Literal["accept", "dismiss"] = "accept"
-    """How confirm and prompt dialogs are answered, which a page's picture does not show."""
-    browser_instruction: Literal["keep", "mask"] = "keep"
-    """Whether pages of MiniWoB++ show their instruction, or only the prompt tells it."""
-    gbox_box_type: Literal["android", "linux"] = "android"
-    """Box for tasks whose env is gbox; tasks for a phone get android, those for a desktop linux."""
-    gbox_expires_in: Annotated[str, Field(pattern=r"^[1-9]\d*(ms|s|m|h)$")] = "60m"
-    """When GBox ends a box by itself, whatever becomes of this process."""
-    gbox_start_seconds: PositiveFloat = 120.0
-    """How long a box may take to start."""
-    gbox_settle_ms: PositiveFloat = 300.0
-    """How long a box's screen must be still after an action; twice as long is waited for a first change."""
-    gbox_boxes: PositiveInt = 64
-    """Most boxes at the same time, within max_concurrent_rollouts; set it to the account's quota."""
-    gbox_starting: PositiveInt = 8
-    """Most boxes that are being started at the same time, so that a service refuses few of them."""
-    coordinate_mode: Literal["direct", "gbox"] = "direct"
-    """Who says where to act: direct is the policy itself, gbox a model of GBox, to which the policy describes the target."""
-    adb_settle_ms: PositiveFloat = 300.0
-    """How long the screen of a device behind adb must be still after an action; twice as long is waited for a first change."""
-    adb_reset: Literal["none", "home", "force-stop", "clear", "snapshot"] = "home"
-    """How a device behind adb comes back before an episode whose task does not say it: not at all, to its home screen, with
-    the task's apps stopped or their data deleted, or as a snapshot of the emulator has it."""
-    adb_snapshot: str | None = None
-    """Name of that snapshot."""
-    adb_rotation: Literal["portrait", "landscape", "free"] = "portrait"
-    """How the screen of a device behind adb is held during an episode; free leaves it to the device."""
-    adb_reconnect_seconds: NonNegativeFloat = 20.0
-    """How long a device that drops off adb is waited for before its episode fails."""
-    gym_id: str = "umetrip"
-    """Which gym of the gym server."""
-    gym_actor: Literal["cuarl", "mini-agent"] = "cuarl"
-    """Who acts in a gym's device: cuarl itself, or gbox-mini-agent, whose model cuarl serves and records."""
-    gym_action_space: Literal["mobile", "pc"] = "mobile"
-    """What the gym's devices are: phones or desktops."""
-    gym_train_ratio: Annotated[float, Field(gt=0, lt=1)] = 0.8
-    """Share of the gym's tasks that train; the others measure."""
-    gym_seed: NonNegativeInt = 42
-    """Draws that share."""
-    gym_eval_number_range: Annotated[str, Field(pattern=r"^\d+-\d+$")] | None = None
-    """Measure on the tasks with these numbers, such as 001-032, and train on the others, instead of by share."""
-    gym_tags: Words = ()
-    """Keep only the gym's tasks that have one of these tags."""
-    gym_creates: PositiveInt = 1
-    """Most executions that the gym is asked to start at the same time."""
-    gym_executions: PositiveInt = 16
-    """Most executions at the same time, within max_concurrent_rollouts."""
-    gym_settle_ms: PositiveFloat = 300.0
-    """How long a gym's device must be still after an action of cuarl's."""
-    gym_agent: Literal["mai-ui", "qwen3-vl"] = "mai-ui"
-    """Which agent gbox-mini-agent runs."""
-    gym_poll_seconds: PositiveFloat = 1.0
-    """How often gbox-mini-agent is asked what its agent has done."""
-    gym_listen: Annotated[str, Field(pattern=r"^\S+:\d+$")] = "127.0.0.1:0"
-    """Where the model is served to gbox-mini-agent, as HOST:PORT; any other host than this needs CUARL_SERVE_TOKEN."""
-    gym_model_url: str | None = None
-    """Base URL by which gbox-mini-agent reaches that, if it is another."""
-    gym_picture_hosts: Words = ()
-    """Hosts that screenshots may be fetched from, where gbox-mini-agent names them by URL."""
-    gymnasium_id: str | None = None
-    """Gymnasium environment to practise in, such as CartPole-v1, or MODULE:ID to import a module first; unset: tasks name
-    theirs."""
-    gymnasium_kwargs: Words = ()
-    """Arguments of its making, as NAME=VALUE."""
-    gymnasium_goal: str | None = None
-    """What its agent is told to do."""
-    gymnasium_goal_from: str | None = None
-    """Where it words the goal itself, such as observation.mission or info.goal."""
-    gymnasium_success: Words = ()
-    """When an episode is a success, as 'PATH OPERATOR VALUE' over return, reward, steps, terminated, truncated and info.KEY."""
-    gymnasium_actions: Table = "auto"
-    """What actions are sent as: auto, buttons (with LABELS), grid ROWSxCOLUMNS, point, or a table; see docs/gymnasium.md."""
-    gymnasium_picture: str = "auto"
-    """What is shown: auto, render, observation, or observation.KEY."""
-    gymnasium_scale: Annotated[int, Field(ge=1, le=32)] = 1
-    """Pixels shown for each pixel of its picture."""
-    gymnasium_repeat: PositiveInt = 1
-    """Steps of the environment for each action."""
-    gymnasium_device: Literal["phone", "desktop"] = "desktop"
-    """What a policy is offered: mouse and keyboard, or a phone's touches."""
-    gymnasium_processes: PositiveInt = 4
-    """Most Gymnasium environments at the same time, each in a process, within max_concurrent_rollouts."""
-    browsergym_tasks: Words = ()
-    """Tasks of BrowserGym to practise, such as miniwob.click-test; unset: tasks name theirs."""
-    browsergym_kwargs: Words = ()
-    """Arguments of their environment, as NAME=VALUE; task.NAME=VALUE for those of the task."""
-    browsergym_success: Words = ()
-    """When an episode of them is a success, as with gymnasium_success; unset means 'return ge 1'."""
-    browsergym_actions: Literal["desktop", "phone"] = "desktop"
-    """What a policy is offered in BrowserGym: mouse and keyboard, or a phone's touches."""
-    browsergym_processes: PositiveInt = 4
-    """Most environments of BrowserGym at the same time, each with browsers of its own, within max_concurrent_rollouts."""
-    openenv_url: str | None = None
-    """OpenEnv server to practise on, such as http://localhost:8000."""
-    openenv_goal: str | None = None
-    """What the agent is told to do, where the server has no list of tasks."""
-    openenv_goal_from: str | None = None
-    """Where the server words the goal, such as observation.goal."""
-    openenv_success: Words = ()
-    """When an episode is a success, as with gymnasium_success; unset means 'return ge 1', and cuarl's servers judge
-    themselves."""
-    openenv_reset: Words = ()
-    """Further arguments of a reset, as NAME=VALUE."""
-    openenv_actions: Table = "auto"
-    """What actions are sent as: auto, by the server's schema, or a table; see docs/openenv.md."""
-    openenv_picture: str = "auto"
-    """Where the picture is in an observation, such as screenshot; auto looks for it."""
-    openenv_device: Literal["phone", "desktop"] = "desktop"
-    """What a policy is offered, where the server does not tell: mouse and keyboard, or a phone's touches."""
-    openenv_sessions: PositiveInt = 1
-    """Most sessions at the same time; many servers allow one."""
-    pods_manifest: str | None = None
-    """File with the manifest of a session's pod; unset means the shipped one."""
-    pods_image: str = "cuarl-session"
-    """Image that the manifest names as ${image}."""
-    pods_session_type: str = "linux"
-    """What the manifest names as ${session_type} for tasks whose env is pods; others name their device: phone, desktop,
-    linux."""
-    pods_namespace: str | None = None
-    """Namespace of the pods; unset means the one of the kubeconfig's context."""
-    pods_at_once: PositiveInt = 64
-    """Most pods at the same time, within max_concurrent_rollouts; set it to what the cluster has room for."""
-    pods_starting: PositiveInt = 8
-    """Most pods that are being started at the same time."""
-    pods_start_seconds: PositiveFloat = 300.0
-    """How long a pod may take until its session answers."""
-    pods_expires_seconds: PositiveInt = 3600
-    """When Kubernetes ends a pod by itself, whatever becomes of this process."""
-    pods_settle_ms: PositiveFloat = 300.0
-    """How long a session's screen must be still after an action; twice as long is waited for a first change."""
     side_effects: Literal["fail", "report"] = "fail"
     """Whether a change that the task did not ask for fails the task, or is only reported."""
     max_turns: PositiveInt = 20
@@ -501,7 +295,7 @@ class OptimFields(Fields):
 
 
 class OutputFields(Fields):
-    """When to measure and to save."""
+    """When to evaluate and to save."""
 
     panel = "Evaluation and checkpoints"
 

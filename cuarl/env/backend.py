@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.base import Env
@@ -35,4 +36,5 @@ class Backend:
         return wanted if self.at_most is None else min(wanted, self.at_most)
 
 
-MakeBackend = Callable[[ExperimentConfig, Sequence[Task], Settings], Backend]
+MakeBackend = Callable[[Any, ExperimentConfig, Sequence[Task], Settings], Backend]
+"""Of a backend's options, all of the configuration, the tasks and the settings."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cuarl.config.schema import ExperimentConfig
 from cuarl.env.presets import preset_problem
 from cuarl.errors import ConfigError, TaskError
 from cuarl.tasks.task import Task
@@ -17,11 +16,11 @@ def settable(tasks: Sequence[Task]) -> None:
             raise TaskError(problem, where=f"task {task.id}", hint=f"cuarl tasks show {task.id}")
 
 
-def only(env: str, config: ExperimentConfig, tasks: Sequence[Task]) -> None:
+def only(env: str, tasks: Sequence[Task]) -> None:
     """Raise ConfigError if one of the tasks is for another environment than ``env``."""
     stranger = next((task for task in tasks if task.env != env), None)
     if stranger is not None:
         raise ConfigError(
-            f"task {stranger.id} is for {stranger.env}, and the environment is {config.env}",
+            f"task {stranger.id} is for {stranger.env}, and the environment is {env}",
             where="--env", hint=f"cuarl tasks list --env {env}",
         )  # fmt: skip

@@ -12,6 +12,7 @@ import anyio
 
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.backend import Backend
+from cuarl.env.gym.options import Options as GymOptions
 from cuarl.rollout import reward
 from cuarl.rollout.failures import FailureWindow
 from cuarl.rollout.pool import Progress, Save, collect
@@ -41,10 +42,10 @@ def select_tasks(
 
     To evaluate, ``eval_tasks`` are taken, or the evaluation tasks that the selectors of ``tasks`` pick.
     """
-    if config.env == "gym":
+    if isinstance(config.env, GymOptions):
         from cuarl.workflow import gym
 
-        return gym.select(config, settings, role)
+        return gym.select(config.env, config, settings, role)
     from cuarl.workflow import foreign
 
     made = foreign.select(config, settings, role)
@@ -83,7 +84,7 @@ def setup(config: ExperimentConfig, backend: Backend, player: Player, record: Re
         make_env=backend.make_env, make_agent=player.make_agent,
         attend=player.attend if backend.in_step else nullcontext, begin=player.begin,
         judge=partial(verdict, side_effects=config.side_effects), reward=reward.get(config.reward),
-        limits=limits(config), backend=config.env, observer=record.live if record else UNOBSERVED,
+        limits=limits(config), backend=config.env.type, observer=record.live if record else UNOBSERVED,
     )  # fmt: skip
 
 
@@ -160,7 +161,9 @@ def recording(store: Store, run: Run, config: ExperimentConfig, tasks: Sequence[
     from cuarl.workflow.live import Live
 
     steps = config.max_steps if run.manifest.kind == "train" else None
-    taken = Recording(store, Live(store, run.run_id, backend=config.env, max_turns=config.max_turns, total_steps=steps))
+    taken = Recording(
+        store, Live(store, run.run_id, backend=config.env.type, max_turns=config.max_turns, total_steps=steps)
+    )
     with in_store(store, run, config, taken.finish), taken.live:
         store.save_tasks(list({task.id: task for task in tasks}.values()))
         yield taken

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cuarl.config.rules import env_options
 from cuarl.config.schema import ExperimentConfig
 from cuarl.evaluate.suite import Evaluation, conditions_key, evaluate, folder_for, plan_evaluation, write_results
 from cuarl.evaluate.summary import Outcome, summarise
@@ -33,17 +32,10 @@ if TYPE_CHECKING:
 BASELINES = ("nothing", "random")
 
 _SETTINGS = (
-    "env", "side_effects", "max_turns", "max_task_time_seconds", "max_turn_time_seconds", "top_p", "top_k", "max_tokens",
+    "side_effects", "max_turns", "max_task_time_seconds", "max_turn_time_seconds", "top_p", "top_k", "max_tokens",
     "renderer_name", "history_images", "history_turns", "history_older", "max_prompt_tokens", "dtype",
 )  # fmt: skip
 """Fields that success may depend on in any environment."""
-_CAPACITY = frozenset({
-    "linux_displays", "browser_contexts", "gbox_boxes", "gbox_starting", "gbox_start_seconds", "gbox_expires_in",
-    "gym_creates", "gym_executions", "gym_poll_seconds", "gym_listen", "gym_model_url", "gym_picture_hosts",
-    "gymnasium_processes", "browsergym_processes", "openenv_url", "openenv_sessions", "pods_namespace", "pods_at_once",
-    "pods_starting", "pods_start_seconds", "pods_expires_seconds", "adb_reconnect_seconds",
-})  # fmt: skip
-"""Options of environments that say how many, where and how long to wait, and not what an episode is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +61,7 @@ class EvaluationPlan:
         return {
             "episodes": self.episodes, "attempts": self.attempts, "tasks": tasks[:12],
             "temperature": config.eval_temperature, **{name: getattr(config, name) for name in _SETTINGS},
-            **{name: getattr(config, name) for name in env_options(config.env) if name not in _CAPACITY},
+            "env": config.env.model_dump(mode="json", exclude=set(config.env.capacity)),
         }  # fmt: skip
 
     @property
@@ -137,7 +129,9 @@ def home(
             yield made, record
         return
     found = Run(run)
-    record = parts.Recording(store, Live(store, found.run_id, backend=what.config.env, max_turns=what.config.max_turns))
+    record = parts.Recording(
+        store, Live(store, found.run_id, backend=what.config.env.type, max_turns=what.config.max_turns)
+    )
     try:
         with record.live:
             yield found, record

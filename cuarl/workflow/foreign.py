@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cuarl.config.schema import ExperimentConfig
+from cuarl.env.browsergym import options as browsergym
+from cuarl.env.gymnasium import options as gymnasium
+from cuarl.env.openenv import options as openenv
 from cuarl.errors import ConfigError, TaskError
 from cuarl.settings import Settings
 from cuarl.suggest import did_you_mean
@@ -16,9 +19,6 @@ from cuarl.tasks.suites import Role
 from cuarl.tasks.task import Task
 from cuarl.workflow import signals
 
-if TYPE_CHECKING:
-    pass
-
 SPLITS: Mapping[Role, str] = {"train": "train", "eval": "test"}
 """OpenEnv's name for what tasks are for."""
 _FILTERS = ("tasks", "eval_tasks", "category", "difficulty", "limit")
@@ -26,39 +26,40 @@ _FILTERS = ("tasks", "eval_tasks", "category", "difficulty", "limit")
 
 def select(config: ExperimentConfig, settings: Settings, role: Role) -> Selection | None:
     """The tasks that options make, or that a server lists; None where tasks are selected as everywhere."""
-    if config.env == "openenv":
-        return _openenv(config, settings, role)
+    options = config.env
+    if isinstance(options, openenv.Options):
+        return _openenv(options, config, settings, role)
     made: Sequence[Task] = ()
-    if config.env == "gymnasium":
+    if isinstance(options, gymnasium.Options):
         from cuarl.env.gymnasium.backend import option_task
 
-        one = option_task(config)
+        one = option_task(options)
         made = () if one is None else (one,)
-    elif config.env == "browsergym":
+    elif isinstance(options, browsergym.Options):
         from cuarl.env.browsergym.backend import option_tasks
 
-        made = option_tasks(config)
+        made = option_tasks(options)
     if not made:
         return None
     given = next((name for name in _FILTERS if getattr(config, name)), None)
     if given is not None:
         raise ConfigError(
-            f"{given} selects among known tasks, and the task was made of options", where=f"--env {config.env}",
+            f"{given} selects among known tasks, and the task was made of options", where=f"--env {options.type}",
             hint="leave one of them out",
         )  # fmt: skip
     return Selection(tuple(made))
 
 
-def _openenv(config: ExperimentConfig, settings: Settings, role: Role) -> Selection:
+def _openenv(options: openenv.Options, config: ExperimentConfig, settings: Settings, role: Role) -> Selection:
     """The tasks that a server lists, or the one that options make."""
     from cuarl.env.openenv.backend import listed_task, option_task
 
-    entries = _asked(config, settings, lambda server: server.tasks(SPLITS[role]))
+    entries = _asked(options, settings, lambda server: server.tasks(SPLITS[role]))
     if not entries and role == "eval":
-        entries = _asked(config, settings, lambda server: server.tasks(SPLITS["train"]))
+        entries = _asked(options, settings, lambda server: server.tasks(SPLITS["train"]))
     if not entries:
-        return Selection((option_task(config),))
-    found = [listed_task(entry, config) for entry in entries]
+        return Selection((option_task(options),))
+    found = [listed_task(entry, options) for entry in entries]
     wanted = config.eval_tasks or config.tasks if role == "eval" else config.tasks
     kept, counts = apply(
         _named(found, wanted),
@@ -83,12 +84,12 @@ def _named(tasks: Sequence[Task], wanted: Sequence[str]) -> list[Task]:
     return [task for task in tasks if any(fnmatchcase(task.id, one) for one in wanted)]
 
 
-def _asked(config: ExperimentConfig, settings: Settings, question: Any) -> Any:
+def _asked(options: openenv.Options, settings: Settings, question: Any) -> Any:
     """What the server answers, before anything starts. Raises PrerequisiteError."""
     from cuarl.env.openenv.backend import configured, reachable
 
     async def ask() -> Any:
-        server = configured(config, settings)
+        server = configured(options, settings)
         try:
             return await question(server)
         finally:

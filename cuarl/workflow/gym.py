@@ -11,6 +11,7 @@ import anyio
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.backend import Backend
 from cuarl.env.base import Env
+from cuarl.env.gym.options import Options
 from cuarl.errors import ConfigError, PrerequisiteError, RolloutError
 from cuarl.settings import Settings
 from cuarl.tasks.gym import GymTask, Split, narrow, pick
@@ -37,16 +38,16 @@ _MODEL = "cuarl"
 # --- tasks ---------------------------------------------------------------------------------------------------------
 
 
-def select(config: ExperimentConfig, settings: Settings, role: Role) -> Selection:
+def select(options: Options, config: ExperimentConfig, settings: Settings, role: Role) -> Selection:
     """The gym's tasks for training or for evaluation. Raises TaskError, PrerequisiteError if the server can't be asked.
 
     Names mean those tasks, whatever their role; without any, the role's share is meant.
     """
-    tasks = listed(config, settings)
+    tasks = listed(options, settings)
     selectors = split(config.eval_tasks or config.tasks if role == "eval" else config.tasks)
     names = [one.text for one in selectors if not one.is_json and one.text != "all"]
     sources = [source for one in selectors if one.is_json for source in read_sources(one.text)]
-    how = Split(ratio=config.gym_train_ratio, seed=config.gym_seed, eval_range=config.gym_eval_number_range)
+    how = Split(ratio=options.train_ratio, seed=options.seed, eval_range=options.eval_number_range)
     found = pick(tasks, names) if names else []
     if role == "eval" and not config.eval_tasks:  # the other share of the training tasks
         sources = [s.model_copy(update={"split_type": "eval"}) if s.split_type == "train" else s for s in sources]
@@ -55,17 +56,17 @@ def select(config: ExperimentConfig, settings: Settings, role: Role) -> Selectio
     found = found if names or sources else how.share(tasks, role)
     return Selection(
         narrow(
-            found, tags=config.gym_tags, categories=config.category, difficulties=config.difficulty, limit=config.limit,
+            found, tags=options.tags, categories=config.category, difficulties=config.difficulty, limit=config.limit,
             seed=config.seed if config.limit else None,
         )
     )  # fmt: skip
 
 
-def listed(config: ExperimentConfig, settings: Settings) -> list[GymTask]:
+def listed(options: Options, settings: Settings) -> list[GymTask]:
     """All tasks of the gym. Raises PrerequisiteError if the server can't be asked."""
 
     async def ask() -> list[GymTask]:
-        gym = _gym(config, settings)
+        gym = _gym(options, settings)
         try:
             return await gym.tasks()
         finally:
@@ -102,7 +103,7 @@ def _of_source(tasks: Sequence[GymTask], source: TaskSource, how: Split) -> Sequ
 # --- environments --------------------------------------------------------------------------------------------------
 
 
-def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
+def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """Executions of the gym. Raises ConfigError for tasks of another environment."""
     from cuarl.env.gbox.backend import boxes
     from cuarl.env.gym.devices import Devices
@@ -113,31 +114,31 @@ def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings)
     stranger = next((task for task in tasks if task.env != "gym"), None)
     if stranger is not None:
         raise ConfigError(f"task {stranger.id} is for {stranger.env}, and not for a gym", where="--env gym")
-    gym, agent, ledger = _gym(config, settings), _mini_agent(settings), Ledger(settings.sessions_folder)
+    gym, agent, ledger = _gym(options, settings), _mini_agent(settings), Ledger(settings.sessions_folder)
     devices = Devices(
         ledger,
         partial(boxes, settings),
         partial(_adb, settings),
-        space=config.gym_action_space,
-        settle_ms=config.gym_settle_ms,
+        space=options.action_space,
+        settle_ms=options.settle_ms,
     )
-    hosts = _Hosts(_address(config, settings))
+    hosts = _Hosts(_address(options, settings))
     starting: list[anyio.CapacityLimiter] = []  # made where the event loop is
 
     async def start() -> None:
-        starting[:] = [anyio.CapacityLimiter(config.gym_creates)]
+        starting[:] = [anyio.CapacityLimiter(options.creates)]
 
     async def make(task: TaskInstance) -> Env:
-        if config.gym_actor == "cuarl":
+        if options.actor == "cuarl":
             return GymEnv(gym, ledger, devices, starting[0])
-        return MiniAgentEnv(gym, ledger, devices, starting[0], agent, hosts.talk, _run_options(config))
+        return MiniAgentEnv(gym, ledger, devices, starting[0], agent, hosts.talk, _run_options(options, config))
 
     async def close() -> None:
         for one in (hosts, devices, agent, gym):
             await one.close()
 
     return Backend(
-        make, start=start, close=close, at_most=config.gym_executions, in_step=config.gym_actor == "cuarl"
+        make, start=start, close=close, at_most=options.executions, in_step=options.actor == "cuarl"
     )  # fmt: skip
 
 
@@ -163,10 +164,10 @@ class _Hosts:
             await host.close()
 
 
-def _gym(config: ExperimentConfig, settings: Settings) -> Gym:
+def _gym(options: Options, settings: Settings) -> Gym:
     from cuarl.env.gym.client import Gym
 
-    return Gym(settings.gym_base_url, config.gym_id, _key(settings.gym_api_key))
+    return Gym(settings.gym_base_url, options.id, _key(settings.gym_api_key))
 
 
 def _mini_agent(settings: Settings) -> MiniAgent:
@@ -185,21 +186,21 @@ def _adb(settings: Settings) -> Any:
     return client(settings.adb_host, settings.adb_port)
 
 
-def _address(config: ExperimentConfig, settings: Settings) -> Address:
+def _address(options: Options, settings: Settings) -> Address:
     from cuarl.serve.hosted import Address
 
-    host, _, port = config.gym_listen.rpartition(":")
+    host, _, port = options.listen.rpartition(":")
     return Address(
-        host=host.strip("[]"), port=int(port), url=config.gym_model_url, token=_key(settings.serve_token),
-        picture_hosts=config.gym_picture_hosts,
+        host=host.strip("[]"), port=int(port), url=options.model_url, token=_key(settings.serve_token),
+        picture_hosts=options.picture_hosts,
     )  # fmt: skip
 
 
-def _run_options(config: ExperimentConfig) -> RunOptions:
+def _run_options(options: Options, config: ExperimentConfig) -> RunOptions:
     from cuarl.env.gym.mini_agent import RunOptions
 
     return RunOptions(
-        agent=config.gym_agent, action_space=config.gym_action_space, max_turns=config.max_turns,
+        agent=options.agent, action_space=options.action_space, max_turns=config.max_turns,
         max_run_s=config.max_task_time_seconds, max_step_s=config.max_turn_time_seconds,
-        poll_s=config.gym_poll_seconds, picture_hosts=config.gym_picture_hosts,
+        poll_s=options.poll_seconds, picture_hosts=options.picture_hosts,
     )  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 
 from cuarl import objects
 from cuarl.config.algorithms import RATIO
+from cuarl.config.keys import value_of
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
 from cuarl.rollout.reward import needs_verdict
@@ -85,7 +86,7 @@ def _check_held(experiment: Experiment) -> None:
     """Objects that only one process has make a run that can't be resumed, nor made by several."""
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1
     for field in ("reward", "env"):
-        path = getattr(experiment.config, field)
+        path = value_of(experiment.config, field)
         if objects.is_held(path) and (several or experiment.resume is not None):
             what = "several processes can't share it" if several else "a run can't be resumed with it"
             raise ConfigError(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cuarl.config.load import recorded
 from cuarl.config.schema import ExperimentConfig
 from cuarl.evaluate.suite import RESULTS, Evaluation, read_results
 from cuarl.run import Run, find_run
@@ -46,7 +47,7 @@ class LoadedRun:
     @property
     def config(self) -> ExperimentConfig:
         """What it was made with."""
-        return ExperimentConfig.model_validate_json((self.path / "config.json").read_text(encoding="utf-8"))
+        return recorded(self.path / "config.json")
 
     @property
     def metrics(self) -> list[Row]:

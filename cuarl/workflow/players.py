@@ -95,7 +95,7 @@ def demonstrations(config: ExperimentConfig, policy: PolicyModel) -> Player:
 
     Raises ConfigError where targets are described: an oracle knows points only.
     """
-    if config.coordinate_mode == "gbox":
+    if config.env.describes:
         raise ConfigError(
             "a demonstration points at what it acts on, and can't describe it", where="--coordinate-mode gbox",
             hint="--coordinate-mode direct",
@@ -133,7 +133,7 @@ def model_agents(
             params=params,
             window=_window(config, format),
             strict=strict,
-            pointer=env if config.coordinate_mode == "gbox" and isinstance(env, Pointer) else None,
+            pointer=env if config.env.describes and isinstance(env, Pointer) else None,
         )
 
     return make
@@ -148,7 +148,7 @@ def _window(config: ExperimentConfig, format: Format) -> Window:
 
 def _format(config: ExperimentConfig, model: str, env: Env) -> Format:
     kind: Any = env.capabilities.kind
-    if config.coordinate_mode == "gbox":
+    if config.env.describes:
         return Described(kind)
     name = config.renderer_name if config.renderer_name != "auto" else formats.for_model(model)
     return formats.get(name, kind)

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cuarl.config.load import Resolved, in_url
+from cuarl.config.keys import value_of
+from cuarl.config.load import RECORDED, Resolved, in_url, recorded
 from cuarl.config.schema import ExperimentConfig
+from cuarl.config.unions import UNIONS
 from cuarl.errors import CheckpointError, ConfigError
 from cuarl.run.checkpoints import LATEST, POINTER, newest, saved_steps, step_name
 from cuarl.safe_text import has_credentials, masked
@@ -93,9 +95,17 @@ def with_run_config(resolved: Resolved, run: Path | None) -> ExperimentConfig:
     """The configuration of ``run`` with what was asked for explicitly on top, so that it is evaluated as it was trained."""
     if run is None:
         return resolved.config
-    recorded = ExperimentConfig.model_validate_json((run / "config.json").read_text(encoding="utf-8"))
-    asked = {name: getattr(resolved.config, name) for name, source in resolved.sources.items() if source != "default"}
-    return ExperimentConfig.model_validate(recorded.model_dump() | asked)
+    values = recorded(run / RECORDED).model_dump()
+    for path in (path for path, source in resolved.sources.items() if source != "default"):
+        name, _, inner = path.partition(".")
+        value = value_of(resolved.config, path)
+        if inner:
+            values[name][inner] = value
+        elif name not in UNIONS:
+            values[name] = value
+        elif values[name]["type"] != value:  # what another type asks for stands behind it
+            values[name] = {"type": value}
+    return ExperimentConfig.model_validate(values)
 
 
 def _of_run(text: str, settings: Settings, note: Note) -> Target:

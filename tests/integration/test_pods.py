@@ -273,7 +273,7 @@ def test_what_can_not_work_is_said_before_anything_starts(place: Place, monkeypa
     assert none.code == 4 and "no Kubernetes cluster is set" in none.err
     use(monkeypatch, {"KUBE_API_URL": "http://127.0.0.1:9"})
     short = place.cuarl(*rollout, "--pods-expires-seconds", "60")
-    assert short.code == 2 and "pods_expires_seconds must exceed" in short.err
+    assert short.code == 2 and "env.expires_seconds must exceed" in short.err
     assert place.cuarl(*rollout, "--pods-manifest", "absent.yaml").code == 2
     foreign = place.cuarl("rollout", "--env", "pods", "--agent", "random", "--tasks", "mw_click_button")
     assert foreign.code == 2

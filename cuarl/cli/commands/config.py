@@ -11,10 +11,11 @@ import typer
 
 from cuarl.cli.complete import preset_names
 from cuarl.cli.output import print_json, print_table, print_text
+from cuarl.config.keys import Key, value_of
+from cuarl.config.keys import keys as keys_by_name
 from cuarl.config.kinds import kind_of
-from cuarl.config.load import FIELDS, did_you_mean, presets, resolve
-from cuarl.config.schema import PANELS, ExperimentConfig
-from cuarl.config.show import as_json, as_yaml
+from cuarl.config.load import Resolved, did_you_mean, presets, resolve
+from cuarl.config.show import as_json, as_yaml, json_schema
 from cuarl.errors import ConfigError
 
 app = typer.Typer(no_args_is_help=True)
@@ -53,12 +54,7 @@ def show(
     if keys is None:
         print_text((as_json(resolved.config) if as_json_ else as_yaml(resolved)).rstrip("\n"))
         return
-    values = resolved.config.model_dump(mode="json")
-    rows = [
-        {"key": name, "value": values[name], "source": resolved.sources[name], "kind": kind_of(FIELDS[name]).name,
-         "meaning": " ".join((FIELDS[name].description or "").split())}
-        for name in _matching(keys)
-    ]  # fmt: skip
+    rows = [_explained(key, resolved) for key in _matching(keys)]
     if as_json_:
         print_json(rows)
     else:
@@ -69,7 +65,7 @@ def show(
 @app.command(epilog="\b\nExample:\n  cuarl config schema > cuarl.schema.json")
 def schema() -> None:
     """Print the JSON Schema of a configuration file, for editors."""
-    print_json(ExperimentConfig.model_json_schema())
+    print_json(json_schema())
 
 
 @app.command("presets", epilog="\b\nExample:\n  cuarl config presets --json")
@@ -81,15 +77,28 @@ def list_presets(as_json_: Annotated[bool, typer.Option("--json", help="Print JS
         print_table(("preset", "for"), list(presets().items()), footer="cuarl config show PRESET prints one")
 
 
-def _matching(patterns: str) -> list[str]:
-    ordered = [name for panel in PANELS for name in panel.model_fields]
+def _explained(key: Key, resolved: Resolved) -> dict[str, object]:
+    """What a key is, and what this configuration has there."""
+    record = key.path.partition(".")[0]
+    there = not key.owners or getattr(resolved.config, record).type in key.owners
+    return {
+        "key": key.path, "value": value_of(resolved.config, key.path) if there else None,
+        "source": resolved.sources[key.path] if there else f"only with {record} {' or '.join(key.owners)}",
+        "kind": kind_of(key.field).name, "meaning": " ".join((key.field.description or "").split()),
+    }  # fmt: skip
+
+
+def _matching(patterns: str) -> list[Key]:
+    every = list(keys_by_name().values())
     if patterns == "all":
-        return ordered
+        return every
     found = []
     for pattern in (part.strip().replace("-", "_") for part in patterns.split(",")):
-        matches = [name for name in ordered if fnmatchcase(name, pattern)]
+        matches = [key for key in every if fnmatchcase(key.path, pattern)]
         if not matches:
-            raise ConfigError(f'unknown key "{pattern}"{did_you_mean(pattern, ordered)}', where="--keys")
+            raise ConfigError(
+                f'unknown key "{pattern}"{did_you_mean(pattern, [key.path for key in every])}', where="--keys"
+            )
         found += matches
     return found
 

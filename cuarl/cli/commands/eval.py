@@ -12,10 +12,10 @@ from cuarl.cli.complete import run_names, target_names
 from cuarl.cli.curves import show_curves
 from cuarl.cli.help import HelpCommand
 from cuarl.cli.idle import check_target, given_flags, given_options, refuse
-from cuarl.cli.options import Request, experiment_options, only
+from cuarl.cli.options import Request, experiment_options
 from cuarl.cli.output import closing, finite, note, print_json, print_plan, print_table
 from cuarl.cli.results import SUMMARY_COLUMNS, headline, percent, print_summaries, print_tasks, summary_cells
-from cuarl.config.schema import EnvFields, ModelFields, RemoteFields, SamplingFields, TaskFields
+from cuarl.config.schema import EnvFields
 from cuarl.errors import BarMissed, ConfigError
 from cuarl.evaluate.suite import RESULTS, Evaluation, read_results
 from cuarl.evaluate.summary import breakdown
@@ -43,14 +43,12 @@ Examples:
   cuarl eval http://localhost:8000/v1 --model-name Qwen/Qwen3-VL-8B-Instruct""",
 )
 @experiment_options(
-    only(TaskFields, "tasks", "category", "difficulty", "limit", "seed"),
+    "tasks", "category", "difficulty", "limit", "seed",
     EnvFields,
-    only(ModelFields, "model_name", "trust_remote_code", "dtype", "device"),
-    only(
-        SamplingFields, "eval_temperature", "top_p", "top_k", "max_tokens", "renderer_name", "history_images",
+    "model_name", "trust_remote_code", "dtype", "device",
+    "eval_temperature", "top_p", "top_k", "max_tokens", "renderer_name", "history_images",
         "history_turns", "history_older", "max_prompt_tokens",
-    ),
-    only(RemoteFields, "model_base_url", "served_model_name"),
+    "model_base_url", "served_model_name",
 )  # fmt: skip
 def evaluate(
     request: Request,
@@ -181,8 +179,8 @@ def _without_outcomes(evaluation: Evaluation, *, by_task: bool) -> dict[str, Any
 def _print_plan(request: Request, target: Target, what: EvaluationPlan) -> None:
     facts = {
         "target": target.name, "tasks": len(what.tasks), "episodes": what.episodes,
-        "attempts": what.attempts, "limited": what.limited or None, "env": what.config.env,
-        "profile": what.config.profile, "temperature": what.config.eval_temperature,
+        "attempts": what.attempts, "limited": what.limited or None, "env": what.config.env.type,
+        "profile": getattr(what.config.env, "profile", None), "temperature": what.config.eval_temperature,
     }  # fmt: skip
     print_plan(facts, as_json=request.json)
 

@@ -20,12 +20,11 @@ def list_gym_tasks(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the tasks of a gym server, and what each is for with these options of --env gym."""
-    from cuarl.config.load import resolve
+    from cuarl.env.gym.options import Options
     from cuarl.tasks.gym import Split
     from cuarl.workflow.gym import listed
 
-    config = resolve(flags={"env": "gym", "gym_id": gym_id}).config
-    tasks = listed(config, load_settings())
+    tasks = listed(Options(id=gym_id), load_settings())
     how = Split(ratio=train_ratio, seed=seed, eval_range=eval_number_range)
     training = {one.task.id for one in how.share(tasks, "train")}
     roles = {one.task.id: "train" if one.task.id in training else "eval" for one in tasks}

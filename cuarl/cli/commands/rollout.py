@@ -12,18 +12,13 @@ import typer
 from cuarl.cli import idle
 from cuarl.cli.complete import episode_ids, run_names
 from cuarl.cli.help import HelpGroup
-from cuarl.cli.options import Request, experiment_options, only
+from cuarl.cli.options import Request, experiment_options
 from cuarl.cli.output import closing, finite, note, print_json, print_plan, print_table
 from cuarl.cli.results import headline, print_summaries
 from cuarl.cli.state import load_settings
+from cuarl.config.load import recorded
 from cuarl.config.schema import (
-    AlgorithmFields,
     EnvFields,
-    ExperimentConfig,
-    ModelFields,
-    RemoteFields,
-    SamplingFields,
-    TaskFields,
 )
 from cuarl.errors import BarMissed, ConfigError
 from cuarl.evaluate.summary import Outcome, summarise
@@ -62,15 +57,13 @@ Examples:
   cuarl tasks filter --difficulty easy --ids | cuarl rollout --tasks - --agent random --json""",
 )
 @experiment_options(
-    only(TaskFields, "tasks", "category", "difficulty", "limit", "seed"),
+    "tasks", "category", "difficulty", "limit", "seed",
     EnvFields,
-    only(ModelFields, "model_name", "trust_remote_code", "load_checkpoint_path", "dtype", "device"),
-    only(
-        SamplingFields, "temperature", "top_p", "top_k", "max_tokens", "renderer_name", "history_images",
+    "model_name", "trust_remote_code", "load_checkpoint_path", "dtype", "device",
+    "temperature", "top_p", "top_k", "max_tokens", "renderer_name", "history_images",
         "history_turns", "history_older", "max_prompt_tokens",
-    ),
-    only(RemoteFields, "model_base_url", "served_model_name", "rescore"),
-    only(AlgorithmFields, "reward"),
+    "model_base_url", "served_model_name", "rescore",
+    "reward",
 )  # fmt: skip
 def rollout(
     request: Request,
@@ -125,7 +118,7 @@ def _tasks(request: Request, url: str | None, goal: str | None, checks: Sequence
         return parts.select_tasks(request.config, request.settings, "train", note).tasks
     from cuarl.cli.page_task import page_task
 
-    if request.config.env != "browser":
+    if request.config.env.type != "browser":
         raise ConfigError("--url is for pages in a browser", hint=f"--env browser --url {url}")
     given = [name for name in ("tasks", "category", "difficulty", "limit") if getattr(request.config, name)]
     if given:
@@ -148,8 +141,8 @@ def _print_plan(request: Request, agent: str, tasks: Sequence[Task], group_size:
     config = request.config
     facts = {
         "agent": agent, "tasks": len({t.id for t in tasks}), "groups": len(tasks), "group_size": group_size,
-        "episodes": len(tasks) * group_size, "at_once": config.max_concurrent_rollouts, "env": config.env,
-        "profile": config.profile, "model": config.model_name if agent == "policy" else None, "reward": config.reward,
+        "episodes": len(tasks) * group_size, "at_once": config.max_concurrent_rollouts, "env": config.env.type,
+        "profile": getattr(config.env, "profile", None), "model": config.model_name if agent == "policy" else None, "reward": config.reward,
     }  # fmt: skip
     print_plan(facts, as_json=request.json)
 
@@ -228,7 +221,7 @@ def verify(
 
     settings = load_settings(database_url=db, runs_dir=runs_dir)
     found = Run(find_run(settings.runs_dir, run))
-    config = ExperimentConfig.model_validate_json(found.config_path.read_text(encoding="utf-8"))
+    config = recorded(found.config_path)
     where: EpisodeFilter = {"run": found.run_id} if step is None else {"run": found.run_id, "step": step}
     with parts.open_store(settings) as store:
         stored = store.trajectories(**where)

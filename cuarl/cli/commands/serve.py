@@ -15,9 +15,9 @@ import typer
 from cuarl.cli.complete import target_names
 from cuarl.cli.help import HelpCommand
 from cuarl.cli.idle import check_served
-from cuarl.cli.options import Request, experiment_options, only
+from cuarl.cli.options import Request, experiment_options
 from cuarl.cli.output import closing, finite, note, print_json, print_plan
-from cuarl.config.schema import ExperimentConfig, ModelFields, RemoteFields, SamplingFields
+from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
 from cuarl.policy.sampler import SamplingParams
 from cuarl.serve.listen import listening
@@ -51,9 +51,16 @@ Examples:
   OPENAI_BASE_URL=http://127.0.0.1:8000/sessions/first/v1 your-agent""",
 )
 @experiment_options(
-    only(ModelFields, "model_name", "trust_remote_code", "dtype", "device"),
-    only(SamplingFields, "temperature", "top_p", "top_k", "max_tokens"),
-    only(RemoteFields, "model_base_url", "served_model_name"),
+    "model_name",
+    "trust_remote_code",
+    "dtype",
+    "device",
+    "temperature",
+    "top_p",
+    "top_k",
+    "max_tokens",
+    "model_base_url",
+    "served_model_name",
 )
 def serve(
     request: Request,

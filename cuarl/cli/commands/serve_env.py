@@ -11,7 +11,7 @@ import anyio
 import typer
 
 from cuarl.cli.help import HelpCommand
-from cuarl.cli.options import Request, experiment_options, only
+from cuarl.cli.options import Request, experiment_options
 from cuarl.cli.output import finite, note, print_json, print_plan
 from cuarl.config.schema import EnvFields, ExperimentConfig, TaskFields
 from cuarl.env.backend import Backend
@@ -42,7 +42,7 @@ Examples:
   cuarl serve-env --env browser --tasks miniwob --sessions 8 --port 9000
   cuarl rollout --env openenv --openenv-url http://127.0.0.1:8000 --agent random""",
 )
-@experiment_options(TaskFields, only(EnvFields, *(n for n in EnvFields.model_fields if n not in _CLIENTS)))
+@experiment_options(TaskFields, *(n for n in EnvFields.model_fields if n not in _CLIENTS))
 def serve_env(
     request: Request,
     host: Annotated[
@@ -115,12 +115,12 @@ def _say(request: Request, url: str, count: int) -> None:
     if request.json:
         print_json({"event": "listening", "url": url, "tasks": count}, line=True)
     else:
-        note(f"serving {count} tasks of {request.config.env} at {url} (sessions at /ws); Ctrl-C ends it")
+        note(f"serving {count} tasks of {request.config.env.type} at {url} (sessions at /ws); Ctrl-C ends it")
 
 
 def _print_plan(request: Request, splits: Mapping[str, Sequence[Task]], host: str, port: int) -> None:
     facts: dict[str, Any] = {
-        "env": request.config.env, **{f"{name}_tasks": len(tasks) for name, tasks in splits.items()},
+        "env": request.config.env.type, **{f"{name}_tasks": len(tasks) for name, tasks in splits.items()},
         "address": f"{host}:{port}",
     }  # fmt: skip
     print_plan(facts, as_json=request.json)

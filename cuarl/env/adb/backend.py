@@ -16,6 +16,7 @@ from anyio import to_thread
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.adb.env import AdbEnv, AdbOptions
 from cuarl.env.adb.lease import claim, in_use, name_of, note_undo
+from cuarl.env.adb.options import Options
 from cuarl.env.adb.preset import preset_of
 from cuarl.env.adb.transport import Device, client, serials
 from cuarl.env.backend import Backend
@@ -32,9 +33,9 @@ POLL_S = 0.2
 WHO = "cuarl sessions list --kind adb"
 
 
-def options(config: ExperimentConfig) -> AdbOptions:
+def device_options(options: Options) -> AdbOptions:
     """How a run's devices are brought to a start, and screenshots of them taken."""
-    return AdbOptions(config.adb_settle_ms, config.adb_reset, config.adb_snapshot or "", config.adb_rotation)
+    return AdbOptions(options.settle_ms, options.reset, options.snapshot or "", options.rotation)
 
 
 def check_tasks(tasks: Sequence[Task], options: AdbOptions) -> None:
@@ -50,9 +51,9 @@ def check_tasks(tasks: Sequence[Task], options: AdbOptions) -> None:
             preset_of(task.instantiate(0), options.reset, options.snapshot)
 
 
-def check_options(config: ExperimentConfig, tasks: Sequence[Task]) -> None:
+def check_options(options: Options, tasks: Sequence[Task]) -> None:
     """Raise ConfigError for an option that none of ``tasks``, which are all of a run's, can honour."""
-    how = options(config)
+    how = device_options(options)
     mine = [task.instantiate(0) for task in tasks if task.env == "adb"]
     if how.snapshot and all(preset_of(task, how.reset, how.snapshot).reset != "snapshot" for task in mine):
         raise ConfigError(
@@ -175,14 +176,14 @@ class Devices:
             raise EnvError(error.what, hint=error.hint) from error
 
 
-def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
+def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """Checks the tasks and the machine, and raises before anything starts."""
-    how = options(config)
+    how = device_options(options)
     check_tasks(tasks, how)
     adb, ledger = client(settings.adb_host, settings.adb_port), Ledger(settings.sessions_folder)
     wanted = [serial.strip() for serial in (settings.adb_serials or "").split(",") if serial.strip()]
     found = choose(adb, wanted, ledger)
-    devices = Devices(adb, found, ledger, how, reconnect_s=config.adb_reconnect_seconds)
+    devices = Devices(adb, found, ledger, how, reconnect_s=options.reconnect_seconds)
 
     async def make(task: TaskInstance) -> Env:
         return await devices.env(task)

@@ -8,13 +8,13 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from cuarl.config.rules import refuse_idle
-from cuarl.config.schema import EnvFields, ExperimentConfig
+from cuarl.config.schema import ExperimentConfig
 from cuarl.env.backend import Backend
 from cuarl.env.base import Env
 from cuarl.env.browser.browser import UNPACED_PER_CORE, Browser
 from cuarl.env.browser.env import BrowserEnv
 from cuarl.env.browser.miniwob import MiniWoBEnv, pages_folder
-from cuarl.env.browser.options import BrowserOptions, Fence, origin_of
+from cuarl.env.browser.options import BrowserOptions, Fence, Options, origin_of
 from cuarl.env.browser.preset import check_preset, readable
 from cuarl.env.browser.web import WebEnv
 from cuarl.env.leases import Ledger
@@ -23,7 +23,7 @@ from cuarl.errors import ConfigError
 from cuarl.settings import Settings
 from cuarl.tasks.task import Task, TaskInstance
 
-DEFAULT_VIEWPORT = EnvFields.model_fields["browser_viewport"].default
+DEFAULT_VIEWPORT = Options.model_fields["viewport"].default
 
 
 def check_tasks(tasks: Iterable[Task]) -> None:
@@ -51,38 +51,36 @@ def fence_of(tasks: Iterable[Task], origins: Sequence[str]) -> Fence:
     for origin in origins:
         parts = urlsplit(origin)
         if parts.scheme not in ("http", "https") or not readable(parts):
-            raise ConfigError(f'"{origin}" is not an origin', where="browser_origins", hint="http://HOST:PORT")
+            raise ConfigError(f'"{origin}" is not an origin', where="env.origins", hint="http://HOST:PORT")
         allowed.add(origin_of(origin))
     return Fence(tuple(sorted(folders)), frozenset(allowed))
 
 
-def check_options(config: EnvFields, tasks: Sequence[Task]) -> None:
+def check_options(options: Options, tasks: Sequence[Task]) -> None:
     """Raise ConfigError for an option that none of ``tasks``, which are all of a run's, can honour."""
     pages = [task for task in tasks if "page" not in task.preset]
-    if not pages and config.browser_viewport != DEFAULT_VIEWPORT:
-        raise ConfigError("browser_viewport has no effect on MiniWoB++, whose pages have one size", hint="leave it out")
-    if not pages and config.browser_origins:
-        raise ConfigError("browser_origins has no effect on MiniWoB++, whose pages are files", hint="leave it out")
-    if not pages and config.browser_settle == "auto":
+    if not pages and options.viewport != DEFAULT_VIEWPORT:
+        raise ConfigError("env.viewport has no effect on MiniWoB++, whose pages have one size", hint="leave it out")
+    if not pages and options.origins:
+        raise ConfigError("env.origins has no effect on MiniWoB++, whose pages are files", hint="leave it out")
+    if not pages and options.settle == "auto":
         refuse_idle(
-            config,
-            ["browser_settle_ms"],
-            "screenshots of pages of MiniWoB++ are taken at once, unless browser_settle says else",
+            options, ["settle_ms"], "screenshots of pages of MiniWoB++ are taken at once, unless env.settle says else"
         )
-    if len(pages) == len(tasks) and config.browser_instruction == "mask":
-        raise ConfigError("browser_instruction is for pages of MiniWoB++ alone", hint="leave it out")
-    if pages and config.browser_reset == "script":
-        raise ConfigError("browser_reset script is for pages of MiniWoB++ alone", hint="leave it out")
+    if len(pages) == len(tasks) and options.instruction == "mask":
+        raise ConfigError("env.instruction is for pages of MiniWoB++ alone", hint="leave it out")
+    if pages and options.reset == "script":
+        raise ConfigError("env.reset script is for pages of MiniWoB++ alone", hint="leave it out")
 
 
-def page_options(config: EnvFields, tasks: Sequence[Task]) -> BrowserOptions:
+def page_options(options: Options, tasks: Sequence[Task]) -> BrowserOptions:
     """The options of pages by address."""
-    width, height = map(int, config.browser_viewport.split("x"))
+    width, height = map(int, options.viewport.split("x"))
     return BrowserOptions(
-        viewport=(width, height), scale=config.browser_scale,
-        settle=None if config.browser_settle == "auto" else config.browser_settle, settle_ms=config.browser_settle_ms,
-        kind=config.browser_actions,
-        reset=config.browser_reset, accept_dialogs=config.browser_dialogs == "accept", fence=fence_of(tasks, config.browser_origins),
+        viewport=(width, height), scale=options.scale,
+        settle=None if options.settle == "auto" else options.settle, settle_ms=options.settle_ms,
+        kind=options.actions,
+        reset=options.reset, accept_dialogs=options.dialogs == "accept", fence=fence_of(tasks, options.origins),
     )  # fmt: skip
 
 
@@ -106,15 +104,15 @@ def factory(browser: Browser, options: BrowserOptions, *, mask: bool = False) ->
     return make
 
 
-def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
+def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """Checks the tasks and the machine, and raises before anything starts."""
-    only("browser", config, tasks)
+    only("browser", tasks)
     check_tasks(tasks)
-    at_once = min(config.browser_contexts, config.max_concurrent_rollouts)
+    at_once = min(options.contexts, config.max_concurrent_rollouts)
     browser = Browser(Ledger(settings.sessions_folder), settings.browser, paced=paced(tasks, at_once))
-    make_env = factory(browser, page_options(config, tasks), mask=config.browser_instruction == "mask")
+    make_env = factory(browser, page_options(options, tasks), mask=options.instruction == "mask")
 
     async def make(task: TaskInstance) -> Env:
         return make_env(task)
 
-    return Backend(make, close=browser.close, at_most=config.browser_contexts)
+    return Backend(make, close=browser.close, at_most=options.contexts)

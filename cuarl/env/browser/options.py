@@ -2,16 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 from urllib.parse import unquote, urlsplit
+
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from cuarl.config.fields import EnvOptions, Words
 
 Settle = Literal["frame", "idle", "fixed"]
 Reset = Literal["load", "script"]
 
 INNER = ("about", "data", "blob")
 """Schemes of addresses that a page makes for itself."""
+
+
+class Options(EnvOptions):
+    """The options of ``env: browser``."""
+
+    capacity = frozenset({"contexts"})
+
+    type: Literal["browser"] = "browser"
+    actions: Literal["desktop", "phone"] = "desktop"
+    """What a policy can do in a browser: mouse and keyboard, or a phone's touches (the shipped base knows these best)."""
+    viewport: Annotated[str, Field(pattern=r"^[1-9]\d{2,3}x[1-9]\d{2,3}$")] = "1280x720"
+    """Size of a page given by its address, as WIDTHxHEIGHT; pages of MiniWoB++ are 160x210."""
+    scale: Annotated[float, Field(ge=1, le=4)] = 1.0
+    """Pixels of the screenshot for each pixel of the page."""
+    settle: Literal["auto", "frame", "idle", "fixed"] = "auto"
+    """When the screenshot is taken after an action: at once (frame), once it is still (idle), after a fixed time; auto is frame
+    for MiniWoB++ and idle elsewhere."""
+    settle_ms: PositiveFloat = 100.0
+    """The fixed time, or how long a page must be still with idle."""
+    reset: Literal["load", "script"] = "load"
+    """How an episode on MiniWoB++ begins: its page is loaded in a new context (load), or a kept page starts anew by its own
+    script, which is faster but leaves a trace of the last episode on some pages (script)."""
+    contexts: PositiveInt = 16
+    """Most pages at the same time in a browser, within max_concurrent_rollouts."""
+    origins: Words = ()
+    """Further origins (http://HOST:PORT) that pages may load from; a task's own origin or folder is always allowed."""
+    dialogs: Literal["accept", "dismiss"] = "accept"
+    """How confirm and prompt dialogs are answered, which a page's picture does not show."""
+    instruction: Literal["keep", "mask"] = "keep"
+    """Whether pages of MiniWoB++ show their instruction, or only the prompt tells it."""
+
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """A time that nothing waits for."""
+        if self.settle == "frame":
+            yield "env.settle_ms", "env.settle frame, which waits for nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

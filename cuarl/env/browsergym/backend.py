@@ -7,11 +7,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from cuarl.config.schema import EnvFields, ExperimentConfig
+from cuarl.config.schema import ExperimentConfig
 from cuarl.env.backend import Backend
 from cuarl.env.base import Env
 from cuarl.env.browser.browser import find_program
 from cuarl.env.browsergym.env import CHILD, BrowserGymEnv, calls
+from cuarl.env.browsergym.options import Options
 from cuarl.env.gymnasium.env import Source
 from cuarl.env.leases import Ledger
 from cuarl.env.workers.pool import Pool
@@ -34,15 +35,13 @@ def require_browsergym() -> None:
         raise MissingExtra("BrowserGym is not installed", hint="pip install 'cuarl[browsergym]'")
 
 
-def option_tasks(config: EnvFields) -> list[Task]:
-    """The tasks that ``browsergym_tasks`` and its companions say; none if it is not set. Raises ConfigError."""
-    if not config.browsergym_tasks and (config.browsergym_kwargs or config.browsergym_success):
-        raise ConfigError(
-            "browsergym_kwargs and _success need browsergym_tasks", hint="--browsergym-tasks miniwob.click-test"
-        )
+def option_tasks(options: Options) -> list[Task]:
+    """The tasks that ``env.tasks`` and its companions say; none if it is not set. Raises ConfigError."""
+    if not options.tasks and (options.kwargs or options.success):
+        raise ConfigError("env.kwargs and env.success need env.tasks", hint="--browsergym-tasks miniwob.click-test")
     hint = "--browsergym-success 'return ge 1'"
-    checks = [read_check(text, where="browsergym_success", hint=hint) for text in config.browsergym_success]
-    given = read_arguments(config.browsergym_kwargs, "browsergym_kwargs")
+    checks = [read_check(text, where="env.success", hint=hint) for text in options.success]
+    given = read_arguments(options.kwargs, "env.kwargs")
     of_task = {key.removeprefix("task."): value for key, value in given.items() if key.startswith("task.")}
     of_env = {key: value for key, value in given.items() if not key.startswith("task.")}
     return [
@@ -50,7 +49,7 @@ def option_tasks(config: EnvFields) -> list[Task]:
             f"browsergym.{name}", "browsergym", "", checks or SUCCESS,
             {"task": name.replace("browsergym/", ""), "kwargs": of_env, "task_kwargs": of_task}, max_steps=MAX_STEPS,
         )
-        for name in config.browsergym_tasks
+        for name in options.tasks
     ]  # fmt: skip
 
 
@@ -71,18 +70,18 @@ def check_tasks(tasks: Sequence[Task]) -> None:
             raise TaskError(f"task {task.id} has no checks", hint="checks: [{path: return, op: ge, value: 1}]")
 
 
-def source(config: EnvFields, task: TaskInstance, browser: Path | None) -> Source:
+def source(options: Options, task: TaskInstance, browser: Path | None) -> Source:
     """The environment of a task, shown by ``browser``."""
     kwargs: dict[str, Any] = {**DEFAULTS, **task.preset.get("kwargs", {})}
     if task.preset.get("task_kwargs"):
         kwargs["task_kwargs"] = task.preset["task_kwargs"]
-    device = config.browsergym_actions
+    device = options.actions
     return Source(
         task.preset["task"], kwargs, actions=calls(device), device=device, beside={"browser": browser and str(browser)}
     )
 
 
-def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
+def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """Tasks of BrowserGym, each in a worker with browsers of its own."""
     require_browsergym()
     check_tasks(tasks)
@@ -90,6 +89,6 @@ def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings)
     pool = Pool(Ledger(settings.sessions_folder), CHILD)
 
     async def make(task: TaskInstance) -> Env:
-        return await BrowserGymEnv.opened(pool, source(config, task, browser))
+        return await BrowserGymEnv.opened(pool, source(options, task, browser))
 
-    return Backend(make, close=pool.close, at_most=config.browsergym_processes)
+    return Backend(make, close=pool.close, at_most=options.processes)

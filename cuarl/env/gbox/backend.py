@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import anyio
 
 from cuarl.config.rules import refuse_idle
-from cuarl.config.schema import EnvFields, ExperimentConfig
+from cuarl.config.schema import ExperimentConfig
 from cuarl.env.backend import Backend
 from cuarl.env.base import Env
 from cuarl.env.gbox.client import GBox
 from cuarl.env.gbox.env import BOX_TYPES, BoxOptions, GBoxEnv
+from cuarl.env.gbox.options import Options
 from cuarl.env.leases import Ledger
 from cuarl.env.shell_checks.reads import check_task
 from cuarl.errors import ConfigError, MissingSecret
@@ -34,16 +35,16 @@ def check_tasks(tasks: Sequence[Task]) -> None:
             check_task(task.instantiate(0))
 
 
-def check_options(config: EnvFields, tasks: Sequence[Task]) -> None:
+def check_options(options: Options, tasks: Sequence[Task]) -> None:
     """Raise ConfigError for an option that none of ``tasks``, which are all of a run's, can honour."""
     if all(task.env in BOX_TYPES for task in tasks):
-        refuse_idle(config, ["gbox_box_type"], "the tasks are for a phone or a desktop, which says what box they get")
+        refuse_idle(options, ["box_type"], "the tasks are for a phone or a desktop, which says what box they get")
 
 
-def options(config: ExperimentConfig) -> BoxOptions:
+def box_options(options: Options) -> BoxOptions:
     """The options of boxes."""
     return BoxOptions(
-        config.gbox_box_type, config.gbox_expires_in, config.gbox_start_seconds, config.gbox_settle_ms
+        options.box_type, options.expires_in, options.start_seconds, options.settle_ms
     )  # fmt: skip
 
 
@@ -54,18 +55,18 @@ def boxes(settings: Settings) -> GBox:
     return GBox(settings.gbox_base_url, settings.gbox_api_key.get_secret_value())
 
 
-def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
+def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """Checks the tasks and the machine, and raises before anything starts."""
     check_tasks(tasks)
-    chosen = options(config)
+    chosen = box_options(options)
     service = boxes(settings)
     ledger = Ledger(settings.sessions_folder)
     starting: list[anyio.CapacityLimiter] = []  # made where the event loop is
 
     async def start() -> None:
-        starting[:] = [anyio.CapacityLimiter(config.gbox_starting)]
+        starting[:] = [anyio.CapacityLimiter(options.starting)]
 
     async def make(task: TaskInstance) -> Env:
         return GBoxEnv(service, ledger, task.env, chosen, starting=starting[0])
 
-    return Backend(make, start=start, close=service.close, at_most=config.gbox_boxes)
+    return Backend(make, start=start, close=service.close, at_most=options.boxes)

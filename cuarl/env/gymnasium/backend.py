@@ -9,10 +9,11 @@ from importlib.util import find_spec
 from pydantic import TypeAdapter, ValidationError
 
 from cuarl.config.rules import refuse_idle
-from cuarl.config.schema import EnvFields, ExperimentConfig
+from cuarl.config.schema import ExperimentConfig
 from cuarl.env.backend import Backend
 from cuarl.env.base import Env
 from cuarl.env.gymnasium.env import CHILD, GymnasiumEnv, Source
+from cuarl.env.gymnasium.options import Options
 from cuarl.env.gymnasium.tables import check_actions
 from cuarl.env.leases import Ledger
 from cuarl.env.workers.pool import Pool
@@ -34,30 +35,28 @@ def require_gymnasium() -> None:
         raise MissingExtra("Gymnasium is not installed", hint="pip install 'cuarl[gymnasium]'")
 
 
-def option_task(config: EnvFields) -> Task | None:
-    """The task that ``gymnasium_id`` and its companions say; None if it is not set. Raises ConfigError."""
-    if config.gymnasium_id is None:
-        if config.gymnasium_goal or config.gymnasium_success or config.gymnasium_kwargs:
-            raise ConfigError(
-                "gymnasium_goal, _success and _kwargs need gymnasium_id", hint="--gymnasium-id CartPole-v1"
-            )
+def option_task(options: Options) -> Task | None:
+    """The task that ``env.id`` and its companions say; None if it is not set. Raises ConfigError."""
+    if options.id is None:
+        if options.goal or options.success or options.kwargs:
+            raise ConfigError("env.goal, env.success and env.kwargs need env.id", hint="--gymnasium-id CartPole-v1")
         return None
-    if not config.gymnasium_success:
-        raise ConfigError("gymnasium_id needs a condition by which an episode is judged", hint=EXAMPLE)
-    goal = config.gymnasium_goal or ("" if config.gymnasium_goal_from else None)
+    if not options.success:
+        raise ConfigError("env.id needs a condition by which an episode is judged", hint=EXAMPLE)
+    goal = options.goal or ("" if options.goal_from else None)
     if goal is None:
         raise ConfigError(
-            "gymnasium_id needs a goal for the agent",
+            "env.id needs a goal for the agent",
             hint="--gymnasium-goal 'Keep the pole upright', or --gymnasium-goal-from observation.mission",
         )
-    checks = [read_check(text, where="gymnasium_success", hint=EXAMPLE) for text in config.gymnasium_success]
-    preset = {"id": config.gymnasium_id, "kwargs": read_arguments(config.gymnasium_kwargs, "gymnasium_kwargs")}
+    checks = [read_check(text, where="env.success", hint=EXAMPLE) for text in options.success]
+    preset = {"id": options.id, "kwargs": read_arguments(options.kwargs, "env.kwargs")}
     return made_task("gymnasium", "gymnasium", goal, checks, preset, max_steps=MAX_STEPS)
 
 
-def check_tasks(tasks: Sequence[Task], config: EnvFields) -> None:
+def check_tasks(tasks: Sequence[Task], options: Options) -> None:
     """Raise ConfigError or TaskError for a task that no environment can be made of."""
-    check_actions(config.gymnasium_actions, "gymnasium_actions")
+    check_actions(options.actions, "env.actions")
     for task in tasks:
         if task.env != "gymnasium":
             raise ConfigError(
@@ -71,21 +70,21 @@ def check_tasks(tasks: Sequence[Task], config: EnvFields) -> None:
             raise TaskError(f"task {task.id} {what}", hint=f"its preset has id, and perhaps {', '.join(PRESETS[1:])}")
         if not task.checks:
             raise TaskError(f"task {task.id} has no checks", hint="checks: [{path: return, op: ge, value: 1}]")
-        check_actions(source(config, instance).actions, f"task {task.id}")
+        check_actions(source(options, instance).actions, f"task {task.id}")
 
 
-def check_options(config: EnvFields, tasks: Sequence[Task]) -> None:
+def check_options(options: Options, tasks: Sequence[Task]) -> None:
     """Raise ConfigError for an option that none of ``tasks``, which are all of a run's, can honour."""
     for name in ("actions", "picture", "scale", "repeat", "device", "goal_from"):
         if tasks and all(name in task.preset for task in tasks):
-            refuse_idle(config, [f"gymnasium_{name}"], "each task presets it")
+            refuse_idle(options, [name], "each task presets it")
 
 
-def source(config: EnvFields, task: TaskInstance) -> Source:
+def source(options: Options, task: TaskInstance) -> Source:
     """The environment of a task: what its preset says over what the options say. Raises TaskError for what can't be."""
     chosen = {
-        "actions": config.gymnasium_actions, "picture": config.gymnasium_picture, "scale": config.gymnasium_scale,
-        "repeat": config.gymnasium_repeat, "device": config.gymnasium_device, "goal_from": config.gymnasium_goal_from,
+        "actions": options.actions, "picture": options.picture, "scale": options.scale,
+        "repeat": options.repeat, "device": options.device, "goal_from": options.goal_from,
     }  # fmt: skip
     try:
         return SOURCE.validate_python({**chosen, **task.preset})
@@ -99,13 +98,13 @@ def source(config: EnvFields, task: TaskInstance) -> Source:
         ) from error
 
 
-def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
+def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """Environments of Gymnasium, each in a worker."""
     require_gymnasium()
-    check_tasks(tasks, config)
+    check_tasks(tasks, options)
     pool = Pool(Ledger(settings.sessions_folder), CHILD)
 
     async def make(task: TaskInstance) -> Env:
-        return await GymnasiumEnv.opened(pool, source(config, task))
+        return await GymnasiumEnv.opened(pool, source(options, task))
 
-    return Backend(make, close=pool.close, at_most=config.gymnasium_processes)
+    return Backend(make, close=pool.close, at_most=options.processes)

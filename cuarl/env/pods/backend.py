@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 
 from cuarl.config.rules import refuse_idle
-from cuarl.config.schema import EnvFields, ExperimentConfig
+from cuarl.config.schema import ExperimentConfig
 from cuarl.env.backend import Backend
 from cuarl.env.base import Env
 from cuarl.env.http import Service
@@ -18,6 +18,7 @@ from cuarl.env.pods.cluster import Where, find
 from cuarl.env.pods.devices import KINDS
 from cuarl.env.pods.env import Connect, PodEnv, PodOptions
 from cuarl.env.pods.manifest import Template, load, pod_name
+from cuarl.env.pods.options import Options
 from cuarl.env.pods.session import Session
 from cuarl.errors import ConfigError
 from cuarl.settings import Settings
@@ -39,26 +40,26 @@ def check_tasks(tasks: Sequence[Task]) -> None:
             )  # fmt: skip
 
 
-def check_options(config: EnvFields, tasks: Sequence[Task]) -> None:
+def check_options(options: Options, tasks: Sequence[Task]) -> None:
     """Raise ConfigError for an option that neither ``tasks``, which are all of a run's, nor the manifest have a place for."""
-    named = _template(config).placeholders
+    named = _template(options).placeholders
     for placeholder in ("image", "session_type"):
         if placeholder not in named:
-            refuse_idle(config, [f"pods_{placeholder}"], f"the manifest does not name ${{{placeholder}}}")
+            refuse_idle(options, [placeholder], f"the manifest does not name ${{{placeholder}}}")
     if all(KINDS[task.env].own for task in tasks):
-        refuse_idle(config, ["pods_session_type"], "the tasks name their device")
+        refuse_idle(options, ["session_type"], "the tasks name their device")
 
 
-def options(config: EnvFields) -> PodOptions:
+def pod_options(options: Options) -> PodOptions:
     """The options of pods. Raises ConfigError for a manifest that can't be used."""
     return PodOptions(
-        _template(config), config.pods_image,
-        config.pods_session_type, config.pods_expires_seconds, config.pods_start_seconds, config.pods_settle_ms,
+        _template(options), options.image,
+        options.session_type, options.expires_seconds, options.start_seconds, options.settle_ms,
     )  # fmt: skip
 
 
-def _template(config: EnvFields) -> Template:
-    return load(Path(config.pods_manifest) if config.pods_manifest else None)
+def _template(options: Options) -> Template:
+    return load(Path(options.manifest) if options.manifest else None)
 
 
 def where(settings: Settings) -> Where:
@@ -98,19 +99,19 @@ class Ways:
             await self._proxy.close()
 
 
-def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
+def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """Checks the tasks and the machine, and raises before anything starts."""
     check_tasks(tasks)
-    chosen = options(config)
-    cluster, ledger = pods(settings, config.pods_namespace), Ledger(settings.sessions_folder)
+    chosen = pod_options(options)
+    cluster, ledger = pods(settings, options.namespace), Ledger(settings.sessions_folder)
     ways = Ways(cluster, settings.pods_proxy_url, chosen.template.port)
     starting: list[anyio.CapacityLimiter] = []  # made where the event loop is
 
     async def start() -> None:
-        starting[:] = [anyio.CapacityLimiter(config.pods_starting)]
+        starting[:] = [anyio.CapacityLimiter(options.starting)]
 
     async def make(task: TaskInstance) -> Env:
         kind = task.env
         return PodEnv(cluster, ledger, ways.connect(kind), chosen, kind, starting[0])
 
-    return Backend(make, start=start, close=ways.close, at_most=config.pods_at_once)
+    return Backend(make, start=start, close=ways.close, at_most=options.at_once)

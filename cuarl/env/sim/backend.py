@@ -8,13 +8,14 @@ from cuarl.config.schema import ExperimentConfig
 from cuarl.env.backend import Backend
 from cuarl.env.base import Env
 from cuarl.env.sim.devices import SIMULATED, make_sim
+from cuarl.env.sim.options import Options
 from cuarl.env.task_checks import settable
 from cuarl.errors import ConfigError
 from cuarl.settings import Settings
 from cuarl.tasks.task import Task, TaskInstance
 
 
-def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
+def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """Checks the tasks and the machine, and raises before anything starts."""
     strangers = sorted({task.env for task in tasks} - set(SIMULATED))
     if strangers:
@@ -26,6 +27,6 @@ def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings)
     settable(tasks)
 
     async def make(task: TaskInstance) -> Env:
-        return make_sim(task.env, config.profile, clutter=config.clutter)
+        return make_sim(task.env, options.profile, clutter=options.clutter)
 
     return Backend(make)

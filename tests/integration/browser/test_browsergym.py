@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from cuarl.cli.app import run as cuarl
-from cuarl.config.schema import EnvFields
 from cuarl.env.browser.browser import find_program
 from cuarl.env.browsergym.backend import option_tasks, source
 from cuarl.env.browsergym.env import CHILD, BrowserGymEnv
+from cuarl.env.browsergym.options import Options
 from cuarl.env.conformance import CHECKS
 from cuarl.env.leases import Ledger
 from cuarl.env.workers.pool import Pool
@@ -34,10 +34,8 @@ DESK = "tests.fakes.browsergym_tasks:cuarl.desk"
 QUICK = "pre_observation_delay=0.1"
 
 
-def prepared(*kwargs: str, device: Any = "desktop") -> tuple[EnvFields, TaskInstance]:
-    config = EnvFields(
-        env="browsergym", browsergym_tasks=(DESK,), browsergym_kwargs=(QUICK, *kwargs), browsergym_actions=device
-    )
+def prepared(*kwargs: str, device: Any = "desktop") -> tuple[Options, TaskInstance]:
+    config = Options(tasks=(DESK,), kwargs=(QUICK, *kwargs), actions=device)
     (task,) = option_tasks(config)
     return config, task.instantiate(0)
 
@@ -48,7 +46,7 @@ def play(tmp_path):
     return partial(with_pool, Ledger(tmp_path / "sessions"), CHILD)
 
 
-def opened(pool: Pool, config: EnvFields, task: TaskInstance) -> Awaitable[BrowserGymEnv]:
+def opened(pool: Pool, config: Options, task: TaskInstance) -> Awaitable[BrowserGymEnv]:
     return BrowserGymEnv.opened(pool, source(config, task, find_program()))
 
 

@@ -3,7 +3,10 @@ import json
 import pytest
 
 from cuarl.cli.app import run
-from cuarl.config.load import FIELDS, presets, resolve
+from cuarl.config.keys import keys
+from cuarl.config.load import presets, resolve
+from cuarl.config.schema import ExperimentConfig
+from cuarl.config.unions import UNIONS
 
 
 def test_show_prints_a_file_that_reads_back(capsys, tmp_path):
@@ -25,7 +28,7 @@ def test_show_explains_the_fields_that_match(capsys):
 def test_show_explains_all_fields_in_a_table(capsys):
     run(["config", "show", "--keys", "all"])
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[1:]] == list(FIELDS)
+    assert [line.split()[0] for line in lines[1:]] == [key.path for key in keys().values()]
 
 
 def test_show_suggests_a_key(capsys):
@@ -42,9 +45,21 @@ def test_show_of_what_is_not_there_is_a_usage_error(capsys, args):
 def test_schema_describes_every_field(capsys):
     assert run(["config", "schema"]) == 0
     schema = json.loads(capsys.readouterr().out)
-    assert set(schema["properties"]) == set(FIELDS)
+    assert set(schema["properties"]) == set(ExperimentConfig.model_fields)
     assert all("description" in field for field in schema["properties"].values())
     assert schema["additionalProperties"] is False
+    for name, union in UNIONS.items():
+        for type_ in union.types():
+            properties = schema["$defs"][f"{name}.{type_}"]["properties"]
+            assert set(properties) == set(union.record(type_).model_fields)
+            assert {"$ref": f"#/$defs/{name}.{type_}"} in schema["properties"][name]["anyOf"]
+
+
+def test_show_explains_options_of_environments_that_are_not_chosen(capsys):
+    run(["config", "show", "-s", "env=browser", "--keys", "env.settle_ms", "--json"])
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["source"] for row in rows if row["value"] is None} >= {"only with env linux", "only with env gbox"}
+    assert [row["value"] for row in rows if row["source"] == "default"] == [100.0]
 
 
 def test_presets_are_listed(capsys):

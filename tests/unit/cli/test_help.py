@@ -6,9 +6,9 @@ import pytest
 import typer
 
 from cuarl.cli.app import Commands, app, run
-from cuarl.cli.help import MOST_NEEDED, SELDOM, chosen_options
-from cuarl.config.load import FIELDS, flag_of
-from cuarl.config.rules import env_options
+from cuarl.cli.help import MOST_NEEDED, SELDOM
+from cuarl.config.keys import keys, keys_of
+from cuarl.config.words import chosen
 
 WITH_EXPERIMENT = ("train", "rollout", "eval", "serve", "serve-env")
 
@@ -53,21 +53,21 @@ def test_every_option_stands_in_the_full_help_once_and_the_short_one_is_a_part_o
 
 
 def test_what_the_short_help_names_exists():
-    assert set(MOST_NEEDED) <= set(FIELDS)
+    assert set(MOST_NEEDED) <= set(keys())
     root = typer.main.get_command(app)
     own = set()
     for name in WITH_EXPERIMENT:
         _, command, _ = Commands.resolve_command(root, typer.Context(root), [name])
         own |= {param.name for param in command.params}
     assert own >= SELDOM
-    assert not SELDOM & set(FIELDS)
+    assert not SELDOM & set(keys())
 
 
 @pytest.mark.parametrize("words", [["--env", "browser", "--help"], ["--help", "--env=browser"]])
 @pytest.mark.parametrize("name", ["train", "rollout", "eval"])
 def test_the_help_of_an_environment_comes_along(name, words, help_of):
     flags = _flags(help_of(name, *words))
-    assert {flag_of(field) for field in env_options("browser")} <= flags
+    assert {key.flag for key in keys_of("env", "browser")} <= flags
     assert "--linux-screen" not in flags
     assert flags > _flags(help_of(name, "--help"))
 
@@ -80,5 +80,5 @@ def test_the_help_of_a_trainer_and_of_an_algorithm_comes_along(help_of):
 
 
 def test_words_that_name_nothing_add_nothing():
-    assert chosen_options(["--env", "nowhere", "--trainer", "local", "--tasks", "browser"]) == frozenset()
-    assert chosen_options(["--env"]) == frozenset()
+    assert chosen(["--env", "nowhere", "--trainer", "local", "--tasks", "browser"]) == frozenset()
+    assert chosen(["--env"]) == frozenset()

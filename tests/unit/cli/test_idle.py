@@ -7,8 +7,8 @@ import pytest
 from cuarl.cli.app import run
 from cuarl.cli.idle import check_launch
 from cuarl.config.load import resolve
-from cuarl.config.schema import ExperimentConfig
 from cuarl.env.openenv.backend import terms
+from cuarl.env.openenv.options import Options
 from cuarl.errors import ConfigError
 from cuarl.tasks.task import Check, Task, TaskInstance
 
@@ -20,11 +20,11 @@ def task(env="phone", **fields):
 
 
 def config(**fields):
-    return ExperimentConfig.model_validate(fields)
+    return resolve(flags=fields).config
 
 
 def check_options(env, fields, tasks):
-    import_module(f"cuarl.env.{env}.backend").check_options(config(**fields), tasks)
+    import_module(f"cuarl.env.{env}.backend").check_options(config(**fields).env, tasks)
 
 
 READING = task("adb", preset={"reads": {"x": "foreground"}})
@@ -34,12 +34,12 @@ MINIWOB = task("browser", preset={"page": "click-test"})
 @pytest.mark.parametrize(
     ("fields", "tasks", "says"),
     [
-        pytest.param({"env": "browser", "browser_settle_ms": 5}, [MINIWOB], "browser_settle_ms", id="never waited for"),
-        pytest.param({"env": "gbox", "gbox_box_type": "linux"}, [task("phone")], "gbox_box_type", id="tasks say their box"),
-        pytest.param({"env": "pods", "pods_session_type": "phone"}, [task("desktop")], "pods_session_type", id="and session"),
+        pytest.param({"env": "browser", "browser_settle_ms": 5}, [MINIWOB], "env.settle_ms", id="never waited for"),
+        pytest.param({"env": "gbox", "gbox_box_type": "linux"}, [task("phone")], "env.box_type", id="tasks say their box"),
+        pytest.param({"env": "pods", "pods_session_type": "phone"}, [task("desktop")], "env.session_type", id="and session"),
         pytest.param(
             {"env": "gymnasium", "gymnasium_repeat": 4}, [task("gymnasium", preset={"id": "CartPole-v1", "repeat": 2})],
-            "gymnasium_repeat", id="tasks preset it",
+            "env.repeat", id="tasks preset it",
         ),
         pytest.param({"env": "adb", "adb_snapshot": "clean"}, [READING], "adb-snapshot", id="no task is reset so"),
     ],
@@ -51,8 +51,8 @@ def test_an_option_that_the_tasks_leave_nothing_to_say_is_refused(fields, tasks,
 
 def test_options_of_a_server_that_says_it_itself_are_refused():
     asked = TaskInstance(task_id="a", goal="b", env="openenv")
-    with pytest.raises(ConfigError, match="openenv_picture has no effect"):
-        terms(config(env="openenv", openenv_picture="screen"), {"action": {"title": "CuarlAction"}}, asked)
+    with pytest.raises(ConfigError, match=r"env\.picture has no effect"):
+        terms(Options(picture="screen"), {"action": {"title": "CuarlAction"}}, asked)
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,10 @@ def test_what_one_task_of_a_run_can_honour_is_taken_for_all(fields, tasks):
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"env": "browser", "browser_settle": "frame", "browser_settle_ms": 5}, "browser_settle_ms has no effect"),
-        ({"env": "gym", "gym_eval_number_range": "001-002", "gym_seed": 1}, "gym_seed has no effect"),
-        ({"env": "gym", "gym_eval_number_range": "001-002", "gym_train_ratio": 0.5}, "gym_train_ratio has no effect"),
-        ({"env": "gym", "gym_actor": "mini-agent", "gym_settle_ms": 5}, "gym_settle_ms has no effect"),
+        ({"env": "browser", "browser_settle": "frame", "browser_settle_ms": 5}, "env.settle_ms has no effect"),
+        ({"env": "gym", "gym_eval_number_range": "001-002", "gym_seed": 1}, "env.seed has no effect"),
+        ({"env": "gym", "gym_eval_number_range": "001-002", "gym_train_ratio": 0.5}, "env.train_ratio has no effect"),
+        ({"env": "gym", "gym_actor": "mini-agent", "gym_settle_ms": 5}, "env.settle_ms has no effect"),
         *(({"env": env, "side_effects": "report"}, f"side_effects has no effect with env {env}")
           for env in ("gym", "gymnasium", "browsergym", "openenv")),
         ({"algorithm": "sft", "sft_runs": "a", "temperature": 0.5}, "temperature has no effect with algorithm sft"),

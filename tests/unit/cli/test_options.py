@@ -7,7 +7,8 @@ import typer
 
 from cuarl.cli.app import run
 from cuarl.cli.options import Request, experiment_options
-from cuarl.config.load import FIELDS, flag_of, resolve
+from cuarl.config.keys import keys
+from cuarl.config.load import resolve
 from cuarl.config.schema import PANELS, EnvFields, TaskFields
 from cuarl.errors import TrainError
 from cuarl.run import facts
@@ -56,8 +57,8 @@ def test_every_field_has_its_flag_and_help(seen, capsys):
     run(["train", "--help-all"])
     text = capsys.readouterr().out
     words = text.split()
-    for name in FIELDS:
-        assert flag_of(name) in text, name
+    for name, key in keys().items():
+        assert key.flag in text, name
     assert "(default: 8)" in " ".join(words)
     assert "With a second paragraph." in text
 

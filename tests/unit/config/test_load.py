@@ -85,7 +85,7 @@ def test_a_wrong_value_names_key_value_and_place(write):
 def test_all_wrong_values_are_listed_at_once():
     error = error_of(flags={"group_size": 0, "clutter": 2, "profile": "wide"})
     assert error.what.startswith("3 values are wrong")
-    assert "profile must be 'small', 'phone' or 'tall' (got 'wide') at --profile" in error.what
+    assert "env.profile must be 'small', 'phone' or 'tall' (got 'wide') at --profile" in error.what
 
 
 def test_an_impossible_combination_says_why():

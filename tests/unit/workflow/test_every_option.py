@@ -10,24 +10,24 @@ from functools import cache, partial
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 import cuarl
 from cuarl.config.algorithms import ALGORITHMS, OPTIONS
+from cuarl.config.backends import BACKENDS
+from cuarl.config.keys import keys
 from cuarl.config.kinds import kind_of
-from cuarl.config.load import Resolved
-from cuarl.config.rules import owner_of
-from cuarl.config.schema import ExperimentConfig
+from cuarl.config.load import Resolved, resolve
 from cuarl.env.sim.devices import make_sim
+from cuarl.errors import ConfigError
 from cuarl.rollout.spec import EpisodeSpec
 from cuarl.tasks.task import Task
 from cuarl.workflow import players
-from cuarl.workflow.environments import BACKENDS
 from cuarl.workflow.evaluation import EvaluationPlan
 from cuarl.workflow.from_config import learner_config, loop_config, model_spec
 from cuarl.workflow.tinker import lora_options, tinker_config
 
-FIELDS = ExperimentConfig.model_fields
+KEYS = keys()
+FIELDS = {name: key.field for name, key in KEYS.items()}
 PACKAGE = Path(cuarl.__file__).parent
 TRAINERS = {"local": tuple(ALGORITHMS), "tinker": ("grpo", "sft")}
 TASK = Task(id="a", description="b", suite="s")
@@ -80,9 +80,7 @@ def needed(name, algorithm):
 
 def made(trainer, algorithm, env, **fields):
     imitated = {"sft_runs": ("mine",)} if algorithm == "sft" else {}
-    return ExperimentConfig.model_validate(
-        {"trainer": trainer, "algorithm": algorithm, "env": env, **imitated, **fields}
-    )
+    return resolve(flags={"trainer": trainer, "algorithm": algorithm, "env": env, **imitated, **fields}).config
 
 
 def contexts():
@@ -97,7 +95,7 @@ def contexts():
 
 def agents(config):
     """What the agents of training and of evaluation are made of."""
-    env = make_sim("phone", config.profile, clutter=0.0)
+    env = make_sim("phone", getattr(config.env, "profile", "small"), clutter=0.0)
     spec = EpisodeSpec(task=TASK.instantiate(0), seed=0, sampling_seed=0, group_id="g", attempt=0)
     temperatures = [config.eval_temperature] + [config.temperature] * (config.algorithm != "sft")
     for temperature in temperatures:
@@ -108,10 +106,10 @@ def agents(config):
 def told(config):
     """Everything that functions of the command line make of the configuration for those who do the work."""
     parts = [loop_config(config), EvaluationPlan(config=config, tasks=[TASK], episodes=config.eval_episodes).settings]
-    parts += [] if config.env in ("gbox", "gym") else list(agents(config))
+    parts += [] if config.env.type in ("gbox", "gym") else list(agents(config))
     if config.trainer == "tinker":
         return repr([*parts, tinker_config(config), lora_options(config)])
-    sources = dict.fromkeys(FIELDS, "default")
+    sources = dict.fromkeys((key.path for key in KEYS.values()), "default")
     spec = model_spec(Resolved(config, sources, (), None), config.device) if not config.load_checkpoint_path else None
     return repr([*parts, spec, learner_config(config)])
 
@@ -125,7 +123,8 @@ def reads(path, *names):
     tree = ast.parse((PACKAGE / path).read_text())
     nodes = [n for n in tree.body if getattr(n, "name", None) in names] if names else [tree]
     assert len(nodes) == max(1, len(names)), (path, names)
-    return {n.attr for node in nodes for n in ast.walk(node) if isinstance(n, ast.Attribute)} & set(FIELDS)
+    read = {n.attr for node in nodes for n in ast.walk(node) if isinstance(n, ast.Attribute)}
+    return {name for name, key in KEYS.items() if key.path.rpartition(".")[2] in read}
 
 
 @cache
@@ -145,8 +144,8 @@ def read(trainer, env):
         | reads("workflow/training.py")
         | reads("workflow/players.py")
     )
-    shared |= {"env", "trainer", "algorithm", *(n for n in read_in_env(env) if owner_of(n) == env)}
-    shared |= {"max_turns", "coordinate_mode"} & (shared | reads("workflow/gym.py"))
+    shared |= {"env", "trainer", "algorithm", *(n for n in read_in_env(env) if env in KEYS[n].owners)}
+    shared |= {"max_turns"} & (shared | reads("workflow/gym.py"))
     if trainer == "tinker":
         return shared | reads("workflow/tinker.py")
     local = reads("workflow/local_trainer.py") | reads("workflow/endpoint.py") | reads("workflow/second_copy.py")
@@ -166,12 +165,12 @@ def judged(name, trainer, algorithm, env):
     make = partial(made, trainer, algorithm, env)
     try:
         before = make(**{k: v for k, v in beside.items() if k != name})
-    except ValidationError:
+    except ConfigError:
         before = None  # what it needs is refused itself, or needs it in turn
     try:
         after = make(**beside, **({name: value} if name != "env" else {}))
-    except ValidationError as error:
-        names = {name, *beside}
+    except ConfigError as error:
+        names = {KEYS[one].path for one in (name, *beside)}
         return "refused" if any(n in str(error) for n in names) else f"refused without its name: {error}"
     if before is not None and told(before) != told(after):
         return "told"
@@ -186,9 +185,9 @@ def test_a_field_has_an_effect_or_is_refused_by_name(name):
 
 
 def test_an_option_of_an_environment_is_refused_in_all_others():
-    for name in FIELDS:
-        owner = owner_of(name)
-        if owner is not None:
+    for name, key in KEYS.items():
+        if key.path.startswith("env."):
+            [owner] = key.owners
             found = {env: judged(name, "local", "grpo", env) for env in BACKENDS}
             assert {env for env, v in found.items() if v != "refused"} == {owner}, name
 

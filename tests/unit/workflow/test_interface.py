@@ -74,7 +74,7 @@ def test_a_rollout_of_ones_own_agent_environment_and_reward(settings):
     assert [row["task_id"] for row in rows] == ["lamp_on"] * 2 + ["lamp_off"] * 2
     assert [row["success"] for row in rows] == [False, False, True, True]
     assert rows[0]["reward"] == rows[0]["reward/thrifty"] == pytest.approx(-0.1 * rows[0]["turns"])
-    assert run.config.reward == f"{__name__}:thrifty" and run.config.env == "tests.unit.workflow.switch:Lamp"
+    assert run.config.reward == f"{__name__}:thrifty" and run.config.env.type == "tests.unit.workflow.switch:Lamp"
     assert run.episodes[0].turns[0].action is not None and run.status == "success"
     digest = run.episodes[0].turns[0].screenshot.digest
     assert run.picture(digest).image.getpixel((0, 0)) == (0, 0, 0)

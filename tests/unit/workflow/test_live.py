@@ -155,6 +155,6 @@ async def test_episodes_tell_of_themselves_from_creation_to_the_check(tmp_path):
     one = SPECS[0].episode_id
     assert told == [(one, what) for what in ("creating", "acting", "screen", 0, "screen", "checking", "done")]
     t = group.trajectories[0]
-    assert t.backend == asked.config.env
+    assert t.backend == asked.config.env.type
     assert t.started_at <= t.turns[0].started_at <= t.check_at <= t.started_at + t.wall_s + 1
     assert 0 < t.ready_s <= t.wall_s and 0 <= t.check_s <= t.wall_s

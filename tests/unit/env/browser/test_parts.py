@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from cuarl.cli.page_task import page_task
-from cuarl.config.schema import EnvFields
 from cuarl.env.browser.backend import check_options, check_tasks, fence_of, paced, page_options
 from cuarl.env.browser.input import TOUCH_ACTIONS, refusal
 from cuarl.env.browser.keys import UnknownKey, chord, shortcut
 from cuarl.env.browser.miniwob import goal_text, oracle_source, touch
-from cuarl.env.browser.options import Fence, origin_of
+from cuarl.env.browser.options import Fence, Options, origin_of
 from cuarl.errors import ConfigError, TaskError
 from cuarl.tasks.suites import load_suite, shipped_folder
 from cuarl.tasks.task import Task
@@ -173,13 +172,13 @@ def test_fence_is_where_the_tasks_are(tmp_path):
 def test_option_without_effect_is_refused():
     miniwob, web = page(page="click-test"), page(url="http://127.0.0.1/")
     for fields, tasks in (
-        ({"browser_viewport": "640x480"}, [miniwob]),
-        ({"browser_instruction": "mask"}, [web]),
-        ({"browser_reset": "script"}, [miniwob, web]),
+        ({"viewport": "640x480"}, [miniwob]),
+        ({"instruction": "mask"}, [web]),
+        ({"reset": "script"}, [miniwob, web]),
     ):
         with pytest.raises(ConfigError):
-            check_options(EnvFields(**fields), tasks)
-    assert page_options(EnvFields(browser_viewport="640x480"), [web]).viewport == (640, 480)
+            check_options(Options(**fields), tasks)
+    assert page_options(Options(viewport="640x480"), [web]).viewport == (640, 480)
 
 
 def test_oracles_are_for_pages_of_the_suite():

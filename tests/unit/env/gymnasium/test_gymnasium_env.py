@@ -9,10 +9,10 @@ from typing import Any
 import anyio
 import pytest
 
-from cuarl.config.schema import EnvFields
 from cuarl.env.conformance import CHECKS
 from cuarl.env.gymnasium.backend import check_tasks
 from cuarl.env.gymnasium.env import CHILD, GymnasiumEnv, Source
+from cuarl.env.gymnasium.options import Options
 from cuarl.env.leases import Ledger, sweep
 from cuarl.env.workers.pool import Pool
 from cuarl.errors import ConfigError, EnvError, TaskError
@@ -287,4 +287,4 @@ def test_credentials_stay_here(play, monkeypatch):
 def test_presets_that_can_not_be_are_refused(preset, said):
     task = Task(id="t", description="g", env="gymnasium", preset=preset, checks=TASK.checks)
     with pytest.raises((TaskError, ConfigError), match=said):
-        check_tasks([task], EnvFields(env="gymnasium"))
+        check_tasks([task], Options())

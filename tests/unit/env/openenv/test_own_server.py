@@ -12,11 +12,11 @@ import anyio
 import httpx
 import pytest
 
-from cuarl.config.schema import EnvFields
 from cuarl.env.conformance import CHECKS
 from cuarl.env.openenv.backend import listed_task, terms
 from cuarl.env.openenv.client import Refused, Server
 from cuarl.env.openenv.env import OpenEnvEnv
+from cuarl.env.openenv.options import Options
 from cuarl.env.sim.phone import SimEnv
 from cuarl.errors import ConfigError, EnvError
 from cuarl.rollout.driven import Driven
@@ -51,7 +51,7 @@ async def client(
     url: str, token: str | None = None
 ) -> AsyncIterator[tuple[Server, Callable[[str], Awaitable[OpenEnvEnv]], dict[str, TaskInstance]]]:
     server = Server(url, token)
-    config = EnvFields(env="openenv", openenv_url=url)
+    config = Options(url=url)
     schema = await server.schema()
     listed = await server.tasks("train")
     assert listed is not None
@@ -301,7 +301,7 @@ def test_what_is_no_address_is_refused(url: str) -> None:
 
 
 def test_a_schema_that_does_not_tell_what_actions_are_needs_a_table() -> None:
-    config = EnvFields(env="openenv", openenv_url="http://localhost:1")
+    config = Options(url="http://localhost:1")
     task = TaskInstance(task_id="t", goal="g", env="openenv")
     with pytest.raises(ConfigError, match="its actions have code"):
         terms(config, {"action": {"properties": {"code": {}}}}, task)

@@ -1,0 +1,101 @@
+"""Every key of a configuration: where it stands, whose it is, and what its flag is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from cuarl.config.fields import Choice
+from cuarl.config.schema import PANELS, ExperimentConfig
+from cuarl.config.unions import UNIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A value that can be set."""
+
+    name: str
+    """What its flag is called, with underscores: ``browser_contexts``."""
+    path: str
+    """Where it stands: ``env.contexts``; for what tells records apart, the name of the field: ``env``."""
+    field: FieldInfo
+    panel: str
+    """The heading under which help shows it."""
+    owners: tuple[str, ...] = ()
+    """The types of record that have it; empty for what always is."""
+
+    @property
+    def flag(self) -> str:
+        """The command-line flag."""
+        return flag_of(self.name)
+
+
+def flag_of(name: str) -> str:
+    """The command-line flag of a name with underscores."""
+    return "--" + name.replace("_", "-")
+
+
+@cache
+def keys() -> Mapping[str, Key]:
+    """All keys by name, panel by panel, each with the options of the records in it that come with cuarl."""
+    found: dict[str, Key] = {}
+    for panel in PANELS:
+        for name, field in panel.model_fields.items():
+            found[name] = Key(name, name, field, panel.panel)
+        for name in UNIONS.keys() & panel.model_fields.keys():
+            for key in (key for type_ in UNIONS[name].types() for key in keys_of(name, type_)):
+                same = found.get(key.name)
+                found[key.name] = replace(key, owners=(*same.owners, *key.owners)) if same else key
+    return found
+
+
+def keys_of(union: str, type_: str) -> Iterator[Key]:
+    """The keys of one type of record. Raises ValueError if there is none of that name."""
+    record: type[Choice] = UNIONS[union].record(type_)
+    panel = next(panel.panel for panel in PANELS if union in panel.model_fields)
+    for name, field in record.model_fields.items():
+        if name != "type":
+            yield Key(record.flag_name(type_, name), f"{union}.{name}", field, f"{panel} {type_}", (type_,))
+
+
+def at(path: str) -> list[Key]:
+    """The keys that stand at a path: several where records of different types have a field of one name."""
+    return [key for key in keys().values() if key.path == path]
+
+
+def paths(config: ExperimentConfig) -> Iterator[str]:
+    """The paths of all that a configuration has, in the order of the schema."""
+    for panel in PANELS:
+        for name in panel.model_fields:
+            yield name
+            if name in UNIONS:
+                yield from (f"{name}.{inner}" for inner in type(getattr(config, name)).model_fields if inner != "type")
+
+
+def value_of(config: Any, path: str) -> Any:
+    """The value at a path; of a record, its type."""
+    name, _, inner = path.partition(".")
+    value = getattr(config, name)
+    return getattr(value, inner or "type") if isinstance(value, Choice) else value
+
+
+def field_of(config: Any, path: str) -> FieldInfo:
+    """The field at a path."""
+    name, _, inner = path.partition(".")
+    record: type[BaseModel] = type(getattr(config, name)) if inner else type(config)
+    return record.model_fields[inner or name]
+
+
+def default_of(config: Any, path: str) -> Any:
+    """The default at a path; of a record, its type's."""
+    return UNIONS[path].default if path in UNIONS else field_of(config, path).default
+
+
+def names(given: Iterable[str]) -> list[str]:
+    """Paths as flags call them, for messages about a command line."""
+    return [next((key.flag for key in at(path)), path) for path in given]
