@@ -22,14 +22,14 @@ from cuarl.policy.inputs import Row
 from cuarl.policy.jobs import Job
 from cuarl.policy.prompt import Prompt
 from cuarl.policy.qwen_vl.engine.engine import Engine
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.sampler import SamplingParams
 from cuarl.policy.score import Scorer
 
 TOKENS = 48
 
 
-def _jobs(policy: PolicyModel, rows: int, length: int, tokens: int, seed: int) -> list[Job]:
+def _jobs(policy: QwenVLPolicy, rows: int, length: int, tokens: int, seed: int) -> list[Job]:
     """Rows of ``length`` tokens, give or take a few."""
     chance = random.Random(seed)
     known = [i for i in range(300, 2000) if i not in policy.special.eos]
@@ -55,7 +55,7 @@ def _synchronize() -> None:
         torch.cuda.synchronize()
 
 
-def measure(policy: PolicyModel, name: str, rows: int, length: int, bandwidth: float) -> dict[str, Any]:
+def measure(policy: QwenVLPolicy, name: str, rows: int, length: int, bandwidth: float) -> dict[str, Any]:
     """One size. An end token is made impossible, so that every row has all its tokens."""
     engine = Engine(policy)
     first = _timed(engine, _jobs(policy, rows, length, TOKENS, 1))

@@ -25,7 +25,7 @@ from cuarl.agent.prompt import Window
 from cuarl.env.base import Env
 from cuarl.env.sim.phone import SimEnv
 from cuarl.policy.load import load_policy
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.sampler import SamplingParams
 from cuarl.policy.sampling.local import LocalSampler
 from cuarl.policy.spec import LoraSpec, ModelSpec
@@ -41,11 +41,11 @@ from cuarl.types import Screenshot
 SWEEPS = 3
 
 
-def fresh() -> PolicyModel:
+def fresh() -> QwenVLPolicy:
     return load_policy(ModelSpec(lora=LoraSpec(), train="adapter"))
 
 
-def played(policy: PolicyModel, window: Window, *, groups: int, size: int, turns: int) -> Batch:
+def played(policy: QwenVLPolicy, window: Window, *, groups: int, size: int, turns: int) -> Batch:
     """Episodes of the policy's own, as long as they may get: nothing stops a loop."""
     sampler = LocalSampler(policy)
     pictures: dict[str, Screenshot] = {}

@@ -50,7 +50,7 @@ from cuarl.policy import tiny
 from cuarl.policy.adapters.lora import add_lora
 from cuarl.policy.inputs import Row
 from cuarl.policy.qwen_vl.images import ImageProcessor
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.qwen_vl.special import special_ids
 from cuarl.policy.sampler import SamplingParams
 from cuarl.policy.sampling.local import LocalSampler
@@ -178,7 +178,7 @@ def configuration(name: str, tokenizer: Any) -> Any:
     )  # fmt: skip
 
 
-def random_policy(name: str, device: torch.device, rank: int, dtype: torch.dtype | None = None) -> PolicyModel:
+def random_policy(name: str, device: torch.device, rank: int, dtype: torch.dtype | None = None) -> QwenVLPolicy:
     """A policy of that size with random weights and a fresh adapter, put together as ``load_policy`` does."""
     tokenizer = AutoTokenizer.from_pretrained(str(tiny.path()))
     dtype = dtype or (torch.bfloat16 if device.type == "cuda" else torch.float32)
@@ -190,7 +190,7 @@ def random_policy(name: str, device: torch.device, rank: int, dtype: torch.dtype
     model.eval()
     # without a name to load a base from, PEFT would look for one when it saves
     model.name_or_path = name
-    return PolicyModel(
+    return QwenVLPolicy(
         add_lora(model, LoraSpec(rank=rank)), tokenizer,
         ImageProcessor(Qwen2VLImageProcessorPil(**PROCESSORS[family(name)])),
         special_ids(model.config, model.generation_config, tokenizer), name=name,
@@ -243,7 +243,7 @@ class AnyAnswer:
 
 
 def play(
-    policy: PolicyModel, format: Format, size: Size, answer_tokens: int, *, attempts: int = ATTEMPTS, turns: int = TURNS,
+    policy: QwenVLPolicy, format: Format, size: Size, answer_tokens: int, *, attempts: int = ATTEMPTS, turns: int = TURNS,
     shown: int = PICTURES,
 ) -> Batch:  # fmt: skip
     """One group of attempts through the sampler and the runner that ``cuarl train`` uses; ``shown`` pictures at a time."""
@@ -279,7 +279,7 @@ def play(
 # --- what is checked -----------------------------------------------------------------------------------------------
 
 
-def plain_logits(model: Any, policy: PolicyModel, turn: Turn, batch: Batch) -> torch.Tensor:
+def plain_logits(model: Any, policy: QwenVLPolicy, turn: Turn, batch: Batch) -> torch.Tensor:
     """(T, V) float32 logits from which ``turn`` was drawn, by transformers' own processor and forward pass."""
     assert turn.sampled is not None
     ids = torch.tensor([[*turn.sampled.prompt_ids, *turn.sampled.token_ids]], device=policy.device)
@@ -296,7 +296,7 @@ def plain_logits(model: Any, policy: PolicyModel, turn: Turn, batch: Batch) -> t
     return logits[0, :-1].float()
 
 
-def own_difference(policy: PolicyModel, turn: Turn, batch: Batch, logits: torch.Tensor) -> float:
+def own_difference(policy: QwenVLPolicy, turn: Turn, batch: Batch, logits: torch.Tensor) -> float:
     """Largest difference in nats of a token's log-probability: our forward pass against transformers' ``logits``."""
     sampled = turn.sampled
     assert sampled is not None
@@ -308,7 +308,7 @@ def own_difference(policy: PolicyModel, turn: Turn, batch: Batch, logits: torch.
     return float((own - expected).abs().max())
 
 
-def reload(policy: PolicyModel, folder: Path, turn: Turn, batch: Batch) -> dict[str, float]:
+def reload(policy: QwenVLPolicy, folder: Path, turn: Turn, batch: Batch) -> dict[str, float]:
     """How far the logits of the policy are from those of the bare base, and of the base with the adapter in ``folder``."""
     policy.model.eval()
     trained = plain_logits(policy.model, policy, turn, batch)

@@ -22,7 +22,7 @@ from cuarl.policy.generate import Job, generate
 from cuarl.policy.inputs import Row
 from cuarl.policy.load import load_policy
 from cuarl.policy.prompt import Prompt
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.sampler import SamplingParams
 from cuarl.policy.score import Scorer
 from cuarl.policy.spec import LoraSpec, ModelSpec
@@ -38,7 +38,7 @@ def screen(seed: int) -> Screenshot:
     return shot
 
 
-def prompts(policy: PolicyModel, screens: list[Screenshot]) -> list[Prompt]:
+def prompts(policy: QwenVLPolicy, screens: list[Screenshot]) -> list[Prompt]:
     system = formats.get("qwen3-vl").system_prompt
     made = []
     for i in range(ROWS):
@@ -50,11 +50,11 @@ def prompts(policy: PolicyModel, screens: list[Screenshot]) -> list[Prompt]:
     return made
 
 
-def wave(policy: PolicyModel, made: list[Prompt]) -> Callable[[], object]:
+def wave(policy: QwenVLPolicy, made: list[Prompt]) -> Callable[[], object]:
     return lambda: generate(policy, [Job(p, SamplingParams(max_tokens=TOKENS), seed=i) for i, p in enumerate(made)])
 
 
-def training_step(policy: PolicyModel, made: list[Prompt]) -> Callable[[], object]:
+def training_step(policy: QwenVLPolicy, made: list[Prompt]) -> Callable[[], object]:
     scorer, answer = Scorer(policy), tuple(range(20, 20 + TOKENS))
 
     def step() -> None:

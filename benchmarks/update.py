@@ -21,7 +21,7 @@ from PIL import Image
 
 from benchmarks.real_sizes import QWEN3, random_policy
 from cuarl.policy.inputs import Row
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.score import Scorer
 from cuarl.train.learner import _checkpoint_activations
 from cuarl.types import Screenshot
@@ -30,7 +30,7 @@ ANSWER = 29
 CASES = {"4 pictures": (4,), "1 picture": (1,), "3 rows of 1 picture": (1, 1, 1), "unequal": (1, 2, 1)}
 
 
-def _rows(policy: PolicyModel, pictures: tuple[int, ...], width: int, height: int) -> list[Row]:
+def _rows(policy: QwenVLPolicy, pictures: tuple[int, ...], width: int, height: int) -> list[Row]:
     rows = []
     tokens = policy.images.grid(width, height).tokens
     for i, count in enumerate(pictures):
@@ -46,7 +46,7 @@ def _rows(policy: PolicyModel, pictures: tuple[int, ...], width: int, height: in
     return rows
 
 
-def _needed(policy: PolicyModel, rows: list[Row]) -> float:
+def _needed(policy: QwenVLPolicy, rows: list[Row]) -> float:
     """Floating-point operations of one forward and backward pass, recomputation left out."""
     config = policy.base.config.get_text_config()
     layers = policy.base.model.language_model.layers
@@ -60,7 +60,7 @@ def _needed(policy: PolicyModel, rows: list[Row]) -> float:
     return total
 
 
-def measure(policy: PolicyModel, scorer: Scorer, rows: list[Row]) -> dict[str, Any]:
+def measure(policy: QwenVLPolicy, scorer: Scorer, rows: list[Row]) -> dict[str, Any]:
     """Seconds and peak memory of a pass."""
     cuda = policy.device.type == "cuda"
     policy.collate(rows)

@@ -76,10 +76,10 @@ def servers(*, tinker: bool = True) -> Iterator[dict[str, str]]:
 def _tinker() -> Iterator[str]:
     from cuarl.local.tinker import TinkerServer, running
     from cuarl.policy.load import load_policy
-    from cuarl.policy.qwen_vl.policy import PolicyModel
+    from cuarl.policy.qwen_vl.policy import QwenVLPolicy
     from cuarl.policy.spec import LoraSpec, ModelSpec
 
-    def make(rank: int, seed: int) -> PolicyModel:
+    def make(rank: int, seed: int) -> QwenVLPolicy:
         return load_policy(ModelSpec(model="tiny", lora=LoraSpec(rank=rank, seed=seed), train="adapter"))
 
     with running(TinkerServer(make, chunk_bytes=60_000)) as url:

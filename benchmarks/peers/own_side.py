@@ -23,7 +23,7 @@ from cuarl.agent.base import Decision
 from cuarl.env.base import Capabilities
 from cuarl.policy.adapters.lora import add_lora
 from cuarl.policy.qwen_vl.images import ImageProcessor
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.qwen_vl.special import special_ids
 from cuarl.policy.sampler import Message, Picture, PromptTooLong, SampledText, SampleRequest, SamplingParams, Text
 from cuarl.policy.sampling.local import LocalSampler
@@ -119,7 +119,7 @@ class OwnSide:
         self.work, tokenizer = work, make_tokenizer(work.shape)
         self.answers = Answers(work, tokenizer)
         model = make_model(work, tokenizer)
-        self.policy = PolicyModel(
+        self.policy = QwenVLPolicy(
             add_lora(model, LoraSpec(rank=16, alpha=32)), tokenizer, ImageProcessor(Qwen2VLImageProcessorPil(**IMAGES)),
             special_ids(model.config, model.generation_config, tokenizer), name="contest",
         )  # fmt: skip

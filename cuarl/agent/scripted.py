@@ -132,7 +132,7 @@ _DRAWS: dict[str, _Draw] = {
 
 Write = Callable[[tuple[Message, ...], str, int | None], Sampled | PromptTooLong]
 """Makes a record of a prompt, of so many tokens at most, and a given answer, tokenised as if sampled
-(``PolicyModel.written``)."""
+(``TransformersPolicy.written``)."""
 Resize = Callable[[int, int], tuple[int, int] | None]
 """The size at which a model sees a picture of a width and a height; None if that is not known."""
 

@@ -30,9 +30,9 @@ from cuarl.local.threads import served
 from cuarl.local.tinker_bodies import read_data, read_prompt
 from cuarl.policy.generate import Job, generate
 from cuarl.policy.load import load_policy
-from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.score import Scorer
 from cuarl.policy.spec import LoraSpec, ModelSpec
+from cuarl.policy.transformers_policy import TransformersPolicy
 from cuarl.web.guard import application, json_object, json_response
 from cuarl.web.refusal import Refusal, detail, understood
 from cuarl.web.rules import Rules
@@ -40,7 +40,7 @@ from cuarl.web.rules import Rules
 API = "/api/v1"
 MAX_BODY = 64 << 20
 Weights = dict[str, torch.Tensor]
-MakePolicy = Callable[[int, int], PolicyModel]
+MakePolicy = Callable[[int, int], TransformersPolicy]
 """A fresh policy with an adapter to train, of a rank and a seed."""
 
 
@@ -60,7 +60,7 @@ class Fault:
 class Model:
     """One model under training."""
 
-    policy: PolicyModel
+    policy: TransformersPolicy
     optimizer: torch.optim.AdamW
     next_seq: int
     waiting: dict[int, tuple[str, Callable[[], Any]]] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class TinkerServer:
         self.keys: set[str] = set()
         self._kinds: dict[str, str] = {}
         self._count = 0
-        self._sampling: PolicyModel | None = None
+        self._sampling: TransformersPolicy | None = None
         self._loaded: object = self
         self._lock = threading.RLock()
         self._queue: list[tuple[str, str, Job]] = []
@@ -361,7 +361,7 @@ class TinkerServer:
                 self._queue.append((promise["request_id"], asked.sampling_session_id, job))
         return {**promise, "sample_sequence_ids": [self._name("sequence") for _ in range(asked.num_samples)]}
 
-    def _sampling_policy(self, wanted: Weights | None) -> PolicyModel:
+    def _sampling_policy(self, wanted: Weights | None) -> TransformersPolicy:
         """A policy that weights of this rank can be put into."""
         with self._lock:  # models can't be loaded by several threads at once
             there = self._sampling
@@ -386,7 +386,7 @@ class TinkerServer:
                     sequence.logprobs = np.asarray(sampled.logprobs, np.float32).tobytes()
                     self.results[name] = reply.SerializeToString()
 
-    def _load_for_sampling(self, policy: PolicyModel, wanted: Weights | None) -> None:
+    def _load_for_sampling(self, policy: TransformersPolicy, wanted: Weights | None) -> None:
         if self._loaded is wanted:
             return
         if wanted is None:
@@ -434,12 +434,12 @@ def service_loss(
     return -torch.minimum(ratio * advantages, clipped * advantages).sum()
 
 
-def weights(policy: PolicyModel) -> Weights:
+def weights(policy: TransformersPolicy) -> Weights:
     """A copy of the adapter's tensors."""
     return {n: p.detach().clone() for n, p in policy.model.named_parameters() if ".lora_" in n}
 
 
-def put(policy: PolicyModel, saved: Weights) -> None:
+def put(policy: TransformersPolicy, saved: Weights) -> None:
     """Give the adapter saved tensors."""
     with torch.no_grad():
         for name, p in policy.model.named_parameters():
@@ -457,14 +457,14 @@ def rank_of(saved: Weights) -> int:
     return next(int(tensor.shape[0]) for name, tensor in saved.items() if "lora_A" in name)
 
 
-def _rank(policy: PolicyModel) -> int:
+def _rank(policy: TransformersPolicy) -> int:
     return int(next(p.shape[0] for n, p in policy.model.named_parameters() if "lora_A" in n))
 
 
 def served_base(model: str = "tiny", **options: Any) -> TinkerServer:
     """A server that trains and samples a base, by default the shipped one; ``options`` are the server's."""
 
-    def make(rank: int, seed: int) -> PolicyModel:
+    def make(rank: int, seed: int) -> TransformersPolicy:
         return load_policy(ModelSpec(model=model, lora=LoraSpec(rank=rank, seed=seed), train="adapter"))
 
     return TinkerServer(make, **options)

@@ -14,8 +14,8 @@ from tinker.proto import tinker_public_pb2 as pb
 
 from cuarl.policy.inputs import Row
 from cuarl.policy.prompt import Prompt
-from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.sampler import SamplingParams
+from cuarl.policy.transformers_policy import TransformersPolicy
 from cuarl.types import Screenshot
 
 CONTEXT = 8192
@@ -124,7 +124,7 @@ class Retrieve(BaseModel):
     request_id: str
 
 
-def read_prompt(chunks: Sequence[Mapping[str, Any]], policy: PolicyModel, room: int = 0) -> Prompt:
+def read_prompt(chunks: Sequence[Mapping[str, Any]], policy: TransformersPolicy, room: int = 0) -> Prompt:
     """The prompt of a model's input, with ``room`` for so many tokens. Raises ValueError."""
     ids: list[int] = []
     screens: list[Screenshot] = []
@@ -134,7 +134,7 @@ def read_prompt(chunks: Sequence[Mapping[str, Any]], policy: PolicyModel, room: 
             continue
         data = chunk["data"]
         screen = Screenshot.decode(base64.b64decode(data) if isinstance(data, str) else data)
-        tokens = policy.images.grid(screen.width, screen.height).tokens
+        tokens = policy.picture_tokens(screen.width, screen.height)
         if tokens != chunk["expected_tokens"]:
             raise ValueError(f"a picture of {tokens} tokens, of which {chunk['expected_tokens']} were expected")
         ids += [policy.special.image] * tokens
@@ -144,7 +144,7 @@ def read_prompt(chunks: Sequence[Mapping[str, Any]], policy: PolicyModel, room: 
     return Prompt(tuple(ids), tuple(screens))
 
 
-def _text(tokens: Sequence[int], policy: PolicyModel) -> Sequence[int]:
+def _text(tokens: Sequence[int], policy: TransformersPolicy) -> Sequence[int]:
     vocabulary = policy.model.get_input_embeddings().num_embeddings
     if not all(0 <= token < vocabulary and token != policy.special.image for token in tokens):
         raise ValueError("tokens that are no text of this model's")
@@ -161,14 +161,14 @@ class DatumRow:
     idle: int
 
 
-def read_data(message: Any, policy: PolicyModel) -> list[DatumRow]:
+def read_data(message: Any, policy: TransformersPolicy) -> list[DatumRow]:
     """The examples of a ``ForwardBackwardRequest``. Raises ValueError."""
     if message.loss_fn not in LOSSES:
         raise ValueError(f"there is no loss {message.loss_fn[:40]!r}, but {', '.join(LOSSES)}")
     return [_read_datum(datum, policy, LOSSES[message.loss_fn]) for datum in message.data]
 
 
-def _read_datum(datum: Any, policy: PolicyModel, needed: Sequence[str]) -> DatumRow:
+def _read_datum(datum: Any, policy: TransformersPolicy, needed: Sequence[str]) -> DatumRow:
     chunks: list[dict[str, Any]] = []
     for chunk in datum.model_input:
         if chunk.HasField("image"):

@@ -7,15 +7,14 @@ inside a later turn's prompt needs no prompt of its own (``packing``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import torch
 
 from cuarl.policy.packed import Packed, lay_out
 from cuarl.policy.packing import Said, hosts
-from cuarl.policy.qwen_vl.images import Grid
 from cuarl.types import Screenshot
 
 Side = Literal["left", "right"]
@@ -30,20 +29,6 @@ class Row:
     answer_ids: tuple[int, ...] = ()
 
 
-class Vision(NamedTuple):
-    """What the image tokens of a batch stand for: encoded features, or pixels where the tower is trained.
-
-    ``features`` (1 + levels, N, D): the embeddings of N image tokens, then what deeper levels add to the first layers.
-    ``pixels`` (patches, values) float32.
-    """
-
-    features: torch.Tensor | None
-    pixels: torch.Tensor | None
-    grids: tuple[Grid, ...]
-    index: torch.Tensor
-    """(N,) int64: where the image tokens are in the flattened (P, L) prompts."""
-
-
 class Size(NamedTuple):
     """Tokens of a batch."""
 
@@ -52,40 +37,26 @@ class Size(NamedTuple):
     """Those that only fill up included."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelInputs:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
     """A padded batch of B rows over P distinct prompts of up to L tokens, with answers of up to T tokens.
 
-    ``last`` (P,) is the index of each prompt's last token and ``answer_start`` (P,) the position behind it;
-    ``prompt_of`` (B,) says which prompt a row continues.
-    Masks are bool, True at real tokens. Positions are (3, rows, tokens) int64.
+    ``prompt_of`` (B,) says which prompt a row continues, and ``last`` (P,) is the index of each prompt's last token.
+    Masks are bool, True at real tokens.
     """
 
     prompt_ids: torch.Tensor
     prompt_mask: torch.Tensor
-    prompt_positions: torch.Tensor
     last: torch.Tensor
-    vision: Vision | None
     prompt_of: torch.Tensor
     answer_ids: torch.Tensor
     answer_mask: torch.Tensor
-    answer_start: torch.Tensor
-    pictures: dict[str, torch.Tensor] | None = None
-    """What the model's own forward pass takes for the pictures, where that is run (``plain``); positions and ``vision``
-    are not made then."""
     packed: Packed | None = None
     """Where the answers are, if some of them lie inside the prompt that ``prompt_of`` names for their row."""
 
-    def to(self, device: torch.device) -> ModelInputs:
+    def to(self, device: torch.device) -> Self:
         """The same batch on ``device``."""
-        moved = {f.name: _to(getattr(self, f.name), device) for f in fields(self)}
-        return ModelInputs(**moved)
-
-    @property
-    def answer_positions(self) -> torch.Tensor:
-        """(3, B, T): text advances all axes together."""
-        steps = torch.arange(self.answer_ids.shape[1], device=self.answer_start.device)
-        return (self.answer_start[self.prompt_of, None] + steps).expand(3, -1, -1)
+        return replace(self, **{f.name: _to(getattr(self, f.name), device) for f in fields(self)})
 
     @property
     def padded(self) -> bool:
@@ -100,7 +71,7 @@ class ModelInputs:
         return Size(real, self.prompt_mask.numel() + answers.numel())
 
     @property
-    def behind(self) -> ModelInputs:
+    def behind(self) -> Self:
         """The batch with only those rows whose answers stand behind their prompts."""
         if self.packed is None:
             return self
@@ -112,13 +83,12 @@ class ModelInputs:
 
 
 def _to(value: Any, device: torch.device) -> Any:
-    if isinstance(value, Vision):
-        return Vision(*(_to(v, device) for v in value))
-    if isinstance(value, Packed):
-        return Packed(*(_to(v, device) for v in value))
+    if isinstance(value, torch.Tensor):
+        return value.to(device)
     if isinstance(value, dict):
         return {name: _to(v, device) for name, v in value.items()}
-    return value.to(device) if isinstance(value, torch.Tensor) else value
+    # a tuple with names for its values, as those of a batch are
+    return type(value)(*(_to(v, device) for v in value)) if hasattr(value, "_fields") else value
 
 
 class Prompts(NamedTuple):
@@ -173,3 +143,12 @@ def pad(sequences: Sequence[Sequence[int]], fill: int, side: Side) -> tuple[torc
         ids[i, at] = torch.tensor(s, dtype=torch.long)
         mask[i, at] = True
     return ids, mask
+
+
+def check_placeholders(rows: Sequence[Row], image: int, picture_tokens: Callable[[int, int], int]) -> None:
+    """Raise ValueError unless each row has as many tokens ``image`` as its screenshots need (width and height to tokens)."""
+    for i, row in enumerate(rows):
+        needed = sum(picture_tokens(s.width, s.height) for s in row.screenshots)
+        found = row.prompt_ids.count(image)
+        if found != needed:
+            raise ValueError(f"row {i} has {found} image tokens, but its {len(row.screenshots)} pictures need {needed}")

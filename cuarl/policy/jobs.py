@@ -14,7 +14,7 @@ from cuarl.policy.sampler import SamplingParams
 from cuarl.trajectory import Sampled
 
 if TYPE_CHECKING:
-    from cuarl.policy.qwen_vl.policy import PolicyModel
+    from cuarl.policy.base import Policy
 
 
 class SamplingHalted(Exception):
@@ -46,7 +46,7 @@ class Job:
         return -1.0 if self.greedy else self.chance.at(len(self.tokens))
 
 
-def draw_next(policy: PolicyModel, jobs: Sequence[Job], logits: torch.Tensor) -> torch.Tensor:
+def draw_next(policy: Policy, jobs: Sequence[Job], logits: torch.Tensor) -> torch.Tensor:
     """Append a token to every unfinished job by its ``logits`` (jobs, V) float32; (jobs,) tokens to go on with.
 
     Raises SamplingHalted once the policy is.
@@ -69,12 +69,12 @@ def draw_next(policy: PolicyModel, jobs: Sequence[Job], logits: torch.Tensor) ->
     return drawn.tokens
 
 
-def room(policy: PolicyModel, job: Job) -> int:
+def room(policy: Policy, job: Job) -> int:
     """The most tokens that an answer may have."""
     return min(job.params.max_tokens, policy.context - len(job.prompt.ids))
 
 
-def sampled(policy: PolicyModel, job: Job) -> Sampled:
+def sampled(policy: Policy, job: Job) -> Sampled:
     """The record of a finished job."""
     assert job.stop is not None
     return Sampled(
@@ -84,7 +84,7 @@ def sampled(policy: PolicyModel, job: Job) -> Sampled:
     )  # fmt: skip
 
 
-def why_stop(policy: PolicyModel, job: Job) -> Literal["eos", "length", "stop_string"] | None:
+def why_stop(policy: Policy, job: Job) -> Literal["eos", "length", "stop_string"] | None:
     """What ends a job with the token that it has just got; None if it goes on."""
     if job.tokens[-1] in policy.special.eos:
         return "eos"

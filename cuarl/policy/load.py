@@ -17,19 +17,20 @@ from cuarl.policy import tiny
 from cuarl.policy.adapters.files import put_on
 from cuarl.policy.adapters.lora import add_lora
 from cuarl.policy.adapters.modalities import Parts
-from cuarl.policy.generic.policy import PlainPolicy
+from cuarl.policy.generic.policy import GenericPolicy
 from cuarl.policy.generic.processor import FamilyPictures
 from cuarl.policy.qwen_vl.images import ImageProcessor
-from cuarl.policy.qwen_vl.policy import PolicyModel
-from cuarl.policy.qwen_vl.render import Renderer
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
+from cuarl.policy.qwen_vl.render import QwenRenderer
 from cuarl.policy.qwen_vl.special import special_ids
 from cuarl.policy.spec import ModelSpec
+from cuarl.policy.transformers_policy import TransformersPolicy
 
 FAMILIES = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
-"""Model types that are taken apart to run fast (``model``); any other is run as it is (``plain``)."""
+"""Model types that are taken apart to run fast (``qwen_vl``); any other is run as it is (``generic``)."""
 
 
-def load_policy(spec: ModelSpec) -> PolicyModel:
+def load_policy(spec: ModelSpec) -> TransformersPolicy:
     """Load what ``spec`` says, ready to sample from and to train.
 
     Raises ``ConfigError`` for an unknown model, one that can't be shown a conversation with pictures, or a wrong
@@ -51,31 +52,31 @@ def load_policy(spec: ModelSpec) -> PolicyModel:
     wrapped = _adapt(model, spec, revision)
     name = spec.name or policy_name(spec)
     if not fast:
-        _check_sizes(spec)
+        _check_options(spec, device)
         pictures = FamilyPictures(companions, model.forward)
         special = pictures.special_ids(model.config, model.generation_config)
-        return _with_budget(PlainPolicy(wrapped, pictures, special, name=name, revision=revision), spec)
+        return GenericPolicy(wrapped, pictures, special, name=name, revision=revision)
     tokenizer, processor = companions
-    policy = PolicyModel(
+    policy = QwenVLPolicy(
         wrapped, tokenizer, ImageProcessor(processor, min_pixels=spec.min_pixels, max_pixels=spec.max_pixels),
         special_ids(model.config, model.generation_config, tokenizer), name=name, revision=revision,
         train_vision=_trains_vision(spec, wrapped),
     )  # fmt: skip
-    return _with_budget(policy, spec)
-
-
-def _with_budget(policy: PolicyModel, spec: ModelSpec) -> PolicyModel:
     if spec.kv_cache_gib is not None:
         policy.kv_bytes = int(spec.kv_cache_gib * 2**30)
         if policy.engine() is None:
-            raise ConfigError(
-                "kv_cache_gib has no effect here: it is for sampling from a Qwen-VL model on a GPU, or a small one in float32",
-                where=f"{spec.model} on {policy.device}", hint="leave --kv-cache-gib out",
-            )  # fmt: skip
+            raise _no_kv_cache(spec, device)
     return policy
 
 
-def load_renderer(spec: ModelSpec) -> Renderer:
+def _no_kv_cache(spec: ModelSpec, device: torch.device) -> ConfigError:
+    return ConfigError(
+        "kv_cache_gib has no effect here: it is for sampling from a Qwen-VL model on a GPU, or a small one in float32",
+        where=f"{spec.model} on {device}", hint="leave --kv-cache-gib out",
+    )  # fmt: skip
+
+
+def load_renderer(spec: ModelSpec) -> QwenRenderer:
     """Tokenizer and image processor of the model that ``spec`` names, without its weights: what a prompt must look like.
 
     Raises ``ConfigError`` or ``PrerequisiteError`` as ``load_policy`` does.
@@ -92,7 +93,7 @@ def load_renderer(spec: ModelSpec) -> Renderer:
     except (OSError, ValueError) as error:
         raise _unreadable(spec.model, source, offline, error) from error
     images = ImageProcessor(processor, min_pixels=spec.min_pixels, max_pixels=spec.max_pixels)
-    return Renderer(tokenizer, images, special_ids(config, generation, tokenizer))
+    return QwenRenderer(tokenizer, images, special_ids(config, generation, tokenizer))
 
 
 def check_adapter(spec: ModelSpec) -> None:
@@ -211,7 +212,10 @@ def _processor(source: str, config: Any, common: dict[str, Any]) -> Any:
     return processor
 
 
-def _check_sizes(spec: ModelSpec) -> None:
+def _check_options(spec: ModelSpec, device: torch.device) -> None:
+    """Refuse what has no effect on a model that is run as it is."""
+    if spec.kv_cache_gib is not None:
+        raise _no_kv_cache(spec, device)
     if spec.min_pixels or spec.max_pixels:
         raise ConfigError(
             f"min_pixels and max_pixels have no effect on this family; they are for {', '.join(FAMILIES)}",

@@ -14,10 +14,10 @@ import torch
 from PIL import Image
 
 from cuarl.errors import CheckpointError, ConfigError
+from cuarl.policy.base import Policy
 from cuarl.policy.inputs import Row
 from cuarl.policy.load import load_policy
 from cuarl.policy.prompt import Prompt
-from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.sampler import Message, Picture, Text
 from cuarl.policy.score import Scorer
 from cuarl.policy.spec import ModelSpec
@@ -74,7 +74,7 @@ def merge(spec: ModelSpec, folder: Path, dtype: MergeType) -> Merged:
     return Merged(dtype, largest, TOLERANCE[dtype], len(expected))
 
 
-def logprobs_of(policy: PolicyModel, prompts: list[Prompt]) -> torch.Tensor:
+def logprobs_of(policy: Policy, prompts: list[Prompt]) -> torch.Tensor:
     """(N, V) float32 log-probabilities at the N tokens of an answer to every prompt, as the head gives them."""
     answer = policy.encode_answer(_SAID)
     seen: list[torch.Tensor] = []
@@ -87,7 +87,7 @@ def logprobs_of(policy: PolicyModel, prompts: list[Prompt]) -> torch.Tensor:
     return torch.log_softmax(torch.cat([s.flatten(0, -2) for s in seen]).float().cpu(), dim=-1)
 
 
-def _prompts(policy: PolicyModel) -> list[Prompt]:
+def _prompts(policy: Policy) -> list[Prompt]:
     """Two short conversations about pictures: one of smooth colours, one of stripes."""
     smooth = Image.merge("RGB", [Image.linear_gradient("L").rotate(a).resize((192, 320)) for a in (0, 90, 180)])
     stripes = Image.new("RGB", (192, 320), "white")

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from cuarl.errors import AgentError
-from cuarl.policy.sampler import Message, Picture, SampledText, Text
+from cuarl.policy.sampler import Message, Picture, PromptTooLong, SampledText, Text
 from cuarl.policy.special import SpecialIds
 from cuarl.types import Screenshot
 
@@ -28,7 +28,40 @@ class Prompt(NamedTuple):
     screenshots: tuple[Screenshot, ...]
 
 
-class Speech:
+class Renderer(Protocol):
+    """Knows what a model's prompts look like; needs its tokenizer and processor, not its weights."""
+
+    @property
+    def special(self) -> SpecialIds:
+        """The ids that mean something to the machinery."""
+        ...
+
+    def render(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> Prompt | PromptTooLong:
+        """Render a conversation, with the assistant's turn opened behind it."""
+        ...
+
+    def encode_answer(self, text: str) -> tuple[int, ...]:
+        """Ids of an answer as if it had been sampled, end of turn included."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of sampled ids, without a closing end token."""
+        ...
+
+    def picture_tokens(self, width: int, height: int) -> int:
+        """How many image tokens a ``width`` x ``height`` picture has in a prompt."""
+        ...
+
+    def seen_size(self, width: int, height: int) -> tuple[int, int] | None:
+        """The size at which the model sees a ``width`` x ``height`` picture; None if that is not known."""
+        ...
+
+    def shown(self, screenshot: Screenshot) -> Screenshot:
+        """``screenshot`` at the size at which the model sees it; as it is if that is not known."""
+        ...
+
+
+class TextCodec:
     """Text to ids and back for one tokenizer; remembers what constant pieces encode to."""
 
     def __init__(self, tokenizer: Any, special: SpecialIds) -> None:

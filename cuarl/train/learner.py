@@ -31,8 +31,8 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from cuarl.errors import ConfigError, TrainError
 from cuarl.policy.adapters.modalities import Parts
-from cuarl.policy.inputs import ModelInputs, Row
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.base import Policy
+from cuarl.policy.inputs import Inputs, Row
 from cuarl.policy.score import Scorer
 from cuarl.train.batch import (
     Batch,
@@ -124,7 +124,7 @@ class Beside(Protocol):
 class Learner:
     """Trains one policy in place. Every process of a run has one, and calls the same methods in the same order."""
 
-    def __init__(self, policy: PolicyModel, config: LearnerConfig, accelerator: Accelerator | None = None) -> None:
+    def __init__(self, policy: Policy, config: LearnerConfig, accelerator: Accelerator | None = None) -> None:
         self.policy = policy
         self.config = config
         self.accelerator = accelerator or join_processes(policy.device.type)
@@ -209,7 +209,7 @@ class Learner:
         learnt, used = self.replay.filled(batch, step) if config.replay.per_task else (batch, 0)
         self._changed, nonfinite = False, self._nonfinite
         # keys and values would lie beside the activations; graphs are captured anew with the next samples
-        self.policy.release_engine(_ENGINE_KEPT)
+        self.policy.release_memory(_ENGINE_KEPT)
         with reproducible(self.policy.device):
             updates = self._updates(learnt)
             self._scorer.train()
@@ -414,7 +414,7 @@ class Learner:
         scores = self._scorer(self._collate([shortest], pictures), self._temperatures([shortest]))
         self.accelerator.backward(0.0 * scores.logprobs.sum())
 
-    def _collate(self, rows: Sequence[TokenRow], pictures: Mapping[str, Screenshot]) -> ModelInputs:
+    def _collate(self, rows: Sequence[TokenRow], pictures: Mapping[str, Screenshot]) -> Inputs:
         try:
             inputs = self.policy.collate(
                 [Row(r.prompt_ids, tuple(pictures[d] for d in r.images), r.token_ids) for r in rows],
@@ -428,7 +428,7 @@ class Learner:
             raise TrainError("the trained ids are not the sampled ids", where=f"{rows[0].name} and others")
         return inputs
 
-    def _loss(self, inputs: ModelInputs, rows: Sequence[TokenRow]) -> Loss:
+    def _loss(self, inputs: Inputs, rows: Sequence[TokenRow]) -> Loss:
         config, mask = self.config, inputs.answer_mask
         with self.accelerator.autocast():
             scores = self._scorer(inputs, self._temperatures(rows), with_hidden=self._head is not None)
@@ -463,7 +463,7 @@ class Learner:
         coef = config.coef if config.trunk == "shared" else 1.0
         return Loss(loss.total + coef * found.total, loss.sums | found.sums)
 
-    def _reference(self, inputs: ModelInputs, temperature: torch.Tensor) -> torch.Tensor:
+    def _reference(self, inputs: Inputs, temperature: torch.Tensor) -> torch.Tensor:
         """(N,) logprobs of the base, adapter off, or of the policy that training began with; dropout off."""
         training = self._scorer.training
         self._scorer.eval()

@@ -7,18 +7,18 @@ from contextlib import contextmanager
 
 import torch
 
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.base import Policy
 
 
 class StartWeights:
     """Copies of what is trained of a policy: an adapter's weights, or all of them."""
 
-    def __init__(self, policy: PolicyModel) -> None:
+    def __init__(self, policy: Policy) -> None:
         named = policy.model.named_parameters()
         self._weights = {name: p.detach().clone() for name, p in named if p.requires_grad}
 
     @contextmanager
-    def put_into(self, policy: PolicyModel) -> Iterator[None]:
+    def put_into(self, policy: Policy) -> Iterator[None]:
         """Inside, ``policy``, whose weights must be whole, has these; its own are back afterwards, after an error too."""
         named = dict(policy.model.named_parameters())
         own = {name: named[name].data for name in self._weights}

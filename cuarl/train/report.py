@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from accelerate.utils import gather_object
 
-from cuarl.policy.inputs import ModelInputs
+from cuarl.policy.inputs import Inputs
 from cuarl.train.loss import Loss
 from cuarl.train.rows import TokenRow
 
@@ -45,7 +45,7 @@ class StepReport:
         self._norms: list[float] = []
         self._sums: dict[str, float] = {}
 
-    def add(self, loss: Loss, rows: Sequence[TokenRow], inputs: ModelInputs) -> None:
+    def add(self, loss: Loss, rows: Sequence[TokenRow], inputs: Inputs) -> None:
         """Take in one micro-batch."""
         values = dict(zip(loss.sums, torch.stack(list(loss.sums.values())).tolist(), strict=True))
         values["rows"] = len(rows)

@@ -21,13 +21,13 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.base import Policy
 
 
 class Shards:
     """The decoder layers of ``policy``, in shards from now on, and whole outside of ``apart``."""
 
-    def __init__(self, policy: PolicyModel, accelerator: Accelerator) -> None:
+    def __init__(self, policy: Policy, accelerator: Accelerator) -> None:
         self._model = policy.model
         mesh = init_device_mesh(policy.device.type, (accelerator.num_processes,))
         self._layers: list[FSDPModule] = [fully_shard(layer, mesh=mesh) for layer in policy.base.get_decoder().layers]

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from pydantic import PositiveFloat
 
 from cuarl.errors import CheckpointError, TrainError
-from cuarl.policy.qwen_vl.render import Renderer
+from cuarl.policy.prompt import Renderer
 from cuarl.policy.remote.tinker import TinkerSampler, mapped, model_input, sdk
 from cuarl.run.atomic import write_text
 from cuarl.run.checkpoints import POINTER, keep_pending, mark, marked_step, newest, read_pending, step_name

@@ -25,8 +25,7 @@ from cuarl.workflow.source import Source
 from cuarl.workflow.watcher import SILENT, Note
 
 if TYPE_CHECKING:
-    from cuarl.policy.qwen_vl.policy import PolicyModel
-    from cuarl.policy.qwen_vl.render import Renderer
+    from cuarl.policy.prompt import Renderer
     from cuarl.policy.sampling.rescore import RescoringSampler
     from cuarl.policy.spec import ModelSpec
     from cuarl.settings import Settings
@@ -118,7 +117,7 @@ def trained(
 ) -> Trained:
     """The server's side of a training run, kept in step with ``learner``; adapters are handed over in ``folder``."""
     policy = learner.policy
-    sampler = _sampler(config, config.model_base_url or "", settings, policy.renderer, _placeholders(policy))
+    sampler = _sampler(config, config.model_base_url or "", settings, policy, _placeholders(policy))
     if not config.rescore:
         return Trained(config, learner, sampler, folder, note)
     from cuarl.policy.sampling.rescore import RescoringSampler
@@ -278,5 +277,5 @@ def _renderer(config: ExperimentConfig, note: Note) -> tuple[Any, tuple[int, ...
     return renderer, _placeholders(renderer)
 
 
-def _placeholders(policy: PolicyModel | Renderer) -> tuple[int, ...]:
+def _placeholders(policy: Renderer) -> tuple[int, ...]:
     return policy.special.suppressed

@@ -11,8 +11,8 @@ from cuarl.config.rules import LORA_ONLY, default_of
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
 from cuarl.policy.load import load_policy
-from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.spec import LoraSpec, ModelSpec
+from cuarl.policy.transformers_policy import TransformersPolicy
 from cuarl.train.assign import Baseline
 from cuarl.train.batch import BatchConfig
 from cuarl.train.credit import ScreenCredit
@@ -86,7 +86,7 @@ def check_alone(config: ExperimentConfig, processes: int) -> None:
         )  # fmt: skip
 
 
-def load_trained(resolved: Resolved, accelerator: Accelerator) -> PolicyModel:
+def load_trained(resolved: Resolved, accelerator: Accelerator) -> TransformersPolicy:
     """Load the policy to train onto this process's device."""
     config = resolved.config
     several = accelerator.num_processes > 1 and config.device == "auto"

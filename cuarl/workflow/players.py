@@ -27,7 +27,8 @@ from cuarl.suggest import did_you_mean, nearest
 from cuarl.workflow import signals
 
 if TYPE_CHECKING:
-    from cuarl.policy.qwen_vl.policy import PolicyModel
+    from cuarl.policy.base import Policy
+    from cuarl.policy.transformers_policy import TransformersPolicy
 
 SCRIPTED: dict[str, Callable[[Env], Agent]] = {
     "oracle": OracleAgent,
@@ -67,7 +68,7 @@ def check_agent(name: str) -> None:
         raise ConfigError(what, where="--agent", hint=f"--agent {near}")
 
 
-def load_model(config: ExperimentConfig, *, model: str | None = None, adapter: str | None = None) -> PolicyModel:
+def load_model(config: ExperimentConfig, *, model: str | None = None, adapter: str | None = None) -> TransformersPolicy:
     """Load the policy that ``config`` names, or another base or adapter, to sample from."""
     from cuarl.policy.load import load_policy
 
@@ -79,9 +80,7 @@ def load_model(config: ExperimentConfig, *, model: str | None = None, adapter: s
     )  # fmt: skip
 
 
-def in_process(
-    config: ExperimentConfig, policy: PolicyModel, *, temperature: float, strict: bool, name: str = ""
-) -> Player:
+def in_process(config: ExperimentConfig, policy: Policy, *, temperature: float, strict: bool, name: str = "") -> Player:
     """``policy``, batched over the episodes. ``strict`` reads its answers as in training."""
     from cuarl.policy.sampling.local import LocalSampler
 
@@ -90,7 +89,7 @@ def in_process(
     return Player(name or policy.name, make, attend=sampler.attend, begin=policy.forget_prompts)
 
 
-def demonstrations(config: ExperimentConfig, policy: PolicyModel) -> Player:
+def demonstrations(config: ExperimentConfig, policy: TransformersPolicy) -> Player:
     """The oracle, its actions said in the words of ``policy``, for supervised training.
 
     Raises ConfigError where targets are described: an oracle knows points only.
@@ -106,7 +105,7 @@ def demonstrations(config: ExperimentConfig, policy: PolicyModel) -> Player:
     def make(spec: EpisodeSpec, env: Env) -> Agent:
         format = _format(config, config.model_name, env)
         return DemonstratingAgent(
-            OracleAgent(env), format, policy.written, window=_window(config, format), resize=policy.resize,
+            OracleAgent(env), format, policy.written, window=_window(config, format), resize=policy.seen_size,
             # the shipped base was taught to name points in these steps, and learns little from others
             step=GRID if config.model_name == "tiny" else None,
             around=env.around if isinstance(env, AimedEnv) else None,

@@ -26,7 +26,7 @@ from cuarl.workflow.source import Source
 from cuarl.workflow.trainer import Collecting, Place, Trainer, imitation, recorded
 
 if TYPE_CHECKING:
-    from cuarl.policy.qwen_vl.render import Renderer
+    from cuarl.policy.prompt import Renderer
 
 
 @contextmanager

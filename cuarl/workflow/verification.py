@@ -19,7 +19,7 @@ from cuarl.workflow.targets import checkpoint
 from cuarl.workflow.upstream import WEIGHTS
 
 if TYPE_CHECKING:
-    from cuarl.policy.qwen_vl.policy import PolicyModel
+    from cuarl.policy.base import Policy
 
 _ROWS = 32
 ADAPTERS = "adapters"
@@ -92,7 +92,7 @@ def verify(
             yield _compare(policy, version, turns[version], picture, sampled_in)
 
 
-def _weights(config: ExperimentConfig, run: Path, kind: str, version: int) -> PolicyModel | None:
+def _weights(config: ExperimentConfig, run: Path, kind: str, version: int) -> Policy | None:
     swapped = _swapped_in(run, version) if kind == "serve" else None
     if swapped is not None:
         return None if swapped.startswith("tinker://") else load_model(config, adapter=swapped)
@@ -120,7 +120,7 @@ def _swapped_in(run: Path, version: int) -> str | None:
 
 
 def _compare(
-    policy: PolicyModel, version: int, turns: Sequence[_Turn], picture: Callable[[str], Screenshot],
+    policy: Policy, version: int, turns: Sequence[_Turn], picture: Callable[[str], Screenshot],
     sampled_in: NumberFormat | None,
 ) -> Verified:  # fmt: skip
     import torch
@@ -151,7 +151,7 @@ def _compare(
     )  # fmt: skip
 
 
-def _format(policy: PolicyModel) -> NumberFormat:
+def _format(policy: Policy) -> NumberFormat:
     """The number format of the base's weights: an adapter's are float32 in any case."""
     sizes = {p.dtype: 0 for p in policy.model.parameters()}
     for parameter in policy.model.parameters():

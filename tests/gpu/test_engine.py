@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from cuarl.policy.generate import Job, _Batch, generate
+from cuarl.policy.generate import Job, generate
 from cuarl.policy.inputs import Row
 from cuarl.policy.load import load_policy
 from cuarl.policy.qwen_vl.engine import attention
 from cuarl.policy.qwen_vl.engine.engine import Engine
 from cuarl.policy.qwen_vl.engine.pages import PAGE
 from cuarl.policy.qwen_vl.fused import ops
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.generate import answer_by_layers
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.sampler import SamplingParams
 from cuarl.policy.score import Scorer
 from cuarl.policy.spec import LoraSpec, ModelSpec
@@ -24,7 +25,7 @@ from tests.unit.policy.pictures import prompt, row, screen
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 
 
-def _policy(folder: Path, dtype: str) -> PolicyModel:
+def _policy(folder: Path, dtype: str) -> QwenVLPolicy:
     policy = load_policy(
         ModelSpec(model=str(folder), lora=LoraSpec(rank=4), train="adapter", dtype=dtype, device="cuda")  # type: ignore[arg-type]
     )
@@ -41,7 +42,7 @@ def folder(request: pytest.FixtureRequest) -> Path:
     return found
 
 
-def _jobs(policy: PolicyModel, params: SamplingParams, count: int = 7) -> list[Job]:
+def _jobs(policy: QwenVLPolicy, params: SamplingParams, count: int = 7) -> list[Job]:
     prompts = [
         prompt(policy, "go", screen(1)),
         prompt(policy, "open the settings", screen(2), screen(3, 128, 64)),
@@ -56,8 +57,7 @@ def test_captured_steps_give_the_plain_answers(folder: Path, temperature: float)
     params = SamplingParams(temperature=temperature, max_tokens=40)
     ours, plain = _jobs(policy, params), _jobs(policy, params)
     Engine(policy).generate(ours)
-    with torch.inference_mode():
-        _Batch(policy, plain).run()
+    answer_by_layers(policy, plain)
     for one, other in zip(ours, plain, strict=True):
         assert one.tokens == other.tokens
         assert one.logprobs == pytest.approx(other.logprobs, abs=1e-4)
@@ -80,8 +80,7 @@ def test_a_buffer_that_moves_goes_on(folder: Path, monkeypatch: pytest.MonkeyPat
     params = SamplingParams(max_tokens=150)
     ours, plain = _jobs(policy, params, 5), _jobs(policy, params, 5)
     Engine(policy).generate(ours)
-    with torch.inference_mode():
-        _Batch(policy, plain).run()
+    answer_by_layers(policy, plain)
     assert [j.tokens for j in ours] == [j.tokens for j in plain]
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from cuarl.errors import CheckpointError
 from cuarl.policy.adapters.files import exchange
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.base import Policy
+
+P = TypeVar("P", bound=Policy)
 
 _SHAPE = ("r", "lora_alpha", "target_modules", "rank_pattern", "alpha_pattern", "use_rslora", "use_dora")
 
 
-def swap_adapter(policy: PolicyModel | None, folder: Path, load: Callable[[], PolicyModel]) -> PolicyModel:
+def swap_adapter(policy: P | None, folder: Path, load: Callable[[], P]) -> P:
     """``policy`` with the adapter in ``folder`` as its weights, if it has one of the same shape; else a fresh policy.
 
     ``load`` makes that fresh one. Whoever calls this says ``updated()`` afterwards. Raises CheckpointError for a folder
@@ -27,7 +30,7 @@ def swap_adapter(policy: PolicyModel | None, folder: Path, load: Callable[[], Po
     return policy
 
 
-def _same_shape(policy: PolicyModel, folder: Path) -> bool:
+def _same_shape(policy: Policy, folder: Path) -> bool:
     wanted = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
     here = next(iter(policy.model.peft_config.values())).to_dict()
     return all(_plain(wanted.get(name)) == _plain(here.get(name)) for name in _SHAPE)

@@ -1,9 +1,9 @@
 """Any model that transformers can run, by its own forward pass.
 
-``PolicyModel`` takes Qwen-VL apart to encode each prompt and picture once. Other families are run as they are: sampling by
-``generate`` with transformers' own caches, scoring by one forward pass over prompt and answer. Both draw from, and score,
-the same distribution as everywhere (``distribution``), from the logits that the model itself gives, so whatever a family
-does to them behind its head (soft caps, scales) is in both.
+Qwen-VL models are taken apart to encode each prompt and picture once (``qwen_vl``). Other families are run as they are:
+sampling by ``generate`` with transformers' own caches, scoring by one forward pass over prompt and answer. Both draw from,
+and score, the same distribution as everywhere (``distribution``), from the logits that the model itself gives, so whatever
+a family does to them behind its head (soft caps, scales) is in both.
 
 Rows are padded on the left for sampling, as ``generate`` wants it, and on the right for scoring, where positions are then
 those of the tokens themselves, whatever a family makes of positions.
@@ -13,113 +13,97 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from transformers import GenerationConfig, LogitsProcessor, StoppingCriteria
 
 from cuarl.policy import companions
+from cuarl.policy.base import ScoreOptions, TokenScores
 from cuarl.policy.distribution import NEVER
 from cuarl.policy.generic.processor import FamilyPictures
-from cuarl.policy.generic.render import PlainRenderer
-from cuarl.policy.inputs import ModelInputs, Row, Side, arrange, packed_answers, pad
+from cuarl.policy.generic.render import GenericRenderer
+from cuarl.policy.inputs import Inputs, Row, Side, arrange, check_placeholders, packed_answers, pad
 from cuarl.policy.jobs import Job, draw_next, room
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.score import score_logits
 from cuarl.policy.special import SpecialIds
+from cuarl.policy.transformers_policy import TransformersPolicy
 
 _ROWS_AT_ONCE = 64
 """Rows sampled in one batch: each carries its pictures as pixels, and its own cache."""
 
 
-class Answers(NamedTuple):
-    """Of the N real answer tokens of a batch, row by row: logits (N, V) float32 and the states (N, D) before the head."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenericInputs(Inputs):
+    """A batch with what the model's own forward pass takes for the pictures, by name."""
 
-    logits: torch.Tensor
-    hidden: torch.Tensor
+    pictures: dict[str, torch.Tensor] = field(default_factory=dict)
 
 
-class PlainPolicy(PolicyModel):
+class GenericPolicy(TransformersPolicy):
     """A policy of any family."""
 
     def __init__(
         self, model: Any, pictures: FamilyPictures, special: SpecialIds, *, name: str, revision: str | None = None
     ) -> None:
-        self._name_parts(model, pictures.processor.tokenizer, special, name=name, revision=revision)
+        renderer = GenericRenderer(pictures, special)
+        super().__init__(model, pictures.processor.tokenizer, renderer, name=name, revision=revision)
         self.pictures = pictures
-        self.renderer = PlainRenderer(pictures, special)
-
-    @cached_property
-    def context(self) -> int:
-        """The most tokens that prompt and answer may have together."""
-        return int(getattr(self.base.config.get_text_config(), "max_position_embeddings", 1 << 17))
-
-    def updated(self, version: int | None = None) -> None:
-        """Say that the weights have changed."""
-        self.version = self.version + 1 if version is None else version
-
-    def engine(self) -> None:
-        """Models of other families run as they are."""
-        return
-
-    def forget_pictures(self) -> None:
-        """Nothing is kept."""
 
     @property
-    def resize(self) -> None:
-        """Not known: each family has its own rule, and formats that need it have one, too."""
-        return
+    def unpadded(self) -> bool:
+        """Whether answers can be scored without padding: not by a forward pass of any family's."""
+        return False
 
     def save_companions(self, folder: str) -> None:
         """Write tokenizer and processor into ``folder``, beside the weights."""
         companions.write(folder, self.pictures.processor, self.tokenizer)
 
-    def collate(self, rows: Sequence[Row], *, padding: Side = "left", pack: bool = False) -> ModelInputs:
-        """Pad ``rows`` and process their pictures, on this policy's device.
+    def collate(self, rows: Sequence[Row], *, padding: Side = "left", pack: bool = False) -> GenericInputs:
+        """Pad ``rows`` and process their pictures, on this policy's device (see ``Policy.collate``).
 
-        Every row has its own prompt, but those that lie inside another's with ``pack``. Raises ValueError if a row's image
-        tokens and screenshots don't agree.
+        Every row has its own prompt, but those that lie inside another's with ``pack``.
         """
         prompts = arrange(rows, share=False, pack=pack)
-        self._check_placeholders(prompts.rows)
+        check_placeholders(prompts.rows, self.special.image, self.renderer.picture_tokens)
         ids, mask = pad([r.prompt_ids for r in prompts.rows], self.special.pad, padding)
         answers, answer_mask = pad([r.answer_ids for r in rows], self.special.pad, "right")
-        nothing = torch.zeros(0, dtype=torch.long)
-        return ModelInputs(
-            prompt_ids=ids, prompt_mask=mask, prompt_positions=nothing, vision=None, prompt_of=torch.tensor(prompts.of),
+        return GenericInputs(
+            prompt_ids=ids, prompt_mask=mask, prompt_of=torch.tensor(prompts.of),
             last=(mask * torch.arange(mask.shape[1])).amax(1), answer_ids=answers, answer_mask=answer_mask,
-            answer_start=nothing, pictures=self.pictures.tensors([r.screenshots for r in prompts.rows]),
+            pictures=self.pictures.tensors([r.screenshots for r in prompts.rows]),
             packed=packed_answers(rows, prompts, mask),
         ).to(self.device)  # fmt: skip
 
-    def _check_placeholders(self, rows: Sequence[Row]) -> None:
-        image = self.tokenizer.convert_ids_to_tokens(self.special.image)
-        for i, row in enumerate(rows):
-            needed = sum(self.pictures.expansion(s.width, s.height).count(image) for s in row.screenshots)
-            found = row.prompt_ids.count(self.special.image)
-            if found != needed:
-                raise ValueError(
-                    f"row {i} has {found} image tokens, but its {len(row.screenshots)} pictures need {needed}"
-                )
-
     def answer(self, jobs: Sequence[Job]) -> None:
         """Sample an answer to every job. A row's draws depend on its own seed and logits alone."""
-        for start in range(0, len(jobs), _ROWS_AT_ONCE):
-            part = jobs[start : start + _ROWS_AT_ONCE]
-            inputs = self.collate([Row(j.prompt.ids, j.prompt.screenshots) for j in part])
-            draws = _Draws(self, part)
-            config = GenerationConfig(
-                max_new_tokens=max(room(self, j) for j in part), do_sample=False, use_cache=True,
-                pad_token_id=self.special.pad,
-            )  # fmt: skip
-            with _own_settings(self.base, config):
-                self.base.generate(
-                    input_ids=inputs.prompt_ids, attention_mask=inputs.prompt_mask.long(), generation_config=config,
-                    logits_processor=[draws], stopping_criteria=[_Stopped(part)], **self._seen(inputs, inputs.prompt_ids),
-                )  # fmt: skip
+        with self.folded(), torch.inference_mode():
+            for start in range(0, len(jobs), _ROWS_AT_ONCE):
+                self._answer_at_once(jobs[start : start + _ROWS_AT_ONCE])
 
-    def answers(self, inputs: ModelInputs) -> Answers:
-        """Score: one pass over prompts and answers, the head on the tokens wanted alone; with gradients."""
+    def _answer_at_once(self, jobs: Sequence[Job]) -> None:
+        inputs = self.collate([Row(j.prompt.ids, j.prompt.screenshots) for j in jobs])
+        config = GenerationConfig(
+            max_new_tokens=max(room(self, j) for j in jobs), do_sample=False, use_cache=True,
+            pad_token_id=self.special.pad,
+        )  # fmt: skip
+        with _own_settings(self.base, config):
+            self.base.generate(
+                input_ids=inputs.prompt_ids, attention_mask=inputs.prompt_mask.long(), generation_config=config,
+                logits_processor=[_Draws(self, jobs)], stopping_criteria=[_Stopped(jobs)],
+                **self._seen(inputs, inputs.prompt_ids),
+            )  # fmt: skip
+
+    def score(self, inputs: Inputs, temperature: torch.Tensor, options: ScoreOptions) -> TokenScores:
+        """One pass over prompts and answers, the head on the tokens wanted alone (see ``Policy.score``)."""
+        assert isinstance(inputs, GenericInputs), "this policy's own"
+        logits, hidden = self._logits(inputs)
+        targets = inputs.answer_ids[inputs.answer_mask]
+        return TokenScores(*score_logits(logits, targets, temperature, self.suppressed()), hidden)
+
+    def _logits(self, inputs: GenericInputs) -> tuple[torch.Tensor, torch.Tensor]:
+        """Of the N real answer tokens, row by row: logits (N, V) float32, and the states (N, D) before the head."""
         behind = inputs.behind
         ids = torch.cat([inputs.prompt_ids, behind.answer_ids[:, :-1]], dim=1)
         mask = torch.cat([inputs.prompt_mask, behind.answer_mask[:, :-1]], dim=1)
@@ -145,12 +129,21 @@ class PlainPolicy(PolicyModel):
             out = self.base(input_ids=ids, attention_mask=mask.long(), use_cache=False, **self._seen(inputs, ids))
         finally:
             hook.remove()
-        return Answers(out.logits[0].float(), found[0])
+        return out.logits[0].float(), found[0]
 
-    def _seen(self, inputs: ModelInputs, ids: torch.Tensor) -> dict[str, torch.Tensor]:
+    def forget_pictures(self) -> None:
+        """None is kept."""
+
+    def forget_prompts(self) -> None:
+        """None is kept."""
+
+    def release_memory(self, keep_bytes: int = 0) -> None:
+        """None is kept."""
+
+    def _seen(self, inputs: GenericInputs, ids: torch.Tensor) -> dict[str, torch.Tensor]:
         pictures = {
             name: value.to(self.dtype) if value.is_floating_point() else value
-            for name, value in (inputs.pictures or {}).items()
+            for name, value in inputs.pictures.items()
         }
         return pictures | self.pictures.token_types(ids, self.special.image)
 
@@ -158,7 +151,7 @@ class PlainPolicy(PolicyModel):
 class _Draws(LogitsProcessor):
     """Leaves ``generate`` no choice: of each row, only the token that was drawn is possible."""
 
-    def __init__(self, policy: PlainPolicy, jobs: Sequence[Job]) -> None:
+    def __init__(self, policy: GenericPolicy, jobs: Sequence[Job]) -> None:
         self._policy, self._jobs = policy, jobs
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:

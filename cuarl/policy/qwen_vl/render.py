@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from cuarl.policy.prompt import SAMPLED, Prompt, Speech, shape
+from cuarl.policy.prompt import SAMPLED, Prompt, TextCodec, shape
 from cuarl.policy.qwen_vl.images import ImageProcessor
 from cuarl.policy.sampler import Message, Picture, PromptTooLong, SampledText, Text
 from cuarl.policy.special import SpecialIds
 from cuarl.types import Screenshot
 
 
-class Renderer(Speech):
+class QwenRenderer(TextCodec):
     """Renders messages for one tokenizer and Qwen's image processor."""
 
     def __init__(self, tokenizer: Any, images: ImageProcessor, special: SpecialIds) -> None:
@@ -42,13 +42,24 @@ class Renderer(Speech):
             part = next(parts)
             if isinstance(part, Picture):
                 screens.append(part.screenshot)
-                tokens = self.images.grid(part.screenshot.width, part.screenshot.height).tokens
-                ids += [self.special.image] * tokens
+                ids += [self.special.image] * self.picture_tokens(part.screenshot.width, part.screenshot.height)
             elif isinstance(part, SampledText):
                 ids += self._sampled(part, ends=piece == "sampled+end")
         if max_tokens is not None and len(ids) > max_tokens:
             return PromptTooLong(needed=len(ids), limit=max_tokens)
         return Prompt(tuple(ids), tuple(screens))
+
+    def picture_tokens(self, width: int, height: int) -> int:
+        """How many image tokens a ``width`` x ``height`` picture has in a prompt."""
+        return self.images.grid(width, height).tokens
+
+    def seen_size(self, width: int, height: int) -> tuple[int, int]:
+        """Width and height in pixels that the model sees of a ``width`` x ``height`` picture."""
+        return self.images.resized(width, height)
+
+    def shown(self, screenshot: Screenshot) -> Screenshot:
+        """``screenshot`` as the model sees it."""
+        return self.images.shown(screenshot)
 
     def _apply_template(self, shape: tuple[Any, ...], answer: bool) -> tuple[tuple[int, ...] | str, ...]:
         """The pieces of a conversation: ids of constant text, or what to fill in (``image``, ``sampled…``)."""

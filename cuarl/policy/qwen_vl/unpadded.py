@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from cuarl.policy.inputs import ModelInputs
 from cuarl.policy.qwen_vl.engine.attention import Segments, causal, segments
 from cuarl.policy.qwen_vl.engine.fits import plain_layers
 from cuarl.policy.qwen_vl.fused.ops import norm_rotate, rms_norm, swiglu
+from cuarl.policy.qwen_vl.inputs import QwenInputs
 
 if TYPE_CHECKING:
-    from cuarl.policy.qwen_vl.policy import PolicyModel
+    from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 
 
-def fits(policy: PolicyModel) -> bool:
+def fits(policy: QwenVLPolicy) -> bool:
     """Whether the policy's layers are those that are computed here. Dropout in an adapter is not."""
     if not plain_layers(policy.base.model.language_model, policy.width):
         return False
@@ -47,7 +47,7 @@ class Layout(NamedTuple):
     looked_at: torch.Tensor | None
 
 
-def lay_out(inputs: ModelInputs) -> Layout:
+def lay_out(inputs: QwenInputs) -> Layout:
     """One segment a prompt, joined by its answer if it has just one; further segments for the answers of the others."""
     behind, device = inputs.behind, inputs.prompt_ids.device
     prompts, width = inputs.prompt_ids.shape
@@ -97,7 +97,7 @@ def lay_out(inputs: ModelInputs) -> Layout:
 
 
 def _wanted(
-    inputs: ModelInputs, behind: ModelInputs, last: Sequence[int], start: Sequence[int], place_of: torch.Tensor
+    inputs: QwenInputs, behind: QwenInputs, last: Sequence[int], start: Sequence[int], place_of: torch.Tensor
 ) -> torch.Tensor:
     device = place_of.device
     steps = torch.arange(behind.answer_ids.shape[1], device=device)
@@ -114,7 +114,7 @@ def _joined(ranges: Sequence[range], device: torch.device) -> torch.Tensor:
     return torch.cat([torch.arange(r.start, r.stop) for r in ranges]).to(device, non_blocking=True)
 
 
-def answer_hidden(policy: PolicyModel, inputs: ModelInputs, *, keep_bytes: int | None) -> torch.Tensor:
+def answer_hidden(policy: QwenVLPolicy, inputs: QwenInputs, *, keep_bytes: int | None) -> torch.Tensor:
     """(A, D): the state from which each of the A real answer tokens was drawn, row by row.
 
     ``keep_bytes`` bounds the activations kept for the backward pass; None keeps all.
@@ -140,7 +140,7 @@ def answer_hidden(policy: PolicyModel, inputs: ModelInputs, *, keep_bytes: int |
     return rms_norm(hidden.index_select(0, layout.wanted), norm.weight, norm.variance_epsilon)
 
 
-def _recomputed(policy: PolicyModel, tokens: int, keep_bytes: int | None) -> int:
+def _recomputed(policy: QwenVLPolicy, tokens: int, keep_bytes: int | None) -> int:
     """How many layers keep nothing but their input."""
     layers = policy.decoder.model.layers
     if keep_bytes is None or not torch.is_grad_enabled():
@@ -149,7 +149,7 @@ def _recomputed(policy: PolicyModel, tokens: int, keep_bytes: int | None) -> int
     return max(0, len(layers) - kept)
 
 
-def layer_bytes(policy: PolicyModel) -> int:
+def layer_bytes(policy: QwenVLPolicy) -> int:
     """Bytes a token that a layer keeps for its backward pass, about."""
     config = policy.decoder.model.config
     size = policy.decoder.model.layers[0].self_attn.head_dim
@@ -199,7 +199,7 @@ class LayerAdapters(NamedTuple):
     down: Low | None
 
 
-def adapters_of(policy: PolicyModel) -> list[LayerAdapters]:
+def adapters_of(policy: QwenVLPolicy) -> list[LayerAdapters]:
     """The active adapters of all layers in the base's type: cast at once, since thousands of small casts take the host long."""
     groups: list[list[tuple[int, Any, str]]] = []
     for layer in policy.decoder.model.layers:

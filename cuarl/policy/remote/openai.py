@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Collection, Sequence
-from typing import Any, Protocol
+from collections.abc import Collection
+from typing import Any
 
 import httpx
 
 from cuarl.errors import ConfigError, SamplerError
+from cuarl.policy.prompt import Renderer
 from cuarl.policy.remote import adapters
 from cuarl.policy.remote.http import SHOWN, Endpoint, ServedModel, error_in, json_of
 from cuarl.policy.remote.wire import (
@@ -22,26 +23,11 @@ from cuarl.policy.remote.wire import (
     too_long,
     why_empty,
 )
-from cuarl.policy.sampler import Message, PromptTooLong, SamplerCapabilities, SampleRequest
+from cuarl.policy.sampler import PromptTooLong, SamplerCapabilities, SampleRequest
 from cuarl.safe_text import loggable
 from cuarl.trajectory import Sampled
 
 logger = logging.getLogger(__name__)
-
-
-class PromptRenderer(Protocol):
-    """What is needed of ``render.Renderer``, without its imports."""
-
-    images: Any
-    special: Any
-
-    def render(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> Any:
-        """Messages to a ``Prompt``."""
-        ...
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids."""
-        ...
 
 
 class OpenAISampler:
@@ -61,7 +47,7 @@ class OpenAISampler:
     def __init__(
         self, base_url: str, model: str, *, api_key: str | None = None, features: EndpointFeatures | None = None,
         encoding: Encoding = "png", name: str = "", version: int = 0, timeout_s: float = 300.0, attempts: int = 6,
-        max_connections: int = 64, transport: httpx.AsyncBaseTransport | None = None, renderer: PromptRenderer | None = None,
+        max_connections: int = 64, transport: httpx.AsyncBaseTransport | None = None, renderer: Renderer | None = None,
         placeholders: Collection[int] = (), http_client: httpx.AsyncClient | None = None,
     ) -> None:  # fmt: skip
         self.endpoint = Endpoint(
@@ -145,7 +131,7 @@ class OpenAISampler:
         """What is sent for ``request`` to a server of these features."""
         out = Outgoing(self._encoding)
         if self.renderer is not None and features.ours:
-            out = Outgoing(self._encoding, self.renderer.special.suppressed, self.renderer.images.shown)
+            out = Outgoing(self._encoding, self.renderer.special.suppressed, self.renderer.shown)
         return request_body(request, self.model, features, out)
 
     def read(self, body: Any, request: SampleRequest, features: EndpointFeatures) -> Sampled:
@@ -195,10 +181,7 @@ class OpenAISampler:
 
     def sees(self, width: int, height: int) -> tuple[int, int] | None:
         """The size at which the model sees a picture, where its processor is here."""
-        if self.renderer is None:
-            return None
-        seen: tuple[int, int] = self.renderer.images.resized(width, height)
-        return seen
+        return self.renderer.seen_size(width, height) if self.renderer is not None else None
 
     async def close(self) -> None:
         """Close the connections; a later request opens new ones."""

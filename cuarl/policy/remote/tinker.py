@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from cuarl.errors import CuarlError, MissingExtra, PrerequisiteError, SamplerError
-from cuarl.policy.qwen_vl.render import Renderer
+from cuarl.policy.prompt import Renderer
 from cuarl.policy.sampler import PromptTooLong, SamplerCapabilities, SampleRequest
 from cuarl.safe_text import loggable, remember
 from cuarl.trajectory import Sampled
@@ -73,7 +73,7 @@ def model_input(ids: Sequence[int], screenshots: Sequence[Screenshot], renderer:
             if not rest:
                 raise ValueError("there are more image tokens than pictures")
             screenshot = rest.pop(0)
-            tokens = renderer.images.grid(screenshot.width, screenshot.height).tokens
+            tokens = renderer.picture_tokens(screenshot.width, screenshot.height)
             end = start + tokens
             if any(i != image for i in ids[start:end]) or end > len(ids):
                 raise ValueError(f"a picture of {tokens} tokens has fewer placeholders")
@@ -98,9 +98,9 @@ class TinkerSampler:
         """Ids and pictures are exact; log-probabilities are, at temperature 1."""
         return SamplerCapabilities(token_ids=True, logprobs=True, images=True, name=self.name)
 
-    def sees(self, width: int, height: int) -> tuple[int, int]:
+    def sees(self, width: int, height: int) -> tuple[int, int] | None:
         """The size at which the model sees a picture: the service counts its tokens by the same rule."""
-        return self._renderer.images.resized(width, height)
+        return self._renderer.seen_size(width, height)
 
     def use(self, client: Any, version: int) -> None:
         """Sample from other weights from now on."""

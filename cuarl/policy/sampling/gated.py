@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 
+from cuarl.policy.base import Policy
 from cuarl.policy.jobs import Job
-from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.sampling.local import LocalSampler
 from cuarl.trajectory import Sampled
 
@@ -17,7 +17,7 @@ class GatedSampler(LocalSampler):
     ``max_batch`` bounds the rows of one forward pass; a wave is answered whole, however many passes it takes.
     """
 
-    def __init__(self, policy: PolicyModel, passing: Callable[[], Awaitable[None]], *, max_batch: int = 256) -> None:
+    def __init__(self, policy: Policy, passing: Callable[[], Awaitable[None]], *, max_batch: int = 256) -> None:
         super().__init__(policy, max_batch=sys.maxsize)
         self._passing, self._rows = passing, max_batch
 

@@ -1,4 +1,4 @@
-"""The in-process sampler: answers from a ``PolicyModel``, batched over concurrent episodes."""
+"""The in-process sampler: answers from a ``Policy``, batched over concurrent episodes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import anyio
 import anyio.to_thread
 
 from cuarl.errors import AgentError, SamplerError
+from cuarl.policy.base import Policy
 from cuarl.policy.generate import Job, generate
 from cuarl.policy.jobs import SamplingHalted
-from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.sampler import PromptTooLong, SamplerCapabilities, SampleRequest
 from cuarl.policy.sampling.batcher import Waves
 from cuarl.trajectory import Sampled
@@ -29,7 +29,7 @@ class LocalSampler:
     keeps a stuck episode from holding up the rest.
     """
 
-    def __init__(self, policy: PolicyModel, *, max_batch: int = 256, max_wait_s: float | None = 60.0) -> None:
+    def __init__(self, policy: Policy, *, max_batch: int = 256, max_wait_s: float | None = 60.0) -> None:
         self.policy = policy
         self._waves: Waves[Job, Sampled] = Waves(
             self._run, lambda job: job.seed, max_batch=max_batch, max_wait_s=max_wait_s

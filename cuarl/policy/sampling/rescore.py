@@ -16,9 +16,9 @@ import anyio.to_thread
 import torch
 
 from cuarl.errors import SamplerError
+from cuarl.policy.base import Policy
 from cuarl.policy.inputs import Row
 from cuarl.policy.prompt import Prompt
-from cuarl.policy.qwen_vl.policy import PolicyModel
 from cuarl.policy.sampler import PromptTooLong, Sampler, SamplerCapabilities, SampleRequest
 from cuarl.policy.sampling.batcher import Waves
 from cuarl.policy.score import Scorer
@@ -38,7 +38,7 @@ class RescoringSampler:
     ``policy`` must have the weights that ``inner`` samples from.
     """
 
-    def __init__(self, inner: Sampler, policy: PolicyModel, *, max_batch: int = 64) -> None:
+    def __init__(self, inner: Sampler, policy: Policy, *, max_batch: int = 64) -> None:
         self.inner, self.policy, self.rescored = inner, policy, 0
         self._scorer = Scorer(policy).eval()
         self._waves: Waves[_Answer, tuple[float, ...]] = Waves(

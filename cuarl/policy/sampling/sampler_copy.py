@@ -8,17 +8,18 @@ own it shares nothing; what is copied after an update is what is trained, from m
 from __future__ import annotations
 
 import copy
+from typing import TypeVar
 
 import torch
 from torch import nn
 
 from cuarl.errors import CheckpointError
-from cuarl.policy.adapters.folded import Folded
-from cuarl.policy.qwen_vl.policy import PolicyModel
-from cuarl.policy.qwen_vl.vision import FeatureCache
+from cuarl.policy.base import Policy
+
+P = TypeVar("P", bound=Policy)
 
 
-def twin(policy: PolicyModel, device: str | None = None) -> PolicyModel:
+def twin(policy: P, device: str | None = None) -> P:
     """A policy that samples like ``policy`` does now, and goes on doing so whatever happens to ``policy``.
 
     ``device`` is where a whole copy of the weights goes; None shares the frozen ones on the device that they are on.
@@ -34,21 +35,10 @@ def twin(policy: PolicyModel, device: str | None = None) -> PolicyModel:
     model = copy.deepcopy(policy.model, memo)
     if device is not None:
         model.to(device)  # the buffers, which are few
-    memo[id(policy.tokenizer)] = policy.tokenizer
-    # made anew by whoever samples first
-    held: list[object] = [policy._engine, policy._suppressed]
-    memo |= {id(x): None for x in held if x is not None}
-    if policy._folded is not None:
-        memo[id(policy._folded)] = Folded(model)
-    tower = getattr(policy, "vision", None)
-    if tower is not None:
-        memo[id(tower.cache)] = FeatureCache(tower.cache.limit_bytes)
-    made = copy.deepcopy(policy, memo)
-    made._has_engine = None  # it may be on another kind of device
-    return made
+    return policy.with_model(model, memo)
 
 
-def follow(follower: PolicyModel, policy: PolicyModel, version: int) -> None:
+def follow(follower: Policy, policy: Policy, version: int) -> None:
     """Give the twin of ``policy`` its trained weights as they are: version ``version``. Neither may be at work meanwhile.
 
     Raises CheckpointError, with the twin as it was, if it has no place for one of them.

@@ -11,7 +11,7 @@ from cuarl.agent.prompt import Window
 from cuarl.agent.scripted import DemonstratingAgent
 from cuarl.errors import ConfigError
 from cuarl.policy.inputs import Row
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.sampler import SamplingParams
 from cuarl.policy.sampling.local import LocalSampler
 from cuarl.policy.score import Scorer
@@ -54,7 +54,7 @@ def _of(decision: Decision) -> Action | None:
     return decision.action
 
 
-def agents(policy: PolicyModel, window: Window) -> list[ModelAgent | DemonstratingAgent]:
+def agents(policy: QwenVLPolicy, window: Window) -> list[ModelAgent | DemonstratingAgent]:
     params = SamplingParams(max_tokens=12)
     return [
         ModelAgent(LocalSampler(policy), FORMAT, params=params, window=window),
@@ -62,7 +62,7 @@ def agents(policy: PolicyModel, window: Window) -> list[ModelAgent | Demonstrati
     ]
 
 
-def budget(policy: PolicyModel) -> int:
+def budget(policy: QwenVLPolicy) -> int:
     """Room for one turn and a little more."""
     first = anyio.run(agents(policy, Window())[0].act, TASK, Observation(SCREENS[0]), (), 0)
     assert first.sampled is not None
@@ -76,7 +76,7 @@ def shown(turn: Turn) -> list[str]:
 
 @pytest.mark.parametrize("older", ["text", "drop"])
 def test_prompts_keep_within_the_budget_and_always_have_the_present_screen_and_the_task(
-    qwen3: PolicyModel,  # noqa: F811
+    qwen3: QwenVLPolicy,  # noqa: F811
     older: str,
 ) -> None:
     window, most = WIDE.but(history_older=older), budget(qwen3)
@@ -97,7 +97,7 @@ def test_prompts_keep_within_the_budget_and_always_have_the_present_screen_and_t
 
 
 @pytest.mark.parametrize("older", ["text", "drop"])
-def test_what_was_sampled_within_a_budget_is_what_is_scored(qwen3: PolicyModel, older: str) -> None:  # noqa: F811
+def test_what_was_sampled_within_a_budget_is_what_is_scored(qwen3: QwenVLPolicy, older: str) -> None:  # noqa: F811
     sampling, _ = agents(qwen3, WIDE.but(history_older=older, max_prompt_tokens=budget(qwen3)))
     known = {s.digest: s for s in SCREENS}
     turns = [Turn.model_validate_json(t.model_dump_json()) for t in play(sampling)]
@@ -113,7 +113,7 @@ def test_what_was_sampled_within_a_budget_is_what_is_scored(qwen3: PolicyModel, 
             assert (scored[: len(recorded)] - recorded).abs().max() < 1e-4
 
 
-def test_a_budget_that_a_turn_alone_exceeds_is_an_error_that_says_what_it_takes(qwen3: PolicyModel) -> None:  # noqa: F811
+def test_a_budget_that_a_turn_alone_exceeds_is_an_error_that_says_what_it_takes(qwen3: QwenVLPolicy) -> None:  # noqa: F811
     for agent in agents(qwen3, WIDE.but(max_prompt_tokens=20)):
         with pytest.raises(
             ConfigError, match=r"one turn alone .* takes [0-9]+ tokens, and max_prompt_tokens is 20"
@@ -127,7 +127,7 @@ def test_a_budget_that_a_turn_alone_exceeds_is_an_error_that_says_what_it_takes(
         assert decision.sampled is not None and len(decision.sampled.prompt_ids) == needed
 
 
-def test_a_full_context_without_a_budget_is_the_episodes_end(qwen3: PolicyModel, monkeypatch) -> None:  # noqa: F811
+def test_a_full_context_without_a_budget_is_the_episodes_end(qwen3: QwenVLPolicy, monkeypatch) -> None:  # noqa: F811
     monkeypatch.setattr(qwen3, "context", 20)
     for agent in agents(qwen3, WIDE):
         decision = anyio.run(agent.act, TASK, Observation(SCREENS[0]), (), 0)

@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from cuarl.policy.load import load_policy
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.spec import LoraSpec, ModelSpec
 from cuarl.pretrain.architecture import Shape, build_model
 from cuarl.pretrain.tokenizer import CHAT_TEMPLATE, CLOSINGS, SPECIAL, scaffolds
@@ -89,25 +89,25 @@ def qwen25_folder(tmp_path_factory: pytest.TempPathFactory, tokenizer: PreTraine
 
 
 @pytest.fixture(scope="session")
-def qwen3(qwen3_folder: Path) -> PolicyModel:
+def qwen3(qwen3_folder: Path) -> QwenVLPolicy:
     return load_policy(ModelSpec(model=str(qwen3_folder)))
 
 
 @pytest.fixture(scope="session")
-def qwen25(qwen25_folder: Path) -> PolicyModel:
+def qwen25(qwen25_folder: Path) -> QwenVLPolicy:
     return load_policy(ModelSpec(model=str(qwen25_folder)))
 
 
 @pytest.fixture(params=["qwen3", "qwen25"])
-def policy(request: pytest.FixtureRequest) -> PolicyModel:
+def policy(request: pytest.FixtureRequest) -> QwenVLPolicy:
     """Each family in turn, frozen: tests must not change it."""
-    found: PolicyModel = request.getfixturevalue(request.param)
+    found: QwenVLPolicy = request.getfixturevalue(request.param)
     found.vision.cache.clear()
     return found
 
 
 @pytest.fixture
-def adapted(qwen3_folder: Path) -> PolicyModel:
+def adapted(qwen3_folder: Path) -> QwenVLPolicy:
     """A fresh policy with an adapter that is not zero, to train or change."""
     made = load_policy(ModelSpec(model=str(qwen3_folder), lora=LoraSpec(rank=4), train="adapter"))
     with torch.random.fork_rng(devices=[]):

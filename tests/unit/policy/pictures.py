@@ -9,7 +9,7 @@ from PIL import Image
 
 from cuarl.policy.inputs import Row
 from cuarl.policy.prompt import Prompt
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.sampler import Message, Picture, Text
 from cuarl.types import Screenshot
 
@@ -28,13 +28,13 @@ def messages(goal: str, *screens: Screenshot) -> tuple[Message, ...]:
     return (Message("system", (Text(SYSTEM),)), Message("user", user))
 
 
-def prompt(policy: PolicyModel, goal: str, *screens: Screenshot) -> Prompt:
+def prompt(policy: QwenVLPolicy, goal: str, *screens: Screenshot) -> Prompt:
     """The same, rendered."""
     rendered = policy.render(messages(goal, *screens))
     assert isinstance(rendered, Prompt)
     return rendered
 
 
-def row(policy: PolicyModel, goal: str, screens: Sequence[Screenshot], answer: Sequence[int]) -> Row:
+def row(policy: QwenVLPolicy, goal: str, screens: Sequence[Screenshot], answer: Sequence[int]) -> Row:
     """A prompt with an answer."""
     return Row(*prompt(policy, goal, *screens), answer_ids=tuple(answer))

@@ -12,13 +12,13 @@ from cuarl.errors import CheckpointError, ConfigError, PrerequisiteError
 from cuarl.policy import tiny
 from cuarl.policy.adapters.lora import target_pattern
 from cuarl.policy.load import load_policy, policy_name, resolve
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.score import Scorer
 from cuarl.policy.spec import LoraSpec, ModelSpec
 from tests.unit.policy.pictures import row, screen
 
 
-def _adapted_modules(policy: PolicyModel) -> set[str]:
+def _adapted_modules(policy: QwenVLPolicy) -> set[str]:
     return {
         n.split(".lora_A")[0].split("base_model.model.")[-1]
         for n, _ in policy.model.named_parameters()
@@ -26,7 +26,7 @@ def _adapted_modules(policy: PolicyModel) -> set[str]:
     }
 
 
-def _targets(policy: PolicyModel, **spec: Any) -> set[str]:
+def _targets(policy: QwenVLPolicy, **spec: Any) -> set[str]:
     pattern = target_pattern(policy.base, LoraSpec(**spec))
     found = {n: m for n, m in policy.base.named_modules() if re.fullmatch(pattern, n)}
     assert all(isinstance(m, torch.nn.Linear) for m in found.values())
@@ -44,7 +44,7 @@ def _targets(policy: PolicyModel, **spec: Any) -> set[str]:
     ],
 )
 def test_b41_lora_sits_on_the_chosen_layers_of_the_language_model_alone(
-    policy: PolicyModel, targets: Any, leaves: set[str]
+    policy: QwenVLPolicy, targets: Any, leaves: set[str]
 ) -> None:
     found = _targets(policy, targets=targets)
     assert {n.rsplit(".", 1)[-1] for n in found} == leaves
@@ -53,7 +53,7 @@ def test_b41_lora_sits_on_the_chosen_layers_of_the_language_model_alone(
     assert all(".language_model." in n for n in found), "some towers use the same names"
 
 
-def test_lora_takes_the_vision_tower_in_when_asked(policy: PolicyModel) -> None:
+def test_lora_takes_the_vision_tower_in_when_asked(policy: QwenVLPolicy) -> None:
     both = _targets(policy, targets="attention", vision=True)
     tower = both - _targets(policy, targets="attention")
     linears = {n for n, m in policy.vision.visual.named_modules() if isinstance(m, torch.nn.Linear)}
@@ -61,15 +61,15 @@ def test_lora_takes_the_vision_tower_in_when_asked(policy: PolicyModel) -> None:
     assert {n.rsplit(".", 1)[-1] for n in _targets(policy, targets=("qkv",), vision=True)} == {"qkv"}
 
 
-def test_an_unknown_lora_target_is_refused_with_a_suggestion(qwen3: PolicyModel) -> None:
+def test_an_unknown_lora_target_is_refused_with_a_suggestion(qwen3: QwenVLPolicy) -> None:
     with pytest.raises(ConfigError, match='"q_porj" is no linear layer of this model \\(did you mean "q_proj"'):
         target_pattern(qwen3.base, LoraSpec(targets=("q_porj",)))
 
 
 def test_a_fresh_adapter_depends_on_its_seed_alone_and_changes_nothing_yet(
-    qwen3_folder: Path, qwen3: PolicyModel
+    qwen3_folder: Path, qwen3: QwenVLPolicy
 ) -> None:
-    def fresh(seed: int) -> PolicyModel:
+    def fresh(seed: int) -> QwenVLPolicy:
         torch.rand(seed + 1)  # the global state must not matter
         spec = ModelSpec(
             model=str(qwen3_folder), lora=LoraSpec(rank=2, targets=("q_proj",), seed=seed), train="adapter"
@@ -87,7 +87,7 @@ def test_a_fresh_adapter_depends_on_its_seed_alone_and_changes_nothing_yet(
 
 
 def test_a_saved_adapter_loads_here_and_with_plain_peft(
-    adapted: PolicyModel, qwen3_folder: Path, tmp_path: Path
+    adapted: QwenVLPolicy, qwen3_folder: Path, tmp_path: Path
 ) -> None:
     adapted.model.save_pretrained(tmp_path / "best")
     rows = [row(adapted, "go", [screen(1)], [40, 41])]
@@ -128,7 +128,7 @@ def test_combinations_that_mean_nothing_are_refused(qwen3_folder: Path, changes:
 
 
 def test_a_missing_or_misfit_adapter_is_a_checkpoint_error(
-    qwen3_folder: Path, qwen25_folder: Path, adapted: PolicyModel, tmp_path: Path
+    qwen3_folder: Path, qwen25_folder: Path, adapted: QwenVLPolicy, tmp_path: Path
 ) -> None:
     with pytest.raises(CheckpointError, match="no adapter here"):
         load_policy(ModelSpec(model=str(qwen3_folder), adapter=str(tmp_path / "none")))

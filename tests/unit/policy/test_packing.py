@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cuarl.agent.prompt import Window, build_messages
-from cuarl.policy.generic.policy import PlainPolicy
+from cuarl.policy.generic.policy import GenericPolicy
 from cuarl.policy.inputs import Row
 from cuarl.policy.load import load_policy
 from cuarl.policy.packing import Said, hosts
 from cuarl.policy.prompt import Prompt
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.sampler import SampledText
 from cuarl.policy.score import Scorer, Scores
 from cuarl.policy.spec import LoraSpec, ModelSpec
@@ -26,7 +26,7 @@ ANSWERS = [(40, 41, 42), (50,), (60, 61, 62, 63), (44, 45)]
 
 
 def episode(
-    policy: PolicyModel, seed: int, answers: list[tuple[int, ...]] = ANSWERS, window: Window = ALL, ends: bool = True
+    policy: QwenVLPolicy, seed: int, answers: list[tuple[int, ...]] = ANSWERS, window: Window = ALL, ends: bool = True
 ) -> list[Row]:
     """The turns of an episode with screens of two sizes, each answer in the prompts behind it."""
     screens, said, rows = [], [], []
@@ -44,7 +44,7 @@ def said(rows: list[Row]) -> list[Said]:
     return [Said(r.prompt_ids, tuple(s.digest for s in r.screenshots), r.answer_ids) for r in rows]
 
 
-def score(policy: PolicyModel, rows: list[Row], **how: object) -> Scores:
+def score(policy: QwenVLPolicy, rows: list[Row], **how: object) -> Scores:
     with torch.no_grad():
         return Scorer(policy).eval()(policy.collate(rows, **how))  # type: ignore[arg-type]
 
@@ -56,7 +56,7 @@ def difference(a: Scores, b: Scores) -> float:
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("ends", [True, False], ids=["ended", "cut off"])
 def test_an_episode_whose_turns_extend_one_another_is_one_sequence_with_the_same_scores(
-    policy: PolicyModel, side: str, ends: bool
+    policy: QwenVLPolicy, side: str, ends: bool
 ) -> None:
     rows = episode(policy, 1, ends=ends)
     packed = policy.collate(rows, pack=True)
@@ -65,7 +65,7 @@ def test_an_episode_whose_turns_extend_one_another_is_one_sequence_with_the_same
     assert difference(score(policy, rows, pack=True, padding=side), score(policy, rows)) < 1e-5
 
 
-def test_attempts_of_several_lengths_in_any_order_with_turns_that_stand_alone(policy: PolicyModel) -> None:
+def test_attempts_of_several_lengths_in_any_order_with_turns_that_stand_alone(policy: QwenVLPolicy) -> None:
     """What a group gives: a common first prompt, equal first answers, different lengths; and episodes without history."""
     rows = [
         *episode(policy, 1), *episode(policy, 1, ANSWERS[:1]), *episode(policy, 1, [ANSWERS[0], (70, 71)]),
@@ -79,13 +79,13 @@ def test_attempts_of_several_lengths_in_any_order_with_turns_that_stand_alone(po
     assert inputs.answer_ids[inputs.answer_mask].tolist() == [t for r in rows for t in r.answer_ids]
 
 
-def test_a_sliding_window_extends_nothing_and_is_left_as_it_is(policy: PolicyModel) -> None:
+def test_a_sliding_window_extends_nothing_and_is_left_as_it_is(policy: QwenVLPolicy) -> None:
     rows = episode(policy, 1, window=Window(history_images=2, history_turns=1))[1:]
     assert policy.collate(rows, pack=True).packed is None
     assert torch.equal(score(policy, rows, pack=True).logprobs, score(policy, rows).logprobs)
 
 
-def test_other_pictures_at_the_same_place_are_another_past(policy: PolicyModel) -> None:
+def test_other_pictures_at_the_same_place_are_another_past(policy: QwenVLPolicy) -> None:
     first, other = episode(policy, 1), episode(policy, 20)
     assert first[1].prompt_ids == other[1].prompt_ids
     rows = [first[0], other[1]]
@@ -93,7 +93,7 @@ def test_other_pictures_at_the_same_place_are_another_past(policy: PolicyModel) 
     assert difference(score(policy, rows, pack=True), score(policy, rows)) == 0
 
 
-def gradients(policy: PolicyModel, rows: list[Row], *, pack: bool, setting: Callable[[], None]) -> torch.Tensor:
+def gradients(policy: QwenVLPolicy, rows: list[Row], *, pack: bool, setting: Callable[[], None]) -> torch.Tensor:
     policy.model.zero_grad()
     policy.model.train()
     setting()
@@ -107,7 +107,7 @@ def gradients(policy: PolicyModel, rows: list[Row], *, pack: bool, setting: Call
 
 @pytest.mark.parametrize("checkpointing", [False, True])
 @pytest.mark.parametrize("twice", [False, True], ids=["own prompts", "shared prompts"])
-def test_gradients_are_those_of_separate_sequences(adapted: PolicyModel, checkpointing: bool, twice: bool) -> None:
+def test_gradients_are_those_of_separate_sequences(adapted: QwenVLPolicy, checkpointing: bool, twice: bool) -> None:
     rows = [*episode(adapted, 1), *episode(adapted, 30, ANSWERS[:2])]
     if twice:
         last = rows[3]
@@ -123,7 +123,7 @@ def test_gradients_are_those_of_separate_sequences(adapted: PolicyModel, checkpo
     assert (together - apart).abs().max() < 1e-5 * max(1.0, apart.abs().max().item())
 
 
-def chain(policy: PolicyModel, seed: int, answers: list[tuple[int, ...]]) -> list[Row]:
+def chain(policy: QwenVLPolicy, seed: int, answers: list[tuple[int, ...]]) -> list[Row]:
     """Turns that extend one another whatever the chat template makes of past answers."""
     rows: list[Row] = []
     for i, words in enumerate(answers):
@@ -135,15 +135,15 @@ def chain(policy: PolicyModel, seed: int, answers: list[tuple[int, ...]]) -> lis
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def plain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> PlainPolicy:
+def plain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> GenericPolicy:
     folder = save_family(request.param, tmp_path_factory.mktemp(request.param))
     policy = load_policy(ModelSpec(model=str(folder), lora=LoraSpec(rank=4), train="adapter"))
-    assert isinstance(policy, PlainPolicy)
+    assert isinstance(policy, GenericPolicy)
     return policy
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_any_other_family_packs_too(plain: PlainPolicy, side: str) -> None:
+def test_any_other_family_packs_too(plain: GenericPolicy, side: str) -> None:
     rows = [*chain(plain, 1, ANSWERS), *chain(plain, 30, ANSWERS[:2]), *chain(plain, 30, ANSWERS[:1])]
     assert len(plain.collate(rows, pack=True).prompt_ids) == 2
     assert difference(score(plain, rows, pack=True, padding=side), score(plain, rows)) < 1e-5

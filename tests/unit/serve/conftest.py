@@ -12,7 +12,7 @@ import anyio
 import httpx
 import pytest
 
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.sampler import Message, SamplerCapabilities, SampleRequest
 from cuarl.policy.sampling.local import LocalSampler
 from cuarl.serve.app import Service
@@ -39,7 +39,7 @@ class Kept:
 class Reciter:
     """A sampler that says given texts in turn, tokenised as if they had been sampled, at half a nat a token."""
 
-    def __init__(self, policy: PolicyModel, *texts: str) -> None:
+    def __init__(self, policy: QwenVLPolicy, *texts: str) -> None:
         self.policy, self.texts, self.asked = policy, list(texts), list[tuple[Message, ...]]()
 
     @property
@@ -57,7 +57,7 @@ class Reciter:
 
 @dataclass
 class Place:
-    policy: PolicyModel
+    policy: QwenVLPolicy
     kept: Kept = field(default_factory=Kept)
 
     def service(self, *texts: str, hosts: Any = (), transport: Any = None, **changes: Any) -> Service:
@@ -82,5 +82,5 @@ async def client(service: Service, **headers: str) -> AsyncIterator[httpx.AsyncC
 
 
 @pytest.fixture
-def place(qwen3: PolicyModel, qwen3_folder: Path) -> Place:  # noqa: F811
+def place(qwen3: QwenVLPolicy, qwen3_folder: Path) -> Place:  # noqa: F811
     return Place(qwen3)

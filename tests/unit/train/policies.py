@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerFast, Qwen2VLImageProcessorPil
 from cuarl.policy.adapters.lora import add_lora
 from cuarl.policy.inputs import Row
 from cuarl.policy.qwen_vl.images import ImageProcessor
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.qwen_vl.special import special_ids
 from cuarl.policy.qwen_vl.vision import batch_attention
 from cuarl.policy.score import Scorer
@@ -44,7 +44,7 @@ def tiny_policy(*, lora=None, full=False, seed=0, vision=False, targets="all-lin
     else:
         model = add_lora(model, lora or LoraSpec(rank=4, vision=vision, targets=targets, seed=seed))
     images = ImageProcessor(Qwen2VLImageProcessorPil(**image_processor_config()))
-    return PolicyModel(model, tokenizer, images, special, name="test", train_vision=vision)
+    return QwenVLPolicy(model, tokenizer, images, special, name="test", train_vision=vision)
 
 
 def screens(n, seed=0):

@@ -19,7 +19,7 @@ from cuarl.errors import SamplerError, TrainError
 from cuarl.local.tinker import Fault, TinkerServer, running, weights
 from cuarl.policy.load import load_policy, load_renderer
 from cuarl.policy.prompt import Prompt
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.remote.tinker import TinkerSampler, connect, model_input
 from cuarl.policy.sampler import Message, Picture, SampledText, SampleRequest, SamplingParams
 from cuarl.policy.spec import LoraSpec, ModelSpec
@@ -60,7 +60,7 @@ class World:
         return made
 
     @property
-    def policy(self) -> PolicyModel:
+    def policy(self) -> QwenVLPolicy:
         (model,) = self.server.models.values()
         return model.policy
 
@@ -69,7 +69,7 @@ class World:
 def world(qwen3_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:  # noqa: F811
     monkeypatch.setenv("TINKER_TELEMETRY", "0")
 
-    def make(rank: int, seed: int) -> PolicyModel:
+    def make(rank: int, seed: int) -> QwenVLPolicy:
         return load_policy(ModelSpec(model=str(qwen3_folder), lora=LORA, train="adapter"))
 
     server = TinkerServer(make, chunk_bytes=60_000)

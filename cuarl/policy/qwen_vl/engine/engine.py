@@ -27,7 +27,7 @@ from cuarl.policy.qwen_vl.engine.step import CHANCES, Flight, Step
 from cuarl.policy.qwen_vl.engine.weights import Weights
 
 if TYPE_CHECKING:
-    from cuarl.policy.qwen_vl.policy import PolicyModel
+    from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 
 _SIZES = (4, 16, 64, 256)
 """Rows of a captured step: rows that end make room for a smaller one."""
@@ -62,7 +62,7 @@ class Engine:
     """
 
     def __init__(
-        self, policy: PolicyModel, *, budget_bytes: int | None = None, stepwise: bool | None = None
+        self, policy: QwenVLPolicy, *, budget_bytes: int | None = None, stepwise: bool | None = None
     ) -> None:  # fmt: skip
         self.policy = policy
         self._stepwise = policy.device.type != "cpu" if stepwise is None else stepwise

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from cuarl.policy.qwen_vl.policy import PolicyModel
+    from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 
 _LARGEST_COPY = 1 << 30
 """Bytes of fused weights beyond which, on a CPU, the memory is worth more than the time."""
 _PRODUCTS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
-def fits(policy: PolicyModel) -> bool:
+def fits(policy: QwenVLPolicy) -> bool:
     """Whether its layers are those that the engine computes, and a fused copy of their weights fits beside them.
 
     Not mixtures of experts, sliding windows, layers in shards, quantised weights, or adapters other than plain LoRA; and on a

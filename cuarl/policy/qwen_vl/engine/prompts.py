@@ -21,7 +21,7 @@ from cuarl.policy.qwen_vl.inputs import collate_tokens
 from cuarl.types import Screenshot
 
 if TYPE_CHECKING:
-    from cuarl.policy.qwen_vl.policy import PolicyModel
+    from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 
 TOKENS_AT_ONCE = 1 << 14
 """Tokens of one pass over prompts; longer ones take several."""
@@ -64,7 +64,7 @@ class PromptState:
         return len(self.ids) // PAGE
 
 
-def distinct(policy: PolicyModel, jobs: Sequence[Job]) -> tuple[list[PromptState], list[int]]:
+def distinct(policy: QwenVLPolicy, jobs: Sequence[Job]) -> tuple[list[PromptState], list[int]]:
     """The distinct prompts, and for each job which is its own. Raises ValueError as ``collate_tokens`` does."""
     rows = [Row(job.prompt.ids, tuple(job.prompt.screenshots)) for job in jobs]
     inputs, _ = collate_tokens(rows, policy.images, policy.special, "right", pack=False)
@@ -99,7 +99,7 @@ def take_pages(prompts: Sequence[PromptState], pages: Pages) -> None:
 
 
 def prefill(
-    policy: PolicyModel, weights: Weights, buffer: Sequence[torch.Tensor], prompts: Sequence[PromptState]
+    policy: QwenVLPolicy, weights: Weights, buffer: Sequence[torch.Tensor], prompts: Sequence[PromptState]
 ) -> torch.Tensor:
     """Compute what is not known of ``prompts``; the states (prompts, D) of their last tokens behind the final norm."""
     last = torch.empty((len(prompts), policy.width), dtype=policy.dtype, device=policy.device)
@@ -134,7 +134,7 @@ def _passes(prompts: Sequence[PromptState]) -> Iterator[list[Piece]]:
 
 
 def _one_pass(
-    policy: PolicyModel,
+    policy: QwenVLPolicy,
     weights: Weights,
     buffer: Sequence[torch.Tensor],
     prompts: Sequence[PromptState],
@@ -187,7 +187,7 @@ def _pictures(prompts: Sequence[PromptState], part: Sequence[Piece]) -> Iterator
         offset += stop - start
 
 
-def _with_pictures(policy: PolicyModel, hidden: torch.Tensor, pictures: Sequence[Seen]) -> tuple[torch.Tensor, Deep]:
+def _with_pictures(policy: QwenVLPolicy, hidden: torch.Tensor, pictures: Sequence[Seen]) -> tuple[torch.Tensor, Deep]:
     """Put the pictures' features in place; and what deeper levels add."""
     distinct = list({s.digest: s for s, _, _, _ in pictures}.values())
     sizes = [policy.images.grid(s.width, s.height).tokens for s in distinct]

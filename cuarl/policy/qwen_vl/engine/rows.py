@@ -18,7 +18,7 @@ from cuarl.policy.qwen_vl.engine.weights import Weights
 from cuarl.policy.qwen_vl.fused.ops import rms_norm
 
 if TYPE_CHECKING:
-    from cuarl.policy.qwen_vl.policy import PolicyModel
+    from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 
 _ROOM = 32
 """Tokens of an answer for which there is room at first; then as many again."""
@@ -31,7 +31,7 @@ class Rows:
     """
 
     def __init__(
-        self, policy: PolicyModel, weights: Weights, pages: Sequence[torch.Tensor], answers: Sequence[Answer]
+        self, policy: QwenVLPolicy, weights: Weights, pages: Sequence[torch.Tensor], answers: Sequence[Answer]
     ) -> None:  # fmt: skip
         self._policy, self._weights, self._pages = policy, weights, pages
         self.answers = list(answers)

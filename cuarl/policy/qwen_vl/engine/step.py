@@ -20,7 +20,7 @@ from cuarl.policy.qwen_vl.engine.weights import Weights
 from cuarl.policy.qwen_vl.fused.ops import rms_norm
 
 if TYPE_CHECKING:
-    from cuarl.policy.qwen_vl.policy import PolicyModel
+    from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 
 CHANCES = 512
 """Chances held for each row; the next ones are written when these are used up."""
@@ -45,7 +45,7 @@ class Step:
     """The state of up to ``rows`` rows, and what makes the next token of each."""
 
     def __init__(
-        self, policy: PolicyModel, weights: Weights, buffer: Sequence[torch.Tensor], rows: int, width: int, *, truncated: bool,
+        self, policy: QwenVLPolicy, weights: Weights, buffer: Sequence[torch.Tensor], rows: int, width: int, *, truncated: bool,
         memory: Any = None,
     ) -> None:  # fmt: skip
         device = policy.device

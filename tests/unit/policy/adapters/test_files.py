@@ -14,7 +14,7 @@ from cuarl.errors import CheckpointError
 from cuarl.policy.adapters.files import exchange, expected_shapes, is_untrained, write
 from cuarl.policy.adapters.hotswap import swap_adapter
 from cuarl.policy.load import check_adapter, load_policy
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.spec import LoraSpec, ModelSpec
 
 Weights = dict[str, torch.Tensor]
@@ -60,13 +60,13 @@ MISFITS = {
 
 
 @pytest.fixture(params=MISFITS)
-def misfit(request: pytest.FixtureRequest, adapted: PolicyModel, tmp_path: Path) -> tuple[Path, str]:
+def misfit(request: pytest.FixtureRequest, adapted: QwenVLPolicy, tmp_path: Path) -> tuple[Path, str]:
     """A folder with such an adapter, and what is said of it."""
     change, says = MISFITS[request.param]
     return _changed(adapted, tmp_path / "misfit", change), says
 
 
-def _changed(policy: PolicyModel, folder: Path, change: Callable[[Weights], Weights]) -> Path:
+def _changed(policy: QwenVLPolicy, folder: Path, change: Callable[[Weights], Weights]) -> Path:
     write(policy.model, folder)
     save_file(change(load_file(folder / FILE)), folder / FILE)
     return folder
@@ -86,7 +86,7 @@ def test_a_misfit_is_told_by_the_models_configuration_alone(misfit: tuple[Path, 
         check_adapter(ModelSpec(model=str(qwen3_folder), adapter=str(folder)))
 
 
-def test_a_misfit_is_not_exchanged_and_changes_nothing(misfit: tuple[Path, str], adapted: PolicyModel) -> None:
+def test_a_misfit_is_not_exchanged_and_changes_nothing(misfit: tuple[Path, str], adapted: QwenVLPolicy) -> None:
     folder, says = misfit
     before = _values(adapted)
     with pytest.raises(CheckpointError, match=says):
@@ -95,7 +95,7 @@ def test_a_misfit_is_not_exchanged_and_changes_nothing(misfit: tuple[Path, str],
     assert all(torch.equal(v, before[n]) for n, v in _values(adapted).items())
 
 
-def test_what_fits_is_exchanged_for_all_of_it(adapted: PolicyModel, qwen3_folder: Path, tmp_path: Path) -> None:
+def test_what_fits_is_exchanged_for_all_of_it(adapted: QwenVLPolicy, qwen3_folder: Path, tmp_path: Path) -> None:
     write(adapted.model, tmp_path)
     other = load_policy(ModelSpec(model=str(qwen3_folder), lora=LoraSpec(rank=4, seed=9), train="adapter"))
     assert swap_adapter(other, tmp_path, lambda: pytest.fail("no need to load it anew")) is other
@@ -103,7 +103,7 @@ def test_what_fits_is_exchanged_for_all_of_it(adapted: PolicyModel, qwen3_folder
     check_adapter(ModelSpec(model=str(qwen3_folder), adapter=str(tmp_path)))
 
 
-def test_an_adapter_of_another_model_names_its_own(adapted: PolicyModel, qwen25_folder: Path, tmp_path: Path) -> None:
+def test_an_adapter_of_another_model_names_its_own(adapted: QwenVLPolicy, qwen25_folder: Path, tmp_path: Path) -> None:
     write(adapted.model, tmp_path)
     settings = json.loads((tmp_path / "adapter_config.json").read_text())
     (tmp_path / "adapter_config.json").write_text(json.dumps(settings | {"base_model_name_or_path": "org/other"}))
@@ -117,7 +117,7 @@ def test_an_adapter_of_another_model_names_its_own(adapted: PolicyModel, qwen25_
     ("content", "says"), [(None, "has no weights"), (b"cos\nsystem\n(S'exit 1'\ntR.", "can't be read|does not fit")]
 )
 def test_damage_is_named(
-    content: bytes | None, says: str, adapted: PolicyModel, qwen3_folder: Path, tmp_path: Path
+    content: bytes | None, says: str, adapted: QwenVLPolicy, qwen3_folder: Path, tmp_path: Path
 ) -> None:
     write(adapted.model, tmp_path)
     (tmp_path / FILE).unlink()
@@ -129,7 +129,7 @@ def test_damage_is_named(
         exchange(adapted.model, tmp_path)
 
 
-def test_what_is_handed_over_is_read_again(adapted: PolicyModel, tmp_path: Path) -> None:
+def test_what_is_handed_over_is_read_again(adapted: QwenVLPolicy, tmp_path: Path) -> None:
     write(adapted.model, tmp_path)
     assert load_file(tmp_path / FILE).keys() == expected_shapes(adapted.model).keys()
 
@@ -147,7 +147,7 @@ def test_what_is_handed_over_is_read_again(adapted: PolicyModel, tmp_path: Path)
         write(Loses(), tmp_path / "partial")
 
 
-def test_an_adapter_that_changes_nothing_is_told_apart(adapted: PolicyModel, qwen3_folder: Path) -> None:
+def test_an_adapter_that_changes_nothing_is_told_apart(adapted: QwenVLPolicy, qwen3_folder: Path) -> None:
     fresh = load_policy(ModelSpec(model=str(qwen3_folder), lora=LoraSpec(rank=4), train="adapter"))
     assert is_untrained(_values(fresh)) and not is_untrained(_values(adapted))
     one = _values(fresh)
@@ -160,11 +160,11 @@ def _changed_in_place(folder: Path, change: Callable[[Weights], Weights]) -> Non
     save_file(change(load_file(folder / FILE)), folder / FILE)
 
 
-def _values(policy: PolicyModel) -> Weights:
+def _values(policy: QwenVLPolicy) -> Weights:
     return {n: p.detach().clone() for n, p in policy.model.named_parameters() if "lora_" in n}
 
 
-def test_a_folder_without_an_adapter_is_not_looked_for_elsewhere(adapted: PolicyModel, tmp_path: Path) -> None:
+def test_a_folder_without_an_adapter_is_not_looked_for_elsewhere(adapted: QwenVLPolicy, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "org", ignore_errors=True)
     for take in (lambda f: exchange(adapted.model, f), lambda f: swap_adapter(adapted, f, lambda: adapted)):
         with pytest.raises(CheckpointError, match="no adapter here"):

@@ -2,28 +2,28 @@ import torch
 
 from cuarl.policy.generate import Job, generate
 from cuarl.policy.inputs import Row
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.sampler import SamplingParams
 from cuarl.policy.score import Scorer
 from tests.unit.policy.pictures import prompt, row, screen
 
 
-def _scores(policy: PolicyModel) -> torch.Tensor:
+def _scores(policy: QwenVLPolicy) -> torch.Tensor:
     with torch.no_grad():
         rows: list[Row] = [row(policy, "go", [screen(1)], [40, 41, 42])]
         return Scorer(policy)(policy.collate(rows)).logprobs
 
 
-def _folded(policy: PolicyModel) -> set[bool]:
+def _folded(policy: QwenVLPolicy) -> set[bool]:
     """What the adapted layers say about themselves."""
     return {m.merged for m in policy.model.modules() if hasattr(m, "merged_adapters")}
 
 
-def _adapters(policy: PolicyModel) -> dict[str, torch.Tensor]:
+def _adapters(policy: QwenVLPolicy) -> dict[str, torch.Tensor]:
     return {n: p for n, p in policy.model.named_parameters() if "lora_" in n}
 
 
-def test_a_folded_adapter_gives_the_same_scores_and_leaves_every_weight_as_it_was(adapted: PolicyModel) -> None:
+def test_a_folded_adapter_gives_the_same_scores_and_leaves_every_weight_as_it_was(adapted: QwenVLPolicy) -> None:
     before = {n: p.clone() for n, p in adapted.model.named_parameters()}
     apart = _scores(adapted)
     for _ in range(3):
@@ -35,7 +35,7 @@ def test_a_folded_adapter_gives_the_same_scores_and_leaves_every_weight_as_it_wa
     assert all(torch.equal(before[n], p) for n, p in adapted.model.named_parameters())
 
 
-def test_weights_come_back_after_an_error(adapted: PolicyModel) -> None:
+def test_weights_come_back_after_an_error(adapted: QwenVLPolicy) -> None:
     apart = _scores(adapted)
     try:
         with adapted.folded():
@@ -45,7 +45,7 @@ def test_weights_come_back_after_an_error(adapted: PolicyModel) -> None:
     assert torch.equal(_scores(adapted), apart)
 
 
-def test_an_update_is_sampled_from_at_once(adapted: PolicyModel) -> None:
+def test_an_update_is_sampled_from_at_once(adapted: QwenVLPolicy) -> None:
     with adapted.folded():
         old = _scores(adapted)
     # in place, as an optimiser does it; and by a new tensor, as loading does, which only the version tells
@@ -62,21 +62,21 @@ def test_an_update_is_sampled_from_at_once(adapted: PolicyModel) -> None:
         assert (_scores(adapted) - old).abs().max() < 1e-5
 
 
-def test_the_reference_stays_the_base(adapted: PolicyModel) -> None:
+def test_the_reference_stays_the_base(adapted: QwenVLPolicy) -> None:
     with adapted.reference():
         base = _scores(adapted)
         with adapted.folded():
             assert torch.equal(_scores(adapted), base)
 
 
-def test_a_model_in_half_precision_is_not_folded(adapted: PolicyModel) -> None:
+def test_a_model_in_half_precision_is_not_folded(adapted: QwenVLPolicy) -> None:
     adapted.base.to(torch.bfloat16)
-    half = PolicyModel(adapted.model, adapted.tokenizer, adapted.images, adapted.special, name="half")
+    half = QwenVLPolicy(adapted.model, adapted.tokenizer, adapted.images, adapted.special, name="half")
     with half.folded():
         assert _folded(half) == {False}
 
 
-def test_sampling_with_an_adapter_gives_what_sampling_without_folding_gives(adapted: PolicyModel) -> None:
+def test_sampling_with_an_adapter_gives_what_sampling_without_folding_gives(adapted: QwenVLPolicy) -> None:
     jobs = [
         [Job(prompt(adapted, "go", screen(1)), SamplingParams(max_tokens=6), seed=i) for i in range(4)] for _ in "ab"
     ]

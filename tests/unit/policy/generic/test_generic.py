@@ -7,7 +7,7 @@ import torch
 
 from cuarl.errors import AgentError, ConfigError
 from cuarl.policy.generate import Job, generate
-from cuarl.policy.generic.policy import PlainPolicy
+from cuarl.policy.generic.policy import GenericPolicy
 from cuarl.policy.inputs import Row
 from cuarl.policy.load import load_policy
 from cuarl.policy.prompt import Prompt
@@ -25,9 +25,9 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture
-def adapted(folder: Path) -> PlainPolicy:
+def adapted(folder: Path) -> GenericPolicy:
     policy = load_policy(ModelSpec(model=str(folder), lora=LoraSpec(rank=4), train="adapter"))
-    assert isinstance(policy, PlainPolicy)
+    assert isinstance(policy, GenericPolicy)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
         for name, p in policy.model.named_parameters():
@@ -47,7 +47,7 @@ def _windows() -> list[tuple[Message, ...]]:
     ]
 
 
-def _jobs(policy: PlainPolicy) -> list[Job]:
+def _jobs(policy: GenericPolicy) -> list[Job]:
     prompts = [policy.render(m) for m in _windows()]
     temperatures = (0.7, 1.0, 1.3)
     return [
@@ -57,7 +57,7 @@ def _jobs(policy: PlainPolicy) -> list[Job]:
     ]
 
 
-def test_what_was_sampled_is_scored_alike_however_it_is_batched_and_padded(adapted: PlainPolicy) -> None:
+def test_what_was_sampled_is_scored_alike_however_it_is_batched_and_padded(adapted: GenericPolicy) -> None:
     jobs = _jobs(adapted)
     samples = generate(adapted, jobs)
     assert [len(s.token_ids) for s in samples] == [5, 6, 7], "none of these ends early"
@@ -75,7 +75,7 @@ def test_what_was_sampled_is_scored_alike_however_it_is_batched_and_padded(adapt
         assert alone.token_ids == samples[i].token_ids, "neighbours decide nothing"
 
 
-def test_the_logprobs_are_those_of_the_models_own_forward_pass(adapted: PlainPolicy) -> None:
+def test_the_logprobs_are_those_of_the_models_own_forward_pass(adapted: GenericPolicy) -> None:
     job = _jobs(adapted)[1]
     sample = generate(adapted, [job])[0]
     pictures = adapted.pictures.tensors([job.prompt.screenshots])
@@ -88,7 +88,7 @@ def test_the_logprobs_are_those_of_the_models_own_forward_pass(adapted: PlainPol
     assert (torch.tensor(sample.logprobs) - expected).abs().max() < 1e-4
 
 
-def test_prompts_are_what_the_familys_processor_makes_of_them(adapted: PlainPolicy) -> None:
+def test_prompts_are_what_the_familys_processor_makes_of_them(adapted: GenericPolicy) -> None:
     pictures = adapted.pictures
     shots = [screen(1), screen(2, 48, 64)]
     told = [
@@ -100,7 +100,7 @@ def test_prompts_are_what_the_familys_processor_makes_of_them(adapted: PlainPoli
     assert list(prompt(adapted, "open it", *shots).ids) == made["input_ids"][0]
 
 
-def test_every_adapter_learns_also_if_layers_are_computed_again(adapted: PlainPolicy) -> None:
+def test_every_adapter_learns_also_if_layers_are_computed_again(adapted: GenericPolicy) -> None:
     rows = [Row(j.prompt.ids, j.prompt.screenshots, (70, 71, 72)) for j in _jobs(adapted)]
     gradients = []
     for checkpointing in (False, True):
@@ -115,7 +115,7 @@ def test_every_adapter_learns_also_if_layers_are_computed_again(adapted: PlainPo
     assert not any(p.requires_grad for n, p in adapted.base.named_parameters() if "vision" in n)
 
 
-def test_a_picture_is_never_sampled_and_a_text_cannot_hold_one(adapted: PlainPolicy) -> None:
+def test_a_picture_is_never_sampled_and_a_text_cannot_hold_one(adapted: GenericPolicy) -> None:
     image = adapted.tokenizer.convert_ids_to_tokens(adapted.special.image)
     assert adapted.special.image in adapted.special.suppressed
     assert not set(adapted.special.suppressed) & adapted.special.eos
@@ -128,7 +128,7 @@ def test_a_picture_is_never_sampled_and_a_text_cannot_hold_one(adapted: PlainPol
         adapted.collate([Row(ids.ids, (*ids.screenshots, screen(2)))])
 
 
-def test_an_answer_ends_where_the_template_ends_it(adapted: PlainPolicy) -> None:
+def test_an_answer_ends_where_the_template_ends_it(adapted: GenericPolicy) -> None:
     end = {"idefics3": "<end_of_utterance>", "gemma3": "<end_of_turn>", "llava": "</s>"}[adapted.base.config.model_type]
     assert adapted.tokenizer.convert_ids_to_tokens(adapted.special.end_of_turn) == end
     assert adapted.encode_answer("hi")[-1] in adapted.special.eos

@@ -3,14 +3,14 @@ import torch
 
 from cuarl.policy.generate import Job, generate
 from cuarl.policy.inputs import Row
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.sampler import SamplingParams
 from cuarl.policy.score import Scorer
 from cuarl.trajectory import Sampled
 from tests.unit.policy.pictures import prompt, screen
 
 
-def _jobs(policy: PolicyModel, params: SamplingParams, count: int = 6) -> list[Job]:
+def _jobs(policy: QwenVLPolicy, params: SamplingParams, count: int = 6) -> list[Job]:
     """Prompts of several lengths, some shared."""
     prompts = [
         prompt(policy, "go", screen(1)),
@@ -20,7 +20,7 @@ def _jobs(policy: PolicyModel, params: SamplingParams, count: int = 6) -> list[J
     return [Job(prompts[i % 3], params, seed=100 + i) for i in range(count)]
 
 
-def _likely_end(policy: PolicyModel, monkeypatch: pytest.MonkeyPatch, ids: tuple[int, ...], bias: float) -> None:
+def _likely_end(policy: QwenVLPolicy, monkeypatch: pytest.MonkeyPatch, ids: tuple[int, ...], bias: float) -> None:
     """Make ``ids`` likelier everywhere, so that a model with random weights ends its answers."""
     logits = policy.decoder.logits
 
@@ -32,7 +32,7 @@ def _likely_end(policy: PolicyModel, monkeypatch: pytest.MonkeyPatch, ids: tuple
     monkeypatch.setattr(policy.decoder, "logits", biased)
 
 
-def _rescored(policy: PolicyModel, job: Job, sampled: Sampled) -> list[float]:
+def _rescored(policy: QwenVLPolicy, job: Job, sampled: Sampled) -> list[float]:
     row = Row(sampled.prompt_ids, job.prompt.screenshots, sampled.token_ids)
     with torch.no_grad():
         scores = Scorer(policy)(policy.collate([row]), sampled.temperature)
@@ -41,7 +41,7 @@ def _rescored(policy: PolicyModel, job: Job, sampled: Sampled) -> list[float]:
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7, 0.0])
-def test_c36_recorded_logprobs_are_those_that_scoring_gives(policy: PolicyModel, temperature: float) -> None:
+def test_c36_recorded_logprobs_are_those_that_scoring_gives(policy: QwenVLPolicy, temperature: float) -> None:
     jobs = _jobs(policy, SamplingParams(temperature=temperature, max_tokens=7))
     for job, sampled in zip(jobs, generate(policy, jobs), strict=True):
         assert sampled.logprobs == pytest.approx(_rescored(policy, job, sampled), abs=1e-4)
@@ -49,7 +49,7 @@ def test_c36_recorded_logprobs_are_those_that_scoring_gives(policy: PolicyModel,
         assert sampled.images == tuple(s.ref for s in job.prompt.screenshots)
 
 
-def test_greedy_answers_equal_those_of_transformers(policy: PolicyModel) -> None:
+def test_greedy_answers_equal_those_of_transformers(policy: QwenVLPolicy) -> None:
     jobs = _jobs(policy, SamplingParams(temperature=0, max_tokens=6), count=3)
     ours = generate(policy, jobs)
     for job, sampled in zip(jobs, ours, strict=True):
@@ -68,7 +68,7 @@ def test_greedy_answers_equal_those_of_transformers(policy: PolicyModel) -> None
         assert sampled.token_ids == tuple(theirs[0, ids.shape[1] :].tolist())
 
 
-def test_a_rows_draws_do_not_depend_on_the_others(policy: PolicyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rows_draws_do_not_depend_on_the_others(policy: QwenVLPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
     _likely_end(policy, monkeypatch, (policy.special.end_of_turn,), bias=3.0)
     params = SamplingParams(max_tokens=20)
     together = generate(policy, _jobs(policy, params, count=12))
@@ -79,7 +79,7 @@ def test_a_rows_draws_do_not_depend_on_the_others(policy: PolicyModel, monkeypat
         assert alone.logprobs == pytest.approx(together[i].logprobs, abs=1e-4)
 
 
-def test_seeds_differ_and_the_same_batch_is_the_same_bit_for_bit(qwen3: PolicyModel) -> None:
+def test_seeds_differ_and_the_same_batch_is_the_same_bit_for_bit(qwen3: QwenVLPolicy) -> None:
     params = SamplingParams(max_tokens=5)
     found = []
     for _ in range(2):
@@ -92,10 +92,10 @@ def test_seeds_differ_and_the_same_batch_is_the_same_bit_for_bit(qwen3: PolicyMo
 
 
 def test_c27_answers_end_at_any_end_token_with_it_and_nothing_behind(
-    qwen3: PolicyModel, monkeypatch: pytest.MonkeyPatch
+    qwen3: QwenVLPolicy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ends = (qwen3.special.end_of_turn, qwen3.special.pad)
-    monkeypatch.setattr(qwen3, "special", _with_eos(qwen3, ends))
+    monkeypatch.setattr(qwen3.renderer, "special", _with_eos(qwen3, ends))
     _likely_end(qwen3, monkeypatch, ends, bias=5.0)
     samples = generate(qwen3, _jobs(qwen3, SamplingParams(max_tokens=50), count=24))
     assert {s.token_ids[-1] for s in samples} == set(ends)
@@ -105,26 +105,26 @@ def test_c27_answers_end_at_any_end_token_with_it_and_nothing_behind(
         assert "<|endoftext|>" not in s.text and "<|im_end|>" not in s.text
 
 
-def _with_eos(policy: PolicyModel, ends: tuple[int, ...]) -> object:
+def _with_eos(policy: QwenVLPolicy, ends: tuple[int, ...]) -> object:
     from dataclasses import replace
 
     return replace(policy.special, eos=frozenset(ends))
 
 
-def test_c27_an_answer_that_is_cut_off_has_no_end_token(qwen3: PolicyModel) -> None:
+def test_c27_an_answer_that_is_cut_off_has_no_end_token(qwen3: QwenVLPolicy) -> None:
     sampled = generate(qwen3, _jobs(qwen3, SamplingParams(temperature=0, max_tokens=3), count=1))[0]
     assert (sampled.stop, len(sampled.token_ids)) == ("length", 3)
     assert sampled.token_ids[-1] not in qwen3.special.eos
 
 
-def test_an_answer_ends_where_the_context_does(qwen3: PolicyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_ends_where_the_context_does(qwen3: QwenVLPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
     job = _jobs(qwen3, SamplingParams(temperature=0, max_tokens=9), count=1)[0]
     monkeypatch.setattr(qwen3, "context", len(job.prompt.ids) + 2)
     sampled = generate(qwen3, [job])[0]
     assert (sampled.stop, len(sampled.token_ids)) == ("length", 2)
 
 
-def test_a_stop_string_ends_an_answer(qwen3: PolicyModel) -> None:
+def test_a_stop_string_ends_an_answer(qwen3: QwenVLPolicy) -> None:
     full = generate(qwen3, _jobs(qwen3, SamplingParams(max_tokens=8), count=1))[0]
     stop = qwen3.decode(full.token_ids[2:3])
     cut = generate(qwen3, _jobs(qwen3, SamplingParams(max_tokens=8, stop=(stop,)), count=1))[0]
@@ -133,7 +133,7 @@ def test_a_stop_string_ends_an_answer(qwen3: PolicyModel) -> None:
     assert len(cut.token_ids) <= 3 and stop in cut.text
 
 
-def test_placeholders_are_never_sampled(qwen3: PolicyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_placeholders_are_never_sampled(qwen3: QwenVLPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
     s = qwen3.special
     assert {s.image, s.vision_start, s.vision_end} < set(s.suppressed)
     _likely_end(qwen3, monkeypatch, s.suppressed, bias=50.0)
@@ -141,7 +141,7 @@ def test_placeholders_are_never_sampled(qwen3: PolicyModel, monkeypatch: pytest.
         assert not set(sampled.token_ids) & set(s.suppressed)
 
 
-def test_each_answer_keeps_to_its_own_parameters(qwen3: PolicyModel) -> None:
+def test_each_answer_keeps_to_its_own_parameters(qwen3: QwenVLPolicy) -> None:
     p = prompt(qwen3, "go", screen(1))
     settings = [
         SamplingParams(temperature=0, max_tokens=4),
@@ -156,7 +156,7 @@ def test_each_answer_keeps_to_its_own_parameters(qwen3: PolicyModel) -> None:
     assert max(greedy.logprobs or ()) < -0.1
 
 
-def test_samples_carry_the_version_of_the_weights(adapted: PolicyModel) -> None:
+def test_samples_carry_the_version_of_the_weights(adapted: QwenVLPolicy) -> None:
     job = _jobs(adapted, SamplingParams(max_tokens=2), count=1)
     before = generate(adapted, job)[0]
     adapted.updated()

@@ -5,8 +5,8 @@ from transformers import Qwen2VLImageProcessorPil
 
 from cuarl.policy.prompt import Prompt
 from cuarl.policy.qwen_vl.images import ImageProcessor
-from cuarl.policy.qwen_vl.policy import PolicyModel
-from cuarl.policy.qwen_vl.render import Renderer
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
+from cuarl.policy.qwen_vl.render import QwenRenderer
 from cuarl.policy.sampler import Message, Picture, PromptTooLong, Text
 from tests.unit.policy.pictures import screen
 
@@ -57,11 +57,11 @@ def test_c19_a_full_hd_screen_has_the_known_number_of_tokens(
     assert images.grid(1920, 1080).tokens == tokens
 
 
-def test_c19_a_prompt_that_would_be_cut_through_a_picture_is_refused_with_both_numbers(qwen25: PolicyModel) -> None:
+def test_c19_a_prompt_that_would_be_cut_through_a_picture_is_refused_with_both_numbers(qwen25: QwenVLPolicy) -> None:
     """No token of a picture is ever cut off: a prompt fits as a whole, or is refused before any forward pass."""
     special = qwen25.special
     renderers = [
-        Renderer(qwen25.tokenizer, ImageProcessor(_processor(), min_pixels=3136, max_pixels=most), special)
+        QwenRenderer(qwen25.tokenizer, ImageProcessor(_processor(), min_pixels=3136, max_pixels=most), special)
         for most in (12_845_056, 1_003_520)
     ]
     screens = Picture(screen(1, 1920, 1080))

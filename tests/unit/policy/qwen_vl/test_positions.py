@@ -3,7 +3,7 @@ import torch
 
 from cuarl.policy.inputs import pad
 from cuarl.policy.qwen_vl.images import Grid
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.qwen_vl.positions import multi_axis_positions
 
 
@@ -18,7 +18,7 @@ def test_c23_positions_of_two_pictures_between_texts() -> None:
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_c23_positions_equal_transformers_in_a_ragged_batch(policy: PolicyModel, side: str) -> None:
+def test_c23_positions_equal_transformers_in_a_ragged_batch(policy: QwenVLPolicy, side: str) -> None:
     s = policy.special
     grids = [Grid(4, 8, 2), Grid(6, 2, 2), Grid(2, 2, 2)]
 

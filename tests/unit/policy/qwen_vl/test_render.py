@@ -2,18 +2,18 @@ import pytest
 
 from cuarl.errors import AgentError
 from cuarl.policy.prompt import Prompt
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.sampler import Message, Picture, PromptTooLong, SampledText, Text
 from tests.unit.policy.pictures import SYSTEM, messages, screen
 
 
-def _ids(policy: PolicyModel, conversation: tuple[Message, ...]) -> tuple[int, ...]:
+def _ids(policy: QwenVLPolicy, conversation: tuple[Message, ...]) -> tuple[int, ...]:
     rendered = policy.render(conversation)
     assert isinstance(rendered, Prompt)
     return rendered.ids
 
 
-def _reference(policy: PolicyModel, conversation: tuple[Message, ...]) -> tuple[int, ...]:
+def _reference(policy: QwenVLPolicy, conversation: tuple[Message, ...]) -> tuple[int, ...]:
     """What the processors of transformers do: expand the image token in the templated text, then encode it whole."""
     plain = [
         {
@@ -46,12 +46,12 @@ def _reference(policy: PolicyModel, conversation: tuple[Message, ...]) -> tuple[
     ],
 )
 def test_rendering_equals_the_processors_when_nothing_was_sampled(
-    policy: PolicyModel, conversation: tuple[Message, ...]
+    policy: QwenVLPolicy, conversation: tuple[Message, ...]
 ) -> None:
     assert _ids(policy, conversation) == _reference(policy, conversation)
 
 
-def test_c21_a_past_answer_keeps_its_ids_even_where_encoding_its_text_gives_others(qwen3: PolicyModel) -> None:
+def test_c21_a_past_answer_keeps_its_ids_even_where_encoding_its_text_gives_others(qwen3: QwenVLPolicy) -> None:
     sampled = tuple(i for digit in "12" for i in qwen3.tokenizer.encode(digit, add_special_tokens=False))
     assert tuple(qwen3.tokenizer.encode("12", add_special_tokens=False)) != sampled
     end = qwen3.special.end_of_turn
@@ -70,7 +70,7 @@ def test_c21_a_past_answer_keeps_its_ids_even_where_encoding_its_text_gives_othe
     assert _ids(qwen3, conversation(None)) == _reference(qwen3, conversation(None))
 
 
-def test_c21_image_tokens_grow_with_the_turns_and_never_twice(qwen3: PolicyModel) -> None:
+def test_c21_image_tokens_grow_with_the_turns_and_never_twice(qwen3: QwenVLPolicy) -> None:
     # three turns with one picture of 64 tokens each, answers carried by their ids
     turns: list[Message] = [Message("system", (Text(SYSTEM),))]
     counts = []
@@ -81,26 +81,26 @@ def test_c21_image_tokens_grow_with_the_turns_and_never_twice(qwen3: PolicyModel
     assert counts == [64, 128, 192]
 
 
-def test_a_prompt_that_is_too_long_is_refused_with_both_numbers(qwen3: PolicyModel) -> None:
+def test_a_prompt_that_is_too_long_is_refused_with_both_numbers(qwen3: QwenVLPolicy) -> None:
     needed = len(_ids(qwen3, messages("go", screen(1))))
     assert qwen3.render(messages("go", screen(1)), max_tokens=needed - 1) == PromptTooLong(needed, needed - 1)
     assert isinstance(qwen3.render(messages("go", screen(1)), max_tokens=needed), Prompt)
 
 
 @pytest.mark.parametrize("token", ["<|image_pad|>", "<|im_end|>", "<|vision_start|>"])
-def test_a_text_that_would_become_a_special_token_is_refused(qwen3: PolicyModel, token: str) -> None:
+def test_a_text_that_would_become_a_special_token_is_refused(qwen3: QwenVLPolicy, token: str) -> None:
     with pytest.raises(AgentError, match="special token"):
         qwen3.render(messages(f"say {token}", screen(1)))
 
 
-def test_an_answer_is_encoded_with_its_end(qwen3: PolicyModel) -> None:
+def test_an_answer_is_encoded_with_its_end(qwen3: QwenVLPolicy) -> None:
     ids = qwen3.encode_answer("hello")
     assert ids[-1] == qwen3.special.end_of_turn
     assert qwen3.decode(ids) == "hello"
 
 
 @pytest.mark.parametrize("mark", ["<|im_end|>", "<|endoftext|>", "<|image_pad|>", "<|vision_end|>"])
-def test_a_mark_in_an_answer_is_text_whether_the_answer_is_new_or_past(qwen3: PolicyModel, mark: str) -> None:
+def test_a_mark_in_an_answer_is_text_whether_the_answer_is_new_or_past(qwen3: QwenVLPolicy, mark: str) -> None:
     """An endpoint's answer that types a mark must not end the turn in the prompt that has it, nor in training."""
     text = f'{{"text": "a{mark}b"}}'
     ids = qwen3.encode_answer(text)

@@ -10,14 +10,14 @@ import torch
 from cuarl.policy.inputs import Row
 from cuarl.policy.load import load_policy
 from cuarl.policy.qwen_vl import unpadded
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.score import Scorer
 from cuarl.policy.spec import LoraSpec, ModelSpec
 from cuarl.train.learner import _checkpoint_activations
 from tests.unit.policy.pictures import row, screen
 
 
-def _rows(policy: PolicyModel) -> list[Row]:
+def _rows(policy: QwenVLPolicy) -> list[Row]:
     """Shared prompts, single ones, answers of one token and of several, and a turn that extends another."""
     shared = [row(policy, "go", [screen(1)], answer) for answer in ([40, 41, 42], [43], [44, 45])]
     first = row(policy, "open the settings", [screen(2)], [50, 51])
@@ -28,7 +28,7 @@ def _rows(policy: PolicyModel) -> list[Row]:
     return [*shared, first, later, row(policy, "no picture", [], [60])]
 
 
-def _both(policy: PolicyModel, rows: Sequence[Row], *, pack: bool, keep_bytes: int = 0) -> list[torch.Tensor]:
+def _both(policy: QwenVLPolicy, rows: Sequence[Row], *, pack: bool, keep_bytes: int = 0) -> list[torch.Tensor]:
     """Log-probabilities, and the gradient of what is trained, padded and unpadded."""
     found: list[torch.Tensor] = []
     for way in (False, True):
@@ -44,7 +44,7 @@ def _both(policy: PolicyModel, rows: Sequence[Row], *, pack: bool, keep_bytes: i
 
 
 @pytest.mark.parametrize("pack", [False, True])
-def test_scores_and_gradients_of_an_adapter_are_those_of_the_padded_path(adapted: PolicyModel, pack: bool) -> None:
+def test_scores_and_gradients_of_an_adapter_are_those_of_the_padded_path(adapted: QwenVLPolicy, pack: bool) -> None:
     assert unpadded.fits(adapted)
     padded, gradient, ours, our_gradient = _both(adapted, _rows(adapted), pack=pack)
     assert torch.allclose(padded, ours, atol=1e-5)
@@ -60,7 +60,7 @@ def test_all_weights_get_their_gradients(folder: str, request: pytest.FixtureReq
 
 
 @pytest.mark.parametrize("layers_kept", [0, 1, 99])
-def test_what_is_computed_again_changes_nothing(adapted: PolicyModel, layers_kept: int) -> None:
+def test_what_is_computed_again_changes_nothing(adapted: QwenVLPolicy, layers_kept: int) -> None:
     _checkpoint_activations(adapted.base)
     inputs = adapted.collate(_rows(adapted))
     tokens = len(unpadded.lay_out(inputs).tokens)
@@ -70,7 +70,7 @@ def test_what_is_computed_again_changes_nothing(adapted: PolicyModel, layers_kep
     assert torch.allclose(gradient, our_gradient, rtol=1e-3, atol=1e-5)
 
 
-def test_a_switched_off_adapter_adds_nothing(adapted: PolicyModel) -> None:
+def test_a_switched_off_adapter_adds_nothing(adapted: QwenVLPolicy) -> None:
     found = []
     for way in (False, True):
         scorer = Scorer(adapted).eval()

@@ -2,12 +2,12 @@ import pytest
 import torch
 
 from cuarl.policy.qwen_vl.images import Grid
-from cuarl.policy.qwen_vl.policy import PolicyModel
+from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.qwen_vl.vision import FeatureCache
 from tests.unit.policy.pictures import screen
 
 
-def _reference(policy: PolicyModel, *shots: object) -> torch.Tensor:
+def _reference(policy: QwenVLPolicy, *shots: object) -> torch.Tensor:
     """Features by the tower with transformers' own forward passes, one picture at a time, every frame given."""
     visual = policy.vision.visual
     outputs = []
@@ -29,13 +29,13 @@ def _reference(policy: PolicyModel, *shots: object) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("sizes", [[(96, 64), (96, 64)], [(96, 64), (180, 120), (64, 64)]], ids=["equal", "mixed"])
-def test_features_equal_those_of_transformers(policy: PolicyModel, sizes: list[tuple[int, int]]) -> None:
+def test_features_equal_those_of_transformers(policy: QwenVLPolicy, sizes: list[tuple[int, int]]) -> None:
     shots = [screen(i, *size) for i, size in enumerate(sizes)]
     features = policy.vision.features(shots)
     assert (features - _reference(policy, *shots)).abs().max() < 1e-5
 
 
-def test_an_adapted_tower_still_takes_every_frame(policy: PolicyModel) -> None:
+def test_an_adapted_tower_still_takes_every_frame(policy: QwenVLPolicy) -> None:
     stills = policy.images.patches([screen(1)])
     frames = stills.view(-1, 3, 1, policy.images.patch**2).expand(-1, -1, policy.images.frames, -1)
     grid = policy.images.grid(64, 96)
@@ -44,7 +44,7 @@ def test_an_adapted_tower_still_takes_every_frame(policy: PolicyModel) -> None:
     assert (whole - policy.vision.features([screen(1)])).abs().max() < 1e-5
 
 
-def test_a_screenshot_is_encoded_once_however_often_it_is_shown(qwen3: PolicyModel) -> None:
+def test_a_screenshot_is_encoded_once_however_often_it_is_shown(qwen3: QwenVLPolicy) -> None:
     qwen3.vision.cache.clear()
     encoded = []
     encode = qwen3.vision.encode

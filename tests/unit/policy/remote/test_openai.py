@@ -339,7 +339,10 @@ class Sized(OurPrompt):
     def __init__(self, *ids: int, size: tuple[int, int]) -> None:
         super().__init__(*ids)
         self.special = type("Special", (), {"suppressed": ()})
-        self.images = type("Images", (), {"shown": lambda _, shot: Screenshot(shot.image.resize(size))})()
+        self.size = size
+
+    def shown(self, screenshot: Screenshot) -> Screenshot:
+        return Screenshot(screenshot.image.resize(self.size))
 
 
 @pytest.mark.parametrize("ours", [True, False])
