@@ -31,7 +31,7 @@ from cuarl.agent.scripted import OracleAgent, RandomAgent
 from cuarl.env.base import Env
 from cuarl.env.sim.devices import make_sim
 from cuarl.policy.sampler import SamplerCapabilities, SampleRequest, SamplingParams
-from cuarl.policy.sampling.batcher import Waves
+from cuarl.policy.sampling.batcher import Batcher
 from cuarl.rollout.pool import collect
 from cuarl.rollout.setup import Setup
 from cuarl.rollout.spec import EpisodeSpec, plan
@@ -91,11 +91,11 @@ class Taps:
     capabilities = SamplerCapabilities(token_ids=True, logprobs=True, images=True, name="taps")
 
     def __init__(self) -> None:
-        self._waves: Waves[SampleRequest, Sampled] = Waves(self._run, lambda r: r.seed, max_batch=AT_ONCE)
-        self.attend = self._waves.attend
+        self._batcher: Batcher[SampleRequest, Sampled] = Batcher(self._run, lambda r: r.seed, max_batch=AT_ONCE)
+        self.join = self._batcher.join
 
     async def sample(self, request: SampleRequest) -> Sampled:
-        return await self._waves.ask(request)
+        return await self._batcher.ask(request)
 
     async def close(self) -> None:
         pass
@@ -116,7 +116,7 @@ class Kind(NamedTuple):
     device: str
     suites: tuple[str, ...]
     agent: Callable[[EpisodeSpec, Env], Agent]
-    attend: Callable[[], AbstractContextManager[object]] = nullcontext
+    join: Callable[[], AbstractContextManager[object]] = nullcontext
 
 
 def oracle(spec: EpisodeSpec, env: Env) -> Agent:
@@ -132,7 +132,7 @@ def kinds() -> dict[str, Kind]:
     return {
         "phone-oracle": Kind("phone", PHONE, oracle),
         "phone-random": Kind("phone", PHONE, at_random),
-        "phone-model": Kind("phone", PHONE, lambda s, e: ModelAgent(taps, words, params=SamplingParams()), taps.attend),
+        "phone-model": Kind("phone", PHONE, lambda s, e: ModelAgent(taps, words, params=SamplingParams()), taps.join),
         "desktop-oracle": Kind("desktop", DESKTOP, oracle),
     }
 
@@ -146,7 +146,7 @@ def measure(kind: Kind, episodes: int, profile: str) -> dict[str, float]:
         return make_sim(kind.device, profile)
 
     async def work() -> list[Group]:
-        setup = Setup(make_env=make_env, make_agent=kind.agent, attend=kind.attend)
+        setup = Setup(make_env=make_env, make_agent=kind.agent, join=kind.join)
         with watch.noting():
             groups = await collect(specs, setup, max_concurrent=AT_ONCE)
             await checkpoint()

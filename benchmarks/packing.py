@@ -61,7 +61,7 @@ def played(policy: QwenVLPolicy, window: Window, *, groups: int, size: int, turn
         pictures.update(episode.pictures)
 
     limits = Limits(max_turns=turns, max_invalid=turns + 1, loop_threshold=turns + 1)
-    setup = Setup(make_env=make_env, make_agent=make_agent, attend=sampler.attend, limits=limits)
+    setup = Setup(make_env=make_env, make_agent=make_agent, join=sampler.join, limits=limits)
     specs = plan(switches()[:groups], group_size=size, run_seed=0, prefix="b")
     return Batch(tuple(anyio.run(lambda: collect(specs, setup, max_concurrent=len(specs), save=save))), pictures)
 

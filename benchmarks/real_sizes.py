@@ -264,7 +264,7 @@ def play(
 
     async def work() -> Batch:
         setup = Setup(
-            make_env=make_env, make_agent=make_agent, attend=sampler.attend, limits=Limits(max_turns=turns, turn_s=600)
+            make_env=make_env, make_agent=make_agent, join=sampler.join, limits=Limits(max_turns=turns, turn_s=600)
         )
         specs = plan([task], group_size=attempts, run_seed=0, prefix="b")
         return Batch(tuple(await collect(specs, setup, max_concurrent=attempts, save=save)), pictures)

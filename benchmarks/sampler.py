@@ -1,6 +1,6 @@
 """Turns a second of the in-process sampler, and rows a second of training: ``python benchmarks/sampler.py``.
 
-One wave of 96 prompts on 192x384 screens, answers of the usual length, with a LoRA adapter as in training. ``cold``: no
+One batch of 96 prompts on 192x384 screens, answers of the usual length, with a LoRA adapter as in training. ``cold``: no
 screenshot was seen before. ``groups``: twelve groups of eight on one screen each, as at the start of a batch. ``warm``:
 every screenshot was seen before. Wall-clock rates mean something on an idle machine only; processor seconds hold on a
 busy one, too, if there is one thread (``--threads 1``).
@@ -50,7 +50,7 @@ def prompts(policy: QwenVLPolicy, screens: list[Screenshot]) -> list[Prompt]:
     return made
 
 
-def wave(policy: QwenVLPolicy, made: list[Prompt]) -> Callable[[], object]:
+def batch(policy: QwenVLPolicy, made: list[Prompt]) -> Callable[[], object]:
     return lambda: generate(policy, [Job(p, SamplingParams(max_tokens=TOKENS), seed=i) for i, p in enumerate(made)])
 
 
@@ -90,9 +90,9 @@ def main() -> None:
     grouped = [p for p in prompts(policy, [screen(i) for i in range(ROWS)])[::8] for _ in range(8)]
     print(f"{args.model} on {policy.device}, {args.threads} threads, prompts of {len(distinct[0].ids)} tokens")
     clear = policy.vision.cache.clear
-    report("sampling, cold", wave(policy, distinct), clear)
-    report("sampling, groups", wave(policy, grouped), clear)
-    report("sampling, warm", wave(policy, distinct))
+    report("sampling, cold", batch(policy, distinct), clear)
+    report("sampling, groups", batch(policy, grouped), clear)
+    report("sampling, warm", batch(policy, distinct))
     report("training, distinct rows", training_step(policy, distinct))
     report("training, groups", training_step(policy, grouped))
 

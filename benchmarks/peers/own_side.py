@@ -169,7 +169,7 @@ class OwnSide:
                    for name, (_, app) in named.items()]  # fmt: skip
         specs = plan(planned, group_size=work.group, run_seed=step, prefix=f"step{step}")
         limits = Limits(max_turns=work.turns, turn_s=3600, deadline_s=36_000, loop_threshold=work.turns + 1)
-        setup = Setup(make_env=make_env, make_agent=make_agent, attend=self.sampler.attend, limits=limits)
+        setup = Setup(make_env=make_env, make_agent=make_agent, join=self.sampler.join, limits=limits)
         groups = await collect(specs, setup, max_concurrent=work.batch, save=save)
         for trajectory in (t for g in groups for t in g.trajectories):
             if trajectory.failure or len(trajectory.turns) != work.turns:

@@ -53,7 +53,7 @@ async def run_episode(
     """
     run = _Run(spec, setup)
     try:
-        with setup.attend():
+        with setup.join():
             await run.play()
         await run.judge()
     except anyio.get_cancelled_exc_class():

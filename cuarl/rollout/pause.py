@@ -75,7 +75,7 @@ def pausable(scope: anyio.CancelScope) -> Iterator[None]:
 
 
 class PauseGate:
-    """Where samplers wait: it shuts before a wave once ``full`` says so, and opens when it is told to."""
+    """Where samplers wait: it shuts before a pass once ``full`` says so, and opens when it is told to."""
 
     def __init__(self) -> None:
         self.full: Callable[[], bool] = lambda: False

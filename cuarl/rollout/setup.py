@@ -90,7 +90,7 @@ class Setup:
     judge: Judge = verdict
     reward: RewardFunction = simple
     limits: Limits = field(default_factory=Limits)
-    attend: Callable[[], AbstractContextManager[object]] = nullcontext
+    join: Callable[[], AbstractContextManager[object]] = nullcontext
     """Entered while an episode may still ask its policy, so that a batching sampler knows whom to wait for."""
     begin: Callable[[], None] = _nothing
     """Called before the first episode of a collection: what a sampler remembers of earlier ones then changes nothing."""

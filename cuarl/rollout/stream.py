@@ -2,9 +2,9 @@
 
 ``groups_per_batch × (max_age + 1)`` groups are in flight: running, waiting to be trained on, or being trained on. Training
 step t ``take``s the oldest complete groups, starts as many new ones, and trains while the others run on. They run until the
-next batch is complete; then the gate shuts before the next wave, and they wait until the next ``take``, which is also
+next batch is complete; then the gate shuts before the next pass, and they wait until the next ``take``, which is also
 the only moment at which the sampler's weights change. So what is sampled by which policy, and which groups are trained on
-when, is decided by counts of waves and groups and never by the clock (as long as the sampler's waves wait for every
+when, is decided by counts of passes and groups and never by the clock (as long as the sampler's passes wait for every
 episode, and environments repeat themselves).
 
 Step t turns policy version t − 1 into t. The age of a group at that step is t − 1 less the version of its first turns. A
@@ -118,7 +118,7 @@ class _InFlight:
 class Stream:
     """Collects groups for as long as it is ``running``.
 
-    ``setup`` must ask a sampler that goes through ``gate``, and ``attend`` be that of its waves. ``swap(version)`` gives the
+    ``setup`` must ask a sampler that goes through ``gate``, and ``join`` be that of its batcher. ``swap(version)`` gives the
     sampler the weights of that version. ``next_tasks(serial, count)`` chooses tasks, and is called in order. ``dropped`` is
     told of every group that got too old, with its age.
     """
@@ -126,14 +126,14 @@ class Stream:
     def __init__(
         self, config: StreamConfig, gate: PauseGate, setup: Setup, *, plan: Plan,
         next_tasks: Callable[[int, int], Sequence[str]], swap: Callable[[int], None],
-        attend: Callable[[], AbstractContextManager[object]] = nullcontext, failures: FailureWindow | None = None,
+        join: Callable[[], AbstractContextManager[object]] = nullcontext, failures: FailureWindow | None = None,
         save: Save | None = None, dropped: Callable[[Ticket, int, int], None] | None = None,
         on_cancel: Callable[[Episode], None] | None = None,
     ) -> None:  # fmt: skip
         self._config, self._gate, self._plan, self._next_tasks = config, gate, plan, next_tasks
-        # an episode counts as present until its verdict is there, so that a wave knows what is complete
-        self._setup = replace(setup, attend=nullcontext, clock=clock, pausable=pausable)
-        self._swap, self._attend, self._save, self._dropped = swap, attend, save, dropped
+        # an episode counts as present until its verdict is there, so that a pass knows what is complete
+        self._setup = replace(setup, join=nullcontext, clock=clock, pausable=pausable)
+        self._swap, self._join, self._save, self._dropped = swap, join, save, dropped
         self._failures, self._on_cancel = failures or FailureWindow(), on_cancel
         self._air: list[_InFlight] = []
         self._serial = 0
@@ -159,7 +159,7 @@ class Stream:
                     yield
                     self._ended = True
                 finally:
-                    # whoever leads a wave can't be cancelled while it waits
+                    # whoever leads a pass can't be cancelled while it waits
                     self._gate.end()
                     tasks.cancel_scope.cancel()
 
@@ -212,7 +212,7 @@ class Stream:
         return self.waiting >= self._config.groups_per_batch
 
     def _close_if_idle(self) -> None:
-        """Where nobody is left to ask, no wave will shut the gate."""
+        """Where nobody is left to ask, no pass will shut the gate."""
         if self._running == 0 and self._full():
             self._gate.close()
 
@@ -254,7 +254,7 @@ class Stream:
         try:
             async with self._slots:
                 CURRENT.set(group.pauses[attempt])
-                with self._attend():
+                with self._join():
                     episode = await run_episode(
                         group.specs[attempt], self._setup, on_cancel=lambda e: self._cut(group, e)
                     )

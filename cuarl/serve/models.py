@@ -80,7 +80,7 @@ class Models:
         """Load the adapter in ``path`` under ``name`` (vLLM's ``load_lora_adapter``). Raises Refusal.
 
         The weights of the adapter loaded before are replaced, so that only the newest one is served; requests that are
-        being answered meanwhile end with the weights that their wave began with.
+        being answered meanwhile end with the weights that their pass began with.
         """
         if self._load is None or self._adapters is None:
             raise Refusal("adapters can't be loaded here: start the server with --adapters FOLDER", status=403)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from cuarl.policy.sampling.gated import GatedSampler
-from cuarl.policy.sampling.sampler_copy import follow, twin
+from cuarl.policy.sampling.sampler_copy import copy_weights, sampler_copy
 from cuarl.rollout.pause import PauseGate, RecallingSampler
 from cuarl.rollout.setup import Setup
 from cuarl.rollout.spec import EpisodeSpec
@@ -32,14 +32,14 @@ class Asynchronous:
         config = collector.config
         check_alone(config, learner.accelerator.num_processes)
         self._collector, self._learner, self._sink = collector, learner, sink
-        self._twin = twin(learner.policy, config.sampler_device)
-        self._twin.halted = bool  # a signal lets it go on for as long as what is under way may be finished
+        self._copy = sampler_copy(learner.policy, config.sampler_device)
+        self._copy.halted = bool  # a signal lets it go on for as long as what is under way may be finished
         gate = PauseGate()
-        sampler = GatedSampler(self._twin, gate.passing)
+        sampler = GatedSampler(self._copy, gate.passing)
         make = players.model_agents(
             config, RecallingSampler(sampler, gate), config.model_name, temperature=config.temperature, strict=True
         )
-        setup = collector.setup(Player(self._twin.name, make, attend=sampler.attend))
+        setup = collector.setup(Player(self._copy.name, make, join=sampler.join))
         self._stream = self._streaming(gate, setup)
         self._ages: tuple[int, ...] = ()
         self._dropped = 0
@@ -52,8 +52,8 @@ class Asynchronous:
             max_concurrent=self._collector.at_once,
         )  # fmt: skip
         return Stream(
-            shape, gate, setup, plan=self._plan, next_tasks=self._next_tasks, attend=setup.attend,
-            swap=partial(follow, self._twin, self._learner.policy), save=record.save if record else None,
+            shape, gate, setup, plan=self._plan, next_tasks=self._next_tasks, join=setup.join,
+            swap=partial(copy_weights, self._copy, self._learner.policy), save=record.save if record else None,
             failures=self._collector.failures, dropped=self._say_dropped, on_cancel=record.cut if record else None,
         )  # fmt: skip
 
@@ -66,7 +66,7 @@ class Asynchronous:
                 try:
                     yield
                 finally:  # those who wait for answers are cancelled now
-                    self._twin.halted = lambda: True
+                    self._copy.halted = lambda: True
 
     async def __call__(self, step: int, policy_version: int) -> Batch:
         """A ``train.loop.Collect``: what is complete by now, while further groups are started."""

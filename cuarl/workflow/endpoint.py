@@ -44,15 +44,15 @@ def player(
     model's tokenizer is here; ``rescore`` loads the model itself, too.
     """
     sampler: Any = _sampler(config, url, settings, *_renderer(config, note))
-    attend: Callable[[], AbstractContextManager[object]] = nullcontext
+    join: Callable[[], AbstractContextManager[object]] = nullcontext
     start: Callable[[], Awaitable[object]] = partial(_begin_and_say, sampler, config, temperature, note)
     if config.rescore:
         from cuarl.policy.sampling.rescore import RescoringSampler
 
         sampler = RescoringSampler(sampler, players.load_model(config))
-        attend = sampler.attend
+        join = sampler.join
     make = players.model_agents(config, sampler, config.model_name, temperature=temperature, strict=strict)
-    return Player(sampler.capabilities.name, make, attend=attend, start=start, close=sampler.close)
+    return Player(sampler.capabilities.name, make, join=join, start=start, close=sampler.close)
 
 
 def endpoint(
@@ -141,10 +141,10 @@ class Trained:
     def source(self) -> Source:
         """What training samples from: the server, brought up to date before each step."""
         sampler: Any = self.rescoring or self.endpoint
-        attend = self.rescoring.attend if self.rescoring else nullcontext
+        join = self.rescoring.join if self.rescoring else nullcontext
         config = self.config
         make = players.model_agents(config, sampler, config.model_name, temperature=config.temperature, strict=True)
-        player = Player(self.endpoint.name, make, attend=attend, close=sampler.close)
+        player = Player(self.endpoint.name, make, join=join, close=sampler.close)
         if self.rescoring is None:
             return Source(player, self.refresh, self.endpoint.close)
         from cuarl.policy.sampling.rescore import accept

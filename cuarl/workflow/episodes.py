@@ -82,7 +82,7 @@ def setup(config: ExperimentConfig, backend: Backend, player: Player, record: Re
     """Everything an episode needs besides its spec; ``record`` follows it while it runs."""
     return Setup(
         make_env=backend.make_env, make_agent=player.make_agent,
-        attend=player.attend if backend.in_step else nullcontext, begin=player.begin,
+        join=player.join if backend.in_step else nullcontext, begin=player.begin,
         judge=partial(verdict, side_effects=config.side_effects), reward=reward.get(config.reward),
         limits=limits(config), backend=config.env.type, observer=record.live if record else UNOBSERVED,
     )  # fmt: skip

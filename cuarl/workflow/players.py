@@ -48,7 +48,7 @@ class Player:
 
     name: str
     make_agent: MakeAgent
-    attend: Callable[[], AbstractContextManager[object]] = nullcontext
+    join: Callable[[], AbstractContextManager[object]] = nullcontext
     begin: Callable[[], None] = lambda: None
     """Called before each collection."""
     start: Callable[[], Awaitable[object]] = _nothing
@@ -86,7 +86,7 @@ def in_process(config: ExperimentConfig, policy: Policy, *, temperature: float, 
 
     sampler, policy.halted = LocalSampler(policy), signals.cutting
     make = model_agents(config, sampler, config.model_name, temperature=temperature, strict=strict)
-    return Player(name or policy.name, make, attend=sampler.attend, begin=policy.forget_prompts)
+    return Player(name or policy.name, make, join=sampler.join, begin=policy.forget_prompts)
 
 
 def demonstrations(config: ExperimentConfig, policy: TransformersPolicy) -> Player:

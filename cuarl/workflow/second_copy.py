@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cuarl.config.schema import ExperimentConfig
-from cuarl.policy.sampling.sampler_copy import follow, twin
+from cuarl.policy.sampling.sampler_copy import copy_weights, sampler_copy
 from cuarl.train.learner import Learner
 from cuarl.workflow import players
 from cuarl.workflow.from_config import check_alone
@@ -17,9 +17,9 @@ def second_copy(config: ExperimentConfig, learner: Learner) -> Source:
     """
     check_alone(config, learner.accelerator.num_processes)
     policy = learner.policy
-    copy = twin(policy, config.sampler_device)
+    copy = sampler_copy(policy, config.sampler_device)
 
     async def refresh(version: int) -> None:
-        follow(copy, policy, version)
+        copy_weights(copy, policy, version)
 
     return Source(players.in_process(config, copy, temperature=config.temperature, strict=True), refresh)

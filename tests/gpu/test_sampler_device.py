@@ -6,7 +6,7 @@ import torch
 from cuarl.policy.generate import Job, generate
 from cuarl.policy.load import load_policy
 from cuarl.policy.sampler import SamplingParams
-from cuarl.policy.sampling.sampler_copy import follow, twin
+from cuarl.policy.sampling.sampler_copy import copy_weights, sampler_copy
 from cuarl.policy.spec import LoraSpec, ModelSpec
 from tests.unit.policy.conftest import qwen3_folder, tokenizer  # noqa: F401
 from tests.unit.policy.pictures import prompt, screen
@@ -25,7 +25,7 @@ def answers(policy):
 def test_a_copy_on_another_gpu_follows(qwen3_folder):  # noqa: F811
     spec = ModelSpec(model=str(qwen3_folder), lora=LoraSpec(rank=4), train="adapter", device="cuda:0", dtype="float32")
     policy = load_policy(spec)
-    other = twin(policy, "cuda:1")
+    other = sampler_copy(policy, "cuda:1")
     assert {p.device.index for p in other.model.parameters()} == {1}
     assert {b.device.index for b in other.model.buffers()} == {1}
     before = answers(policy)
@@ -35,5 +35,5 @@ def test_a_copy_on_another_gpu_follows(qwen3_folder):  # noqa: F811
             p.add_(0.05)
     policy.updated(1)
     assert answers(other) == before
-    follow(other, policy, version=1)
+    copy_weights(other, policy, version=1)
     assert answers(other) == answers(policy) != before

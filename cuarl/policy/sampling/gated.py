@@ -1,4 +1,4 @@
-"""An in-process sampler that lets somebody decide, before each wave, when it may run."""
+"""An in-process sampler that lets somebody decide, before each batch, when it may run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cuarl.trajectory import Sampled
 
 
 class GatedSampler(LocalSampler):
-    """Awaits ``passing`` before every wave, when all who attend are waiting; then the weights may be exchanged.
+    """Awaits ``passing`` before every batch, when all who join are waiting; then the weights may be exchanged.
 
-    ``max_batch`` bounds the rows of one forward pass; a wave is answered whole, however many passes it takes.
+    ``max_batch`` bounds the rows of one forward pass; a batch is answered whole, however many passes it takes.
     """
 
     def __init__(self, policy: Policy, passing: Callable[[], Awaitable[None]], *, max_batch: int = 256) -> None:

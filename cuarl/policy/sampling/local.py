@@ -13,16 +13,16 @@ from cuarl.policy.base import Policy
 from cuarl.policy.generate import Job, generate
 from cuarl.policy.jobs import SamplingHalted
 from cuarl.policy.sampler import PromptTooLong, SamplerCapabilities, SampleRequest
-from cuarl.policy.sampling.batcher import Waves
+from cuarl.policy.sampling.batcher import Batcher
 from cuarl.trajectory import Sampled
 
 
 class LocalSampler:
-    """Samples from ``policy`` with its weights as they are when a wave runs; samples carry its version.
+    """Samples from ``policy`` with its weights as they are when a batch runs; samples carry its version.
 
-    Episodes say ``with sampler.attend():`` for as long as they may ask; a forward pass starts when all of them wait.
-    It runs in a worker thread, so that environments go on meanwhile. The same waves since the policy's ``forget_prompts``
-    give the same samples on a CPU, bit for bit; a row's draws depend on its own seed alone, whatever else is in the wave.
+    Episodes say ``with sampler.join():`` for as long as they may ask; a forward pass starts when all of them wait.
+    It runs in a worker thread, so that environments go on meanwhile. The same batches since the policy's ``forget_prompts``
+    give the same samples on a CPU, bit for bit; a row's draws depend on its own seed alone, whatever else is in the batch.
 
     ``max_batch`` bounds the rows of one pass. ``max_wait_s`` is how long an episode waits for the others before it
     starts a pass without them: a short one suits slow environments, at the price of reproducibility; the default only
@@ -31,7 +31,7 @@ class LocalSampler:
 
     def __init__(self, policy: Policy, *, max_batch: int = 256, max_wait_s: float | None = 60.0) -> None:
         self.policy = policy
-        self._waves: Waves[Job, Sampled] = Waves(
+        self._batcher: Batcher[Job, Sampled] = Batcher(
             self._run, lambda job: job.seed, max_batch=max_batch, max_wait_s=max_wait_s
         )
 
@@ -44,12 +44,12 @@ class LocalSampler:
         """The size at which the model sees a picture; None if its family does not tell."""
         return self.policy.seen_size(width, height)
 
-    def attend(self) -> AbstractContextManager[None]:
-        """Inside, waves wait for this episode's next request."""
-        return self._waves.attend()
+    def join(self) -> AbstractContextManager[None]:
+        """Inside, batches wait for this episode's next request."""
+        return self._batcher.join()
 
     async def sample(self, request: SampleRequest) -> Sampled | PromptTooLong:
-        """Answer one prompt in the next wave. Raises SamplerError if the forward pass fails, AgentError if there is none."""
+        """Answer one prompt in the next batch. Raises SamplerError if the forward pass fails, AgentError if there is none."""
         limit = self.policy.context - 1
         if request.max_prompt_tokens is not None:
             limit = min(limit, request.max_prompt_tokens)
@@ -60,9 +60,9 @@ class LocalSampler:
         if isinstance(prompt, PromptTooLong):
             return prompt
         try:
-            return await self._waves.ask(Job(prompt, request.params, request.seed))
+            return await self._batcher.ask(Job(prompt, request.params, request.seed))
         except SamplingHalted:
-            # outside the wave, which nothing breaks into, the cancellation is met
+            # outside the batch, which nothing breaks into, the cancellation is met
             await anyio.sleep_forever()
             raise
 

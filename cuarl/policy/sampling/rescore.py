@@ -20,7 +20,7 @@ from cuarl.policy.base import Policy
 from cuarl.policy.inputs import Row
 from cuarl.policy.prompt import Prompt
 from cuarl.policy.sampler import PromptTooLong, Sampler, SamplerCapabilities, SampleRequest
-from cuarl.policy.sampling.batcher import Waves
+from cuarl.policy.sampling.batcher import Batcher
 from cuarl.policy.score import Scorer
 from cuarl.trajectory import Group, Sampled, Trajectory
 
@@ -41,7 +41,7 @@ class RescoringSampler:
     def __init__(self, inner: Sampler, policy: Policy, *, max_batch: int = 64) -> None:
         self.inner, self.policy, self.rescored = inner, policy, 0
         self._scorer = Scorer(policy).eval()
-        self._waves: Waves[_Answer, tuple[float, ...]] = Waves(
+        self._batcher: Batcher[_Answer, tuple[float, ...]] = Batcher(
             self._score, lambda answer: (len(answer.prompt.ids), answer.ids), max_batch=max_batch
         )
 
@@ -54,9 +54,9 @@ class RescoringSampler:
         """The size at which the model sees a picture."""
         return self.policy.seen_size(width, height)
 
-    def attend(self) -> AbstractContextManager[None]:
+    def join(self) -> AbstractContextManager[None]:
         """Inside, scoring waits for this episode's next answer."""
-        return self._waves.attend()
+        return self._batcher.join()
 
     async def sample(self, request: SampleRequest) -> Sampled | PromptTooLong:
         """Sample, and score if need be. Raises ``SamplerError``."""
@@ -69,7 +69,7 @@ class RescoringSampler:
         ids = self._ids(sampled, room=self.policy.context - len(prompt.ids))
         if not ids:
             return sampled
-        logprobs = await self._waves.ask(_Answer(prompt, ids, request.params.temperature))
+        logprobs = await self._batcher.ask(_Answer(prompt, ids, request.params.temperature))
         self.rescored += 1
         return sampled.model_copy(
             update={"prompt_ids": prompt.ids, "token_ids": ids, "logprobs": logprobs, "exact": False}

@@ -1,6 +1,6 @@
 """A second policy on the same base: one is trained while the other samples.
 
-The twin has modules of its own, so that modes, adapters switched off and folded weights of one don't reach the other. It
+The copy has modules of its own, so that modes, adapters switched off and folded weights of one don't reach the other. It
 shares the memory of what is frozen, and copies what is trained: for an adapter that is next to nothing. On a device of its
 own it shares nothing; what is copied after an update is what is trained, from memory to memory.
 """
@@ -19,7 +19,7 @@ from cuarl.policy.base import Policy
 P = TypeVar("P", bound=Policy)
 
 
-def twin(policy: P, device: str | None = None) -> P:
+def sampler_copy(policy: P, device: str | None = None) -> P:
     """A policy that samples like ``policy`` does now, and goes on doing so whatever happens to ``policy``.
 
     ``device`` is where a whole copy of the weights goes; None shares the frozen ones on the device that they are on.
@@ -38,12 +38,12 @@ def twin(policy: P, device: str | None = None) -> P:
     return policy.with_model(model, memo)
 
 
-def follow(follower: Policy, policy: Policy, version: int) -> None:
-    """Give the twin of ``policy`` its trained weights as they are: version ``version``. Neither may be at work meanwhile.
+def copy_weights(other: Policy, policy: Policy, version: int) -> None:
+    """Give the copy of ``policy`` its trained weights as they are: version ``version``. Neither may be at work meanwhile.
 
-    Raises CheckpointError, with the twin as it was, if it has no place for one of them.
+    Raises CheckpointError, with the copy as it was, if it has no place for one of them.
     """
-    theirs = follower.model.state_dict(keep_vars=True)
+    theirs = other.model.state_dict(keep_vars=True)
     trained = {name: p for name, p in policy.model.named_parameters() if p.requires_grad}
     missing = [name for name, p in trained.items() if name not in theirs or theirs[name].shape != p.shape]
     if missing:
@@ -55,6 +55,6 @@ def follow(follower: Policy, policy: Policy, version: int) -> None:
     with torch.no_grad():
         for name, p in trained.items():
             theirs[name].copy_(p)
-    follower.updated(version)
+    other.updated(version)
     # what was encoded beside which picture must not depend on when a run was resumed
-    follower.forget_pictures()
+    other.forget_pictures()

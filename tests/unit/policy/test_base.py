@@ -17,7 +17,7 @@ from cuarl.policy.jobs import draw_next
 from cuarl.policy.prompt import Prompt
 from cuarl.policy.sampler import Message, Picture, PromptTooLong, SampleRequest, SamplingParams, Text
 from cuarl.policy.sampling.local import LocalSampler
-from cuarl.policy.sampling.sampler_copy import follow, twin
+from cuarl.policy.sampling.sampler_copy import copy_weights, sampler_copy
 from cuarl.policy.score import Scorer, score_logits
 from cuarl.policy.special import SpecialIds
 from cuarl.train.batch import Batch, BatchConfig
@@ -191,11 +191,11 @@ def test_a_critic_reads_the_states_of_a_policy_of_another_kind():
 
 def test_a_copy_samples_on_its_own():
     policy = BytesPolicy()
-    other, first = twin(policy), sample(policy, "go", range(3))
+    other, first = sampler_copy(policy), sample(policy, "go", range(3))
     with torch.no_grad():
         policy.model.head.bias[ord("a")] += 90
     assert [s.token_ids for s in sample(other, "go", range(3))] == [s.token_ids for s in first]
-    follow(other, policy, version=5)
+    copy_weights(other, policy, version=5)
     assert {s.text for s in sample(other, "go", range(3))} == {"a" * 6} and other.version == 5
 
 

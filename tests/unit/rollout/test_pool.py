@@ -84,7 +84,7 @@ async def test_episodes_attend_only_while_they_may_sample():
     live, seen = 0, []
 
     @contextmanager
-    def attend():
+    def join():
         nonlocal live
         live += 1
         yield
@@ -94,7 +94,7 @@ async def test_episodes_attend_only_while_they_may_sample():
         seen.append(live)
         raise RuntimeError
 
-    make = setup(CounterEnv, Listed(UP, Finish()), attend=attend, judge=judge)
+    make = setup(CounterEnv, Listed(UP, Finish()), join=join, judge=judge)
     with pytest.raises(RolloutError):
         await collect(PLAN[:1], make)
     assert (live, seen) == (0, [0])

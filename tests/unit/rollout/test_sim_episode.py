@@ -17,7 +17,7 @@ from cuarl.agent.scripted import DoNothingAgent, OracleAgent
 from cuarl.env.sim.faults import Faults
 from cuarl.env.sim.phone import SimEnv
 from cuarl.policy.sampler import SamplerCapabilities, SamplingParams
-from cuarl.policy.sampling.batcher import Waves
+from cuarl.policy.sampling.batcher import Batcher
 from cuarl.rollout.episode import run_episode
 from cuarl.rollout.pool import collect
 from cuarl.rollout.setup import Setup
@@ -107,7 +107,7 @@ class Passes:
         return sum(done.count(name) for done in self.work.values())
 
 
-async def count_work(monkeypatch, make_agent, attend=nullcontext, **limits):
+async def count_work(monkeypatch, make_agent, join=nullcontext, **limits):
     """Twelve episodes at once, and how their work was spread over passes of the event loop."""
     passes = Passes()
     monkeypatch.setattr(pacing, "SLICE_S", 0.0)
@@ -118,7 +118,7 @@ async def count_work(monkeypatch, make_agent, attend=nullcontext, **limits):
     async def make_env(task):
         return SimEnv(clutter=0)
 
-    made = Setup(make_env=make_env, make_agent=make_agent, attend=attend, limits=Limits(**limits))
+    made = Setup(make_env=make_env, make_agent=make_agent, join=join, limits=Limits(**limits))
     plan = [spec(attempt, group, task=TASK) for group in range(3) for attempt in range(4)]
     async with anyio.create_task_group() as counting:
         counting.start_soon(passes.count)
@@ -141,11 +141,11 @@ class Tapper:
     capabilities = SamplerCapabilities(token_ids=True, logprobs=True, images=True, name="t")
 
     def __init__(self):
-        self._waves, self.sizes = Waves(self._run, lambda r: r.seed, max_batch=99), []
-        self.attend = self._waves.attend
+        self._batcher, self.sizes = Batcher(self._run, lambda r: r.seed, max_batch=99), []
+        self.join = self._batcher.join
 
     async def sample(self, request):
-        return await self._waves.ask(request)
+        return await self._batcher.ask(request)
 
     async def close(self):
         pass
@@ -163,7 +163,7 @@ async def test_answers_that_come_at_once_are_read_and_carried_out_one_a_pass(mon
     def make_agent(spec, env):
         return ModelAgent(sampler, PlainJSON("phone"), params=SamplingParams())
 
-    passes, done = await count_work(monkeypatch, make_agent, sampler.attend, max_turns=3)
+    passes, done = await count_work(monkeypatch, make_agent, sampler.join, max_turns=3)
     assert sampler.sizes == [12, 12, 12]
     assert passes.count_of("parse") == passes.count_of("act") == 36
     assert {len(t.turns) for t in done} == {3}

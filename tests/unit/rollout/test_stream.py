@@ -11,7 +11,7 @@ from counter_env import TASK, UP, CounterEnv, setup, spec
 
 from cuarl.agent.base import Decision
 from cuarl.policy.sampler import Message, Picture, SamplerCapabilities, SampleRequest, SamplingParams
-from cuarl.policy.sampling.batcher import Waves
+from cuarl.policy.sampling.batcher import Batcher
 from cuarl.rollout.pause import PauseGate, RecallingSampler
 from cuarl.rollout.spec import Limits
 from cuarl.rollout.stream import Stream, StreamConfig
@@ -29,22 +29,22 @@ class Place:
     """A stream whose group number s has episodes of ``turns(s)`` turns; tells what happened."""
 
     def __init__(self, turns, *, per_batch=1, max_age=2, env=CounterEnv, limits=None, at_once=64):
-        self.turns, self.version, self.waves, self.gone = turns, 0, [], []
+        self.turns, self.version, self.batches, self.gone = turns, 0, [], []
         gate = PauseGate()
-        waves = Waves(self.answer(gate), lambda r: r.seed, max_batch=99)
-        self.waves_in = waves
-        sampler = RecallingSampler(Asked(waves), gate)
+        batcher = Batcher(self.answer(gate), lambda r: r.seed, max_batch=99)
+        self.batcher = batcher
+        sampler = RecallingSampler(Asked(batcher), gate)
         made = setup(env, lambda s, e: Asking(sampler, turns(int(s.group_id[2:]))), limits)
         self.stream = Stream(
             StreamConfig(per_batch, max_age, at_once), gate, made, plan=lambda t: [spec(i, t.serial) for i in range(SIZE)],
-            next_tasks=lambda serial, count: [TASK.task_id] * count, swap=self.swap, attend=waves.attend,
+            next_tasks=lambda serial, count: [TASK.task_id] * count, swap=self.swap, join=batcher.join,
             dropped=lambda ticket, step, age: self.gone.append((ticket.serial, step, age)),
         )  # fmt: skip
 
     def answer(self, gate):
         async def run(requests):
             await gate.passing()
-            self.waves.append((self.version, len(requests)))
+            self.batches.append((self.version, len(requests)))
             return [Sampled(token_ids=(r.seed % 97,), logprobs=(-1.0,), policy_version=self.version,
                             images=tuple(p.screenshot.ref for p in r.messages[0].parts)) for r in requests]  # fmt: skip
 
@@ -70,11 +70,11 @@ class Place:
 class Asked:
     capabilities = SamplerCapabilities(token_ids=True, logprobs=True, images=True, name="counted")
 
-    def __init__(self, waves):
-        self.waves = waves
+    def __init__(self, batcher):
+        self.batcher = batcher
 
     async def sample(self, request):
-        return await self.waves.ask(request)
+        return await self.batcher.ask(request)
 
     async def close(self):
         pass
@@ -144,7 +144,7 @@ async def test_what_is_taken_up_again_goes_on_as_if_nothing_had_happened(stop):
     found = await again.steps(stop + 1, 6, state)
     assert [f[:4] for f in found] == [e[:4] for e in expected[stop:]]
     assert [without_times(f[4]) for f in found] == [without_times(e[4]) for e in expected[stop:]]
-    assert again.waves == whole.waves[-len(again.waves) :]
+    assert again.batches == whole.batches[-len(again.batches) :]
 
 
 async def test_a_step_that_is_undone_leaves_what_was_there_before_its_batch_was_taken():
@@ -226,7 +226,7 @@ async def test_five_hundred_steps_leave_nothing_behind():
         for step in range(1, 501):
             await place.stream.take(step, step - 1)
             await place.stream.settled()
-            place.waves.clear()
+            place.batches.clear()
             if step % 100 == 0:
                 gc.collect()
                 counts[step] = len(gc.get_objects()), len(place.stream.state())

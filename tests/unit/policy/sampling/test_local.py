@@ -17,7 +17,7 @@ async def _episodes(sampler: LocalSampler, order: list[int]) -> dict[int, list[S
     taken: dict[int, list[Sampled]] = {}
 
     async def episode(name: int) -> None:
-        with sampler.attend():
+        with sampler.join():
             taken[name] = []
             for turn in range(2 + name % 2):
                 shown = messages("go", screen(10 * turn + name))
@@ -33,7 +33,7 @@ async def _episodes(sampler: LocalSampler, order: list[int]) -> dict[int, list[S
 
 def test_concurrent_episodes_are_reproduced_bit_for_bit_in_any_order(qwen3: QwenVLPolicy) -> None:
     qwen3.vision.cache.clear()
-    qwen3.vision.features([screen(1), screen(5), screen(6), screen(7)])  # as an earlier wave would have left it
+    qwen3.vision.features([screen(1), screen(5), screen(6), screen(7)])  # as an earlier batch would have left it
     qwen3.forget_prompts()
     first = anyio.run(_episodes, LocalSampler(qwen3), [0, 1, 2])
     qwen3.vision.cache.clear()

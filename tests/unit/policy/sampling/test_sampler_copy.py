@@ -5,7 +5,7 @@ import torch
 
 from cuarl.errors import CheckpointError
 from cuarl.policy.inputs import Row
-from cuarl.policy.sampling.sampler_copy import follow, twin
+from cuarl.policy.sampling.sampler_copy import copy_weights, sampler_copy
 from cuarl.policy.score import Scorer
 from tests.unit.train.policies import screens, tiny_policy
 
@@ -25,22 +25,22 @@ def moved(policy, by=0.5):
     policy.updated()
 
 
-def test_a_twin_keeps_its_weights_until_it_follows():
+def test_a_copy_keeps_its_weights_until_it_is_given_others():
     policy = tiny_policy()
-    other = twin(policy)
+    other = sampler_copy(policy)
     before = said(policy)
     assert torch.equal(said(other), before)
     moved(policy)
     assert torch.equal(said(other), before)
     assert not torch.allclose(said(policy), before)
-    follow(other, policy, version=3)
+    copy_weights(other, policy, version=3)
     assert torch.equal(said(other), said(policy))
     assert other.version == 3
 
 
-def test_a_twin_shares_what_is_frozen_and_nothing_else():
+def test_a_copy_shares_what_is_frozen_and_nothing_else():
     policy = tiny_policy()
-    other = twin(policy)
+    other = sampler_copy(policy)
     for (name, p), (_, q) in zip(policy.model.named_parameters(), other.model.named_parameters(), strict=True):
         assert (p.data_ptr() == q.data_ptr()) == (not p.requires_grad), name
         assert p is not q
@@ -55,7 +55,7 @@ def test_a_twin_shares_what_is_frozen_and_nothing_else():
 def test_folding_and_switching_off_reach_one_alone():
     policy = tiny_policy()
     moved(policy)
-    other = twin(policy)
+    other = sampler_copy(policy)
     expected = said(other)
     with policy.reference():
         assert torch.equal(said(other), expected)
@@ -67,34 +67,34 @@ def test_folding_and_switching_off_reach_one_alone():
                zip(plain, [m for m in other.model.modules() if hasattr(m, "base_layer")], strict=True))  # fmt: skip
 
 
-def test_a_fully_trained_policy_has_a_twin_too():
+def test_a_fully_trained_policy_has_a_copy_too():
     policy = tiny_policy(full=True)
-    other = twin(policy)
+    other = sampler_copy(policy)
     before = said(other)
     moved(policy, 0.1)
     assert torch.equal(said(other), before)
-    follow(other, policy, version=1)
+    copy_weights(other, policy, version=1)
     assert torch.equal(said(other), said(policy))
 
 
-def test_a_twin_on_a_device_of_its_own_shares_nothing():
+def test_a_copy_on_a_device_of_its_own_shares_nothing():
     policy = tiny_policy()
     moved(policy)
-    other = twin(policy, "cpu")
+    other = sampler_copy(policy, "cpu")
     before = said(policy)
     assert torch.equal(said(other), before)
     mine = {t.data_ptr() for t in (*policy.model.parameters(), *policy.model.buffers())}
     assert not [n for n, t in (*other.model.named_parameters(), *other.model.named_buffers()) if t.data_ptr() in mine]
     moved(policy, 0.1)
     assert torch.equal(said(other), before)
-    follow(other, policy, version=2)
+    copy_weights(other, policy, version=2)
     assert torch.equal(said(other), said(policy))
 
 
-def test_a_twin_that_does_not_fit_is_told_and_left_as_it_is():
-    policy, other = tiny_policy(), twin(tiny_policy(targets="attention"))
+def test_a_copy_that_does_not_fit_is_told_and_left_as_it_is():
+    policy, other = tiny_policy(), sampler_copy(tiny_policy(targets="attention"))
     before = said(other)
     moved(policy)
     with pytest.raises(CheckpointError, match="matched 24 of 42 trained weights"):
-        follow(other, policy, version=3)
+        copy_weights(other, policy, version=3)
     assert torch.equal(said(other), before) and other.version == 0

@@ -178,7 +178,7 @@ def test_rows_that_end_make_room(qwen3: QwenVLPolicy, make: Callable[..., Engine
     jobs = [Job(p, SamplingParams(max_tokens=3 if i < 18 else 30), seed=i) for i in range(20)]
     engine = make(qwen3)
     _check(qwen3, jobs, engine)
-    # one wave of 64 places until the short ones end, then places for four
+    # one batch of 64 places until the short ones end, then places for four
     assert engine.work.decode_rows < 64 * 6 + 4 * 30
 
 
