@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Self
 import torch
 
 from cuarl.policy.packed import Packed, lay_out
-from cuarl.policy.packing import Said, hosts
+from cuarl.policy.packing import SampledTurn, hosts
 from cuarl.types import Screenshot
 
 Side = Literal["left", "right"]
@@ -108,7 +108,9 @@ def arrange(rows: Sequence[Row], *, share: bool, pack: bool) -> Prompts:
     With ``share``, prompts that agree in every token and every pixel are one. With ``pack``, rows whose answer lies inside
     another row's prompt have that one.
     """
-    host_of = hosts([Said(r.prompt_ids, _digests(r), r.answer_ids) for r in rows]) if pack else [None] * len(rows)
+    host_of = (
+        hosts([SampledTurn(r.prompt_ids, _digests(r), r.answer_ids) for r in rows]) if pack else [None] * len(rows)
+    )
     found: dict[object, int] = {}
     kept: list[Row] = []
     own: dict[int, int] = {}

@@ -16,7 +16,7 @@ from cuarl.errors import CheckpointError, ConfigError, PrerequisiteError
 from cuarl.policy import tiny
 from cuarl.policy.adapters.files import put_on
 from cuarl.policy.adapters.lora import add_lora
-from cuarl.policy.adapters.modalities import Parts
+from cuarl.policy.adapters.modalities import Modalities
 from cuarl.policy.generic.policy import GenericPolicy
 from cuarl.policy.generic.processor import FamilyPictures
 from cuarl.policy.qwen_vl.images import ImageProcessor
@@ -293,9 +293,9 @@ def _adapt(model: Any, spec: ModelSpec, revision: str | None) -> Any:
     if spec.train != "adapter":
         model.requires_grad_(spec.train == "full")
     if spec.train == "full" and not spec.train_vision:
-        parts = Parts(model)
+        modalities = Modalities(model)
         for name, parameter in model.named_parameters():
-            if parts.vision(name):
+            if modalities.vision(name):
                 parameter.requires_grad_(False)
     return model
 

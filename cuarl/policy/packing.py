@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Said(NamedTuple):
+class SampledTurn(NamedTuple):
     """One turn: the ids of its prompt, the digests of the pictures in it, and the ids of the answer."""
 
     prompt: tuple[int, ...]
@@ -21,7 +21,7 @@ class Said(NamedTuple):
     answer: tuple[int, ...]
 
 
-def hosts(turns: Sequence[Said]) -> list[int | None]:
+def hosts(turns: Sequence[SampledTurn]) -> list[int | None]:
     """For each turn the index of one whose prompt begins with its prompt and answer; None if there is none.
 
     Of several the one with the longest prompt, so a host has no host itself.
@@ -32,7 +32,7 @@ def hosts(turns: Sequence[Said]) -> list[int | None]:
 
 
 def _host(
-    turn: Said, turns: Sequence[Said], order: Sequence[int], prompts: Sequence[tuple[int, ...]]
+    turn: SampledTurn, turns: Sequence[SampledTurn], order: Sequence[int], prompts: Sequence[tuple[int, ...]]
 ) -> int | None:  # fmt: skip
     if not turn.answer:
         return None

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import PositiveInt
 
-from cuarl.policy.packing import Said, hosts
+from cuarl.policy.packing import SampledTurn, hosts
 from cuarl.train.advantage import group_advantages
 from cuarl.train.assign import CreditConfig, Kept, assign
 from cuarl.train.rejection import Rejection, accepted
@@ -205,7 +205,7 @@ def sequences(rows: Sequence[TokenRow], *, pack: bool) -> list[list[TokenRow]]:
     """Rows that are one sequence each: the row that holds all, then those that it extends; without ``pack``, every row."""
     if not pack:
         return [[row] for row in rows]
-    host_of = hosts([Said(row.prompt_ids, row.images, row.token_ids) for row in rows])
+    host_of = hosts([SampledTurn(row.prompt_ids, row.images, row.token_ids) for row in rows])
     found = {i: [row] for i, (row, host) in enumerate(zip(rows, host_of, strict=True)) if host is None}
     for row, host in zip(rows, host_of, strict=True):
         if host is not None:

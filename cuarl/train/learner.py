@@ -30,7 +30,7 @@ from accelerate.utils import broadcast
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from cuarl.errors import ConfigError, TrainError
-from cuarl.policy.adapters.modalities import Parts
+from cuarl.policy.adapters.modalities import Modalities
 from cuarl.policy.base import Policy
 from cuarl.policy.inputs import Inputs, Row
 from cuarl.policy.score import Scorer
@@ -510,7 +510,7 @@ class Learner:
         if self._checked or norm == 0.0 or not self.policy.has_adapter:
             return
         pictures = any(r.images for r in update.rows)
-        of_vision = Parts(self.policy.base).vision
+        of_vision = Modalities(self.policy.base).vision
         dead = dead_adapters(self.policy.base.named_parameters(), pictures=pictures, of_vision=of_vision)
         if dead:
             shown = ", ".join(dead[:5]) + (f" and {len(dead) - 5} more" if len(dead) > 5 else "")

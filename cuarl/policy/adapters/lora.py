@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from cuarl.errors import ConfigError
-from cuarl.policy.adapters.modalities import Parts
+from cuarl.policy.adapters.modalities import Modalities
 from cuarl.policy.spec import LoraSpec
 
 _GROUPS = {"attention": ("q_proj", "k_proj", "v_proj", "o_proj"), "mlp": ("gate_proj", "up_proj", "down_proj")}
@@ -47,9 +47,9 @@ def target_pattern(model: nn.Module, spec: LoraSpec) -> str:
 
     Leaf names would not do: some towers use the decoder's names, and a convolution may be called like a linear layer.
     """
-    linears, parts = [n for n, m in model.named_modules() if isinstance(m, nn.Linear)], Parts(model)
-    language = [n for n in linears if parts.language(n)]
-    tower = [n for n in linears if parts.vision(n)] if spec.vision else []
+    linears, modalities = [n for n, m in model.named_modules() if isinstance(m, nn.Linear)], Modalities(model)
+    language = [n for n in linears if modalities.language(n)]
+    tower = [n for n in linears if modalities.vision(n)] if spec.vision else []
     if isinstance(spec.targets, str):
         chosen = [n for n in language if spec.targets == "all-linear" or _leaf(n) in _GROUPS[spec.targets]] + tower
     else:

@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 
 
-class Parts:
+class Modalities:
     """Tells by a module's or parameter's name what it belongs to. ``model`` is without an adapter."""
 
     def __init__(self, model: nn.Module) -> None:

@@ -11,7 +11,7 @@ from cuarl.agent.prompt import Window, build_messages
 from cuarl.policy.generic.policy import GenericPolicy
 from cuarl.policy.inputs import Row
 from cuarl.policy.load import load_policy
-from cuarl.policy.packing import Said, hosts
+from cuarl.policy.packing import SampledTurn, hosts
 from cuarl.policy.prompt import Prompt
 from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.sampler import SampledText
@@ -40,8 +40,8 @@ def episode(
     return rows
 
 
-def said(rows: list[Row]) -> list[Said]:
-    return [Said(r.prompt_ids, tuple(s.digest for s in r.screenshots), r.answer_ids) for r in rows]
+def said(rows: list[Row]) -> list[SampledTurn]:
+    return [SampledTurn(r.prompt_ids, tuple(s.digest for s in r.screenshots), r.answer_ids) for r in rows]
 
 
 def score(policy: QwenVLPolicy, rows: list[Row], **how: object) -> Scores:
@@ -155,10 +155,12 @@ ids = st.lists(st.integers(1, 2), max_size=4).map(tuple)
 
 
 @given(
-    st.lists(st.builds(Said, ids.map(lambda p: (1, *p)), ids.map(lambda d: tuple(map(str, d[:2]))), ids), max_size=9)
+    st.lists(
+        st.builds(SampledTurn, ids.map(lambda p: (1, *p)), ids.map(lambda d: tuple(map(str, d[:2]))), ids), max_size=9
+    )
 )
-def test_a_host_begins_with_what_it_hosts_and_has_none_itself(turns: list[Said]) -> None:
-    def extends(a: Said, b: Said) -> bool:
+def test_a_host_begins_with_what_it_hosts_and_has_none_itself(turns: list[SampledTurn]) -> None:
+    def extends(a: SampledTurn, b: SampledTurn) -> bool:
         whole = a.prompt + a.answer
         return b.prompt[: len(whole)] == whole and b.pictures[: len(a.pictures)] == a.pictures
 
