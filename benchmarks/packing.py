@@ -34,7 +34,8 @@ from cuarl.rollout.setup import Episode, Setup
 from cuarl.rollout.spec import EpisodeSpec, Limits, plan
 from cuarl.tasks.task import TaskInstance
 from cuarl.train.batch import Batch, BatchConfig
-from cuarl.train.learner import Learner, LearnerConfig
+from cuarl.train.config import LearnerConfig
+from cuarl.train.learner import Learner
 from cuarl.train.loss import LossConfig
 from cuarl.types import Screenshot
 

@@ -63,7 +63,8 @@ from cuarl.tasks.task import Check, Task, TaskInstance
 from cuarl.train.batch import Batch, BatchConfig
 from cuarl.train.card import About
 from cuarl.train.checkpoint import Checkpoints
-from cuarl.train.learner import Learner, LearnerConfig
+from cuarl.train.config import LearnerConfig
+from cuarl.train.learner import Learner
 from cuarl.trajectory import Turn
 from cuarl.types import Action, Click, Observation, Screenshot, StepResult
 

@@ -25,8 +25,9 @@ import torch
 from cuarl.agent import formats
 from cuarl.agent.formats import Size
 from cuarl.train.batch import Batch, BatchConfig
+from cuarl.train.config import LearnerConfig
 from cuarl.train.launch import launch_command
-from cuarl.train.learner import Learner, LearnerConfig
+from cuarl.train.learner import Learner
 from cuarl.train.processes import join_processes, sharded
 
 ROOT = Path(__file__).parents[1]

@@ -33,7 +33,8 @@ from cuarl.rollout.setup import Episode, Setup
 from cuarl.rollout.spec import EpisodeSpec, Limits, plan
 from cuarl.tasks.task import Check, Task, TaskInstance
 from cuarl.train.batch import Batch, BatchConfig
-from cuarl.train.learner import Learner, LearnerConfig
+from cuarl.train.config import LearnerConfig
+from cuarl.train.learner import Learner
 from cuarl.trajectory import Turn
 from cuarl.types import Action, Click, Observation, Screenshot, StepResult
 

@@ -14,20 +14,18 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from pydantic import PositiveInt
 
 from cuarl.policy.packing import SampledTurn, hosts
 from cuarl.train.advantage import group_advantages
-from cuarl.train.assign import CreditConfig, Kept, assign
+from cuarl.train.estimation import CreditConfig, estimate_advantages
 from cuarl.train.rejection import Rejection, accepted
 from cuarl.train.rows import TokenRow, policy_rows, supervised_rows
 from cuarl.train.shaping import Shaping, shaped
 from cuarl.trajectory import Group
 from cuarl.types import Screenshot
-
-T = TypeVar("T")
 
 Reduction = Literal["token", "turn", "sequence", "constant"]
 
@@ -69,16 +67,10 @@ class Batch:
         return (*self.groups, *self.discarded)
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
-    """The rows of one optimiser step, weighted, and what they were weighted by."""
-
-    rows: tuple[TokenRow, ...]
-    """Those with a gradient; empty if nothing can be learnt."""
-    tokens: int
-    """Trained tokens, those of dropped rows included."""
-    episodes: int
-    """Episodes with at least one trained token, dropped ones included."""
+Update = tuple[TokenRow, ...]
+"""The rows of one optimiser step that have a gradient, weighted; empty if nothing can be learnt."""
+Precompute = Callable[[Sequence[TokenRow]], list[TokenRow]]
+"""Adds to rows what is known of them only by a forward pass; see ``objective.Objective.precompute``."""
 
 
 def teaches(group: Group, shaping: Shaping) -> bool:
@@ -87,17 +79,23 @@ def teaches(group: Group, shaping: Shaping) -> bool:
 
 
 def policy_updates(
-    groups: Sequence[Group], config: BatchConfig, *, keep_flat: bool = False, seen: Kept | None = None
+    groups: Sequence[Group], config: BatchConfig, *, keep_flat: bool = False, precompute: Precompute = list
 ) -> list[Update]:
     """Turn the groups of a training step into S = ``num_substeps`` updates; group i belongs to update i modulo S.
 
-    ``keep_flat`` keeps rows whose advantages are all 0 (see the module docstring). ``seen`` is what a forward pass says of
-    the rows, for advantages that need one. Raises TrainError for a turn that can't be trained on, by name.
+    ``keep_flat`` keeps rows whose advantages are all 0 (see the module docstring). ``precompute`` is called once. Raises
+    TrainError for a turn that can't be trained on, by name.
     """
     groups = [shaped(group, config.shaping) for group in groups]
-    rows = assign(groups, policy_rows(groups), config, seen or {})
-    kept = [r for r in rows if not (config.mask_truncated and r.truncated)]
-    return _updates(kept, config, keep_flat=keep_flat or config.baseline == "critic")
+    rows = policy_rows(groups)
+    if config.looks_ahead:  # rewards or values of every turn are needed, whatever becomes of it
+        rows = precompute(rows)
+    rows = estimate_advantages(groups, rows, config)
+    rows = [r for r in rows if not (config.mask_truncated and r.truncated)]
+    rows = _weighted(rows, config, keep_flat=keep_flat or config.baseline == "critic")
+    if not config.looks_ahead:  # rows without a gradient are gone, and cost no forward pass
+        rows = precompute(rows)
+    return _updates(rows, config)
 
 
 def supervised_updates(groups: Sequence[Group], config: BatchConfig) -> list[Update]:
@@ -105,7 +103,7 @@ def supervised_updates(groups: Sequence[Group], config: BatchConfig) -> list[Upd
 
     Raises TrainError for a turn without exact ids, by name.
     """
-    return _updates(supervised_rows(groups), config, keep_flat=True)
+    return _updates(_weighted(supervised_rows(groups), config, keep_flat=True), config)
 
 
 def rejection_updates(groups: Sequence[Group], config: BatchConfig, rejection: Rejection) -> list[Update]:
@@ -113,45 +111,39 @@ def rejection_updates(groups: Sequence[Group], config: BatchConfig, rejection: R
     return supervised_updates(accepted([shaped(group, config.shaping) for group in groups], rejection), config)
 
 
-def _updates(rows: Sequence[TokenRow], config: BatchConfig, *, keep_flat: bool) -> list[Update]:
+def _weighted(rows: Sequence[TokenRow], config: BatchConfig, *, keep_flat: bool) -> list[TokenRow]:
+    """Rows with a gradient and their weights in their updates, update after update."""
+    weighted: list[TokenRow] = []
+    for share in _shares(rows, config):
+        # before rows without a gradient go, for they count in the denominators
+        weights = token_weights(share, config.reduction, constant_tokens=config.constant_tokens)
+        values = sum(len(row.values) for row in share)
+        weighted += (
+            replace(row, weight=w, value_weight=1.0 / values if values else 0.0)
+            for row, w in zip(share, weights, strict=True)
+            if keep_flat or any(row.advantages)
+        )
+    return weighted
+
+
+def _updates(rows: Sequence[TokenRow], config: BatchConfig) -> list[Update]:
+    return [tuple(share) for share in _shares(rows, config)] * config.num_epochs
+
+
+def _shares(rows: Sequence[TokenRow], config: BatchConfig) -> list[list[TokenRow]]:
     steps = config.num_substeps
-    shares = ([row for row in rows if row.group % steps == k] for k in range(steps))
-    return [_update(share, config, keep_flat=keep_flat) for share in shares] * config.num_epochs
-
-
-def _update(rows: list[TokenRow], config: BatchConfig, *, keep_flat: bool) -> Update:
-    weights = token_weights(rows, config.reduction, constant_tokens=config.constant_tokens)
-    values = sum(len(row.values) for row in rows)
-    weighted = (
-        replace(row, weight=w, value_weight=1.0 / values if values else 0.0)
-        for row, w in zip(rows, weights, strict=True)
-    )
-    return Update(
-        rows=tuple(row for row in weighted if keep_flat or any(row.advantages)),
-        tokens=sum(len(row.token_ids) for row in rows),
-        episodes=len({row.episode for row in rows}),
-    )
-
-
-def distinct_rows(updates: Sequence[Update]) -> list[TokenRow]:
-    """The rows of all updates, each once."""
-    return list({row.place: row for update in updates for row in update.rows}.values())
-
-
-def noted(
-    updates: Sequence[Update], rows: Sequence[TokenRow], values: Sequence[T], note: Callable[[TokenRow, T], TokenRow]
-) -> list[Update]:
-    """The updates with ``values``, one for each of the distinct ``rows``, noted in their rows."""
-    known = {row.place: value for row, value in zip(rows, values, strict=True)}
-    return [replace(u, rows=tuple(note(row, known[row.place]) for row in u.rows)) for u in updates]
+    return [[row for row in rows if row.group % steps == k] for k in range(steps)]
 
 
 def token_weights(rows: Sequence[TokenRow], reduction: Reduction, *, constant_tokens: int = 1) -> list[float]:
     """Weight of each trained token of each row, so that the weighted sum of losses is the reduction.
 
-    With N trained tokens in all, E episodes, R turns, n_e tokens in episode e and n_r in turn r: ``token`` 1 / N (DAPO,
-    arXiv:2503.14476), ``turn`` 1 / (R n_r) (GSPO, arXiv:2507.18071, whose sequence is one answer), ``sequence`` 1 / (E n_e) (GRPO, arXiv:2402.03300, where a sequence is all answers of an episode), ``constant``
-    1 / (E L) (Dr. GRPO, arXiv:2503.20783).
+    With N trained tokens in all, E episodes, R turns, n_e tokens in episode e and n_r in turn r:
+
+    * ``token``: 1 / N (DAPO, arXiv:2503.14476);
+    * ``turn``: 1 / (R n_r) (GSPO, arXiv:2507.18071, whose sequence is one answer);
+    * ``sequence``: 1 / (E n_e) (GRPO, arXiv:2402.03300, where a sequence is all answers of an episode);
+    * ``constant``: 1 / (E L) (Dr. GRPO, arXiv:2503.20783).
     """
     tokens_E: Counter[int] = Counter()
     for row in rows:

@@ -10,7 +10,7 @@ import torch
 from accelerate.utils import gather_object
 
 from cuarl.policy.inputs import Inputs
-from cuarl.train.loss import Loss
+from cuarl.train.loss import Loss, kl_k1, kl_k3
 from cuarl.train.rows import TokenRow
 
 _MEANS = {
@@ -86,6 +86,17 @@ class StepReport:
         if "first_tokens" in sums:
             values["policy/logprob_diff_mean"] = sums["first_diff"] / sums["first_tokens"]
         return {name: value for name, value in values.items() if math.isfinite(value)}
+
+
+def post_kl(rows: Sequence[TokenRow], logprobs: Sequence[Sequence[float]], limit: float) -> dict[str, float]:
+    """Estimates of KL(sampler ‖ policy) at the trained tokens, from the policy's ``logprobs`` after the step."""
+    now = torch.tensor([p for row in logprobs for p in row], dtype=torch.float64)
+    then = torch.tensor([p for row in rows for p in row.logprobs or ()], dtype=torch.float64)
+    found = {
+        "policy/kl_post_k1": float(kl_k1(now - then).mean()),
+        "policy/kl_post": float(kl_k3(now - then, limit).mean()),
+    }
+    return {name: value for name, value in found.items() if math.isfinite(value)}
 
 
 def _value_metrics(sums: Mapping[str, float], updates: int) -> dict[str, float]:

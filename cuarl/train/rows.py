@@ -42,12 +42,12 @@ class TokenRow:
     group: int = 0
     truncated: bool = False
     """Whether the answer was cut off by the length limit."""
-    proximal: tuple[float, ...] | None = None
+    proximal: tuple[float, ...] = ()
     """Logprobs under the policy at the start of the step, where the loss is decoupled."""
-    reference: tuple[float, ...] | None = None
-    """Logprobs under the reference, where the divergence from it is a term of the loss or is reported."""
+    reference: tuple[float, ...] = ()
+    """Logprobs under the reference, where the divergence from it counts or is reported."""
     values: tuple[float, ...] = ()
-    """What the critic said at the start of the step: at each token, or at the first token alone."""
+    """What the critic said at the start of the step: at each token, or (in an update, at turn level) at the first alone."""
     returns: tuple[float, ...] = ()
     """What it should have said, at the same places."""
     value_weight: float = 0.0
@@ -60,16 +60,6 @@ class TokenRow:
     def place(self) -> Place:
         """Where the turn is in the batch."""
         return self.episode, self.turn
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What a forward pass before the first update says of one turn."""
-
-    reference: tuple[float, ...] = ()
-    """Logprobs of its tokens under the reference."""
-    values: tuple[float, ...] = ()
-    """What the critic says at each token."""
 
 
 def policy_rows(groups: Sequence[Group]) -> list[TokenRow]:

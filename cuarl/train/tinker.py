@@ -70,20 +70,20 @@ class TinkerLearner:
         ratios: list[float] = []
         rows = tokens = skipped = 0
         for update in self._updates(batch):
-            if not update.rows:
+            if not update:
                 skipped += 1
                 continue
             with mapped(_Lost, f"training step {step}"):
-                data = [self._datum(row, batch.pictures) for row in update.rows]
+                data = [self._datum(row, batch.pictures) for row in update]
                 # both are on their way before either is waited for: the service works in cycles
                 gradients = self.client.forward_backward(data, self._loss_name, self._loss_config)
                 stepped = self.client.optim_step(self._adam())
                 output = gradients.result()
                 stepped.result()
             losses.append(float(output.metrics.get("loss:sum", 0.0)))
-            ratios += self._log_ratios(update.rows, output)
-            rows += len(update.rows)
-            tokens += sum(len(row.token_ids) for row in update.rows)
+            ratios += self._log_ratios(update, output)
+            rows += len(update)
+            tokens += sum(len(row.token_ids) for row in update)
         self.refresh(step)
         metrics = {"optim/lr": self.config.learning_rate, "optim/updates": float(len(losses))}
         metrics |= {"optim/skipped_flat": float(skipped), "train/rows": float(rows), "train/tokens": float(tokens)}

@@ -43,7 +43,7 @@ class Asynchronous:
         self._stream = self._streaming(gate, setup)
         self._ages: tuple[int, ...] = ()
         self._dropped = 0
-        learner.beside = self._stream
+        learner.stream = self._stream
 
     def _streaming(self, gate: PauseGate, setup: Setup) -> Stream:
         config, record = self._collector.config, self._collector.record
@@ -62,7 +62,7 @@ class Asynchronous:
         """Inside, groups are collected: from where the restored checkpoint left off, or anew."""
         # a process either computes reproducibly or does not: both threads must agree on it
         with reproducible(self._learner.policy.device):
-            async with parts.serving(self._collector.backend), self._stream.running(self._learner.left_beside):
+            async with parts.serving(self._collector.backend), self._stream.running(self._learner.restored_stream):
                 try:
                     yield
                 finally:  # those who wait for answers are cancelled now

@@ -15,10 +15,10 @@ from cuarl.policy.spec import LoraSpec, ModelSpec
 from cuarl.policy.transformers_policy import TransformersPolicy
 from cuarl.train.assign import Baseline
 from cuarl.train.batch import BatchConfig
+from cuarl.train.config import LearnerConfig
 from cuarl.train.credit import ScreenCredit
 from cuarl.train.curriculum import CurriculumConfig
 from cuarl.train.gigpo import AnchorCredit
-from cuarl.train.learner import LearnerConfig
 from cuarl.train.loop import LoopConfig
 from cuarl.train.loss import LossConfig
 from cuarl.train.processes import sharded

@@ -11,7 +11,8 @@ from safetensors.torch import save_file
 from cuarl.train.batch import Batch, BatchConfig
 from cuarl.train.card import About
 from cuarl.train.checkpoint import Checkpoints
-from cuarl.train.learner import Learner, LearnerConfig
+from cuarl.train.config import LearnerConfig
+from cuarl.train.learner import Learner
 from cuarl.train.loss import LossConfig
 from cuarl.train.processes import from_main, gather_batch, join_processes, sharded
 from cuarl.train.schedule import OptimConfig

@@ -21,7 +21,8 @@ from cuarl.policy.sampling.sampler_copy import copy_weights, sampler_copy
 from cuarl.policy.score import Scorer, score_logits
 from cuarl.policy.special import SpecialIds
 from cuarl.train.batch import Batch, BatchConfig
-from cuarl.train.learner import Learner, LearnerConfig
+from cuarl.train.config import LearnerConfig
+from cuarl.train.learner import Learner
 from cuarl.train.schedule import OptimConfig
 from tests.unit.policy.pictures import screen
 from tests.unit.train.episodes import group, trajectory

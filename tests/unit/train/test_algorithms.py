@@ -3,18 +3,19 @@
 import math
 import random
 import statistics
+from dataclasses import replace
 
 import pytest
 import torch
 
 from cuarl.errors import TrainError
 from cuarl.train.advantage import batch_advantages, group_advantages
-from cuarl.train.assign import CreditConfig, assign
 from cuarl.train.batch import BatchConfig, policy_updates, rejection_updates
+from cuarl.train.estimation import CreditConfig, estimate_advantages
 from cuarl.train.gigpo import AnchorCredit, gigpo_credit
 from cuarl.train.loss import LossConfig, Tokens, kl_estimate, policy_loss
 from cuarl.train.rejection import Rejection
-from cuarl.train.rows import Seen, policy_rows
+from cuarl.train.rows import policy_rows
 from cuarl.train.shaping import Shaping, overlong_cost, shaped
 from cuarl.train.value import CriticConfig, gae, value_loss
 from cuarl.types import ImageRef
@@ -154,8 +155,8 @@ def test_b40_the_limit_on_turns_is_part_of_the_task_for_the_critic():
     assert advantages == pytest.approx([-0.4, -0.5, -0.6]) and returns == pytest.approx([0.0, 0.0, 0.0])
     one = [group(trajectory(0.0, (7,), (8,), stop=stop)) for stop in ("max_turns", "done")]
     config = BatchConfig(baseline="critic", advantage="none", critic=CriticConfig(trace_lambda=1.0))
-    seen = {(0, i): Seen(values=(0.5,)) for i in range(2)}
-    cut, ended = ([r.advantages for r in assign([g], policy_rows([g]), config, seen)] for g in one)
+    rows = ([replace(r, values=(0.5,)) for r in policy_rows([g])] for g in one)
+    cut, ended = ([r.advantages for r in estimate_advantages([g], r, config)] for g, r in zip(one, rows, strict=True))
     assert cut == ended == [(-0.5,), (-0.5,)]
 
 
@@ -194,17 +195,13 @@ def test_the_critics_loss_equals_a_loop(clip):
 
 def two_episodes():
     g = group(trajectory(1.0, (7, 8), (9,), episode="a"), trajectory(0.0, (5, 5, 5), episode="b"))
-    seen = {
-        (0, 0): Seen((-0.7, -0.2), (0.1, 0.2)),
-        (0, 1): Seen((-0.5,), (0.6,)),
-        (1, 0): Seen((-1.0,) * 3, (0.3,) * 3),
-    }
-    return [g], seen
+    references, values = [(-0.7, -0.2), (-0.5,), (-1.0,) * 3], [(0.1, 0.2), (0.6,), (0.3,) * 3]
+    rows = zip(policy_rows([g]), references, values, strict=True)
+    return [g], [replace(row, reference=base, values=critic) for row, base, critic in rows]
 
 
 def assigned(**fields):
-    groups, seen = two_episodes()
-    rows = assign(groups, policy_rows(groups), CreditConfig(advantage="none", **fields), seen)
+    rows = estimate_advantages(*two_episodes(), CreditConfig(advantage="none", **fields))
     return [list(r.advantages) for r in rows], rows
 
 
@@ -260,10 +257,10 @@ def test_detours_and_long_answers_cost_reward():
 def test_rejection_keeps_what_passes_or_the_best_and_no_equal_reward(rule, kept):
     g = group(1.0, 0.5, None, trajectory(1.0, (1,), (2,), episode="long"))
     (update,) = rejection_updates([g, group(0.0, 0.5)], BatchConfig(), Rejection(rule=rule, threshold=0.5))
-    assert [r.name for r in update.rows] == kept
+    assert [r.name for r in update] == kept
 
 
 def test_each_pass_over_the_batch_repeats_its_updates():
     cut = trajectory(0.0, sampled((1,), stop="length"), episode="cut")
     updates = policy_updates([group(1.0, cut), group(1.0, 0.0)], BatchConfig(num_substeps=2, num_epochs=3))
-    assert [u.tokens for u in updates] == [3, 4] * 3
+    assert [round(1 / u[0].weight) for u in updates] == [3, 4] * 3

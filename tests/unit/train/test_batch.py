@@ -1,5 +1,6 @@
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -30,13 +31,13 @@ def rows_of(lengths, episodes=None):
 def test_c21_each_turn_is_a_row_with_the_ids_as_sampled_and_the_advantage_of_its_episode():
     good = trajectory(1.0, (7, 8), (9,), episode="good")
     (update,) = policy_updates([group(good, trajectory(0.0, (5, 5, 5), episode="bad"))], CENTRED)
-    assert [(r.name, r.token_ids, r.advantages) for r in update.rows] == [
+    assert [(r.name, r.token_ids, r.advantages) for r in update] == [
         ("good#0", (7, 8), (0.5, 0.5)),
         ("good#1", (9,), (0.5,)),
         ("bad#0", (5, 5, 5), (-0.5, -0.5, -0.5)),
     ]
-    assert all(r.prompt_ids == (1, 2, 3) and r.logprobs == (-0.5,) * len(r.token_ids) for r in update.rows)
-    assert (update.tokens, update.episodes) == (6, 2)
+    assert all(r.prompt_ids == (1, 2, 3) and r.logprobs == (-0.5,) * len(r.token_ids) for r in update)
+    assert {r.weight for r in update} == {1 / 6}
 
 
 @pytest.mark.parametrize(
@@ -51,28 +52,45 @@ def test_c27_trained_ids_are_the_recorded_ones_whatever_the_end_token(answer, st
     assert OTHER_EOS == PAD
     episode = trajectory(1.0, sampled(answer, stop=stop), episode="a")
     (update,) = policy_updates([group(episode, 0.0)], CENTRED)
-    assert update.rows[0].token_ids == answer
+    assert update[0].token_ids == answer
 
 
 def test_c30_a_missing_reward_leaves_rows_and_denominators():
     lost = trajectory(None, (1, 2, 3, 4), episode="lost")
     (update,) = policy_updates([group(1.0, 0.0, lost)], CENTRED)
-    assert [r.name for r in update.rows] == ["g/0#0", "g/1#0"]
-    assert (update.tokens, update.episodes) == (4, 2)
+    assert [r.name for r in update] == ["g/0#0", "g/1#0"]
+    assert {r.weight for r in update} == {1 / 4}
 
 
 def test_groups_without_signal_are_dropped_but_stay_in_the_denominator():
     groups = [group(1.0, 0.0, group_id="mixed"), group(1.0, 1.0, group_id="solved")]
     (dropped,) = policy_updates(groups, CENTRED)
     (kept,) = policy_updates(groups, CENTRED, keep_flat=True)
-    assert {r.name.split("/")[0] for r in dropped.rows} == {"mixed"}
-    assert len(kept.rows) == 4
-    assert {r.weight for r in dropped.rows} == {r.weight for r in kept.rows} == {1 / 8}
+    assert {r.name.split("/")[0] for r in dropped} == {"mixed"}
+    assert len(kept) == 4
+    assert {r.weight for r in dropped} == {r.weight for r in kept} == {1 / 8}
+
+
+@pytest.mark.parametrize(("ahead", "rows"), [(False, 2), (True, 4)])
+def test_what_a_forward_pass_says_is_asked_once_and_of_no_more_rows_than_need_be(ahead, rows):
+    groups, asked = [group(1.0, 0.0, group_id="mixed"), group(1.0, 1.0, group_id="solved")], []
+
+    def precompute(rows):
+        asked.append(rows)
+        return [replace(row, reference=row.logprobs, proximal=(-1.0, -2.0)) for row in rows]
+
+    config = BatchConfig(advantage="none", num_epochs=2, kl_coef=0.1 if ahead else 0.0)
+    updates = policy_updates(groups, config, precompute=precompute)
+    assert [len(some) for some in asked] == [rows]
+    assert [{r.proximal for r in update} for update in updates] == [{(-1.0, -2.0)}] * 2
+    assert {r.advantages for r in updates[0]} == {(0.5, 0.5), (-0.5, -0.5)} and {r.weight for r in updates[0]} == {
+        1 / 8
+    }
 
 
 def test_c28_a_batch_without_any_signal_has_no_rows():
     (update,) = policy_updates([group(0.1, 0.1, 0.1), group(None, None)], CENTRED)
-    assert update.rows == ()
+    assert update == ()
 
 
 @pytest.mark.parametrize(("mask", "tokens"), [(False, 10), (True, 4)])
@@ -80,22 +98,21 @@ def test_c31_cut_off_answers_leave_the_denominator_when_masked(mask, tokens):
     cut = trajectory(0.0, sampled((1,) * 6, stop="length"), episode="cut")
     whole = trajectory(1.0, (1,) * 4, episode="whole")
     (update,) = policy_updates([group(whole, cut)], BatchConfig(advantage="none", mask_truncated=mask))
-    assert update.tokens == tokens
-    assert update.rows[0].weight == 1 / tokens
+    assert update[0].weight == 1 / tokens
     # a loss of 1 at each kept token: 4/4 rather than 4/10
-    assert sum(len(r.token_ids) * r.weight for r in update.rows) == pytest.approx(1.0)
+    assert sum(len(r.token_ids) * r.weight for r in update) == pytest.approx(1.0)
 
 
 def test_c31_nothing_is_trained_when_all_answers_were_cut_off_and_masked():
     cut = [trajectory(r, sampled((1, 2), stop="length"), episode=str(r)) for r in (0.0, 1.0)]
     (update,) = policy_updates([group(*cut)], BatchConfig(mask_truncated=True))
-    assert (update.rows, update.tokens) == ((), 0)
+    assert update == ()
 
 
 def test_b38_an_attempt_of_which_nothing_is_trained_still_counts_in_the_baseline():
     cut = trajectory(0.0, sampled((1, 2), stop="length"), episode="cut")
     (update,) = policy_updates([group(1.0, 0.0, cut)], BatchConfig(advantage="none", mask_truncated=True))
-    assert [(r.name, pytest.approx(r.advantages[0])) for r in update.rows] == [("g/0#0", 2 / 3), ("g/1#0", -1 / 3)]
+    assert [(r.name, pytest.approx(r.advantages[0])) for r in update] == [("g/0#0", 2 / 3), ("g/1#0", -1 / 3)]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +135,7 @@ def test_c21_a_turn_that_is_not_exact_is_refused_by_name(turn, why):
 
 def test_supervised_rows_need_ids_but_no_logprobs():
     (update,) = supervised_updates([group(trajectory(1.0, sampled(logprobs=None), (9,)))], BatchConfig())
-    assert [(r.token_ids, r.weight) for r in update.rows] == [((7, 8), 1 / 3), ((9,), 1 / 3)]
+    assert [(r.token_ids, r.weight) for r in update] == [((7, 8), 1 / 3), ((9,), 1 / 3)]
     with pytest.raises(TrainError, match="no exact token ids"):
         supervised_updates([group(trajectory(1.0, sampled(exact=False)))], BatchConfig())
 
@@ -126,9 +143,9 @@ def test_supervised_rows_need_ids_but_no_logprobs():
 def test_substeps_share_the_groups_out_in_turn_and_each_has_its_own_denominator():
     groups = [group(1.0, 0.0, group_id=f"g{i}") for i in range(5)]
     first, second = policy_updates(groups, BatchConfig(num_substeps=2))
-    assert [r.name[:2] for r in first.rows] == ["g0", "g0", "g2", "g2", "g4", "g4"]
-    assert [r.name[:2] for r in second.rows] == ["g1", "g1", "g3", "g3"]
-    assert (first.rows[0].weight, second.rows[0].weight) == (1 / 12, 1 / 8)
+    assert [r.name[:2] for r in first] == ["g0", "g0", "g2", "g2", "g4", "g4"]
+    assert [r.name[:2] for r in second] == ["g1", "g1", "g3", "g3"]
+    assert (first[0].weight, second[0].weight) == (1 / 12, 1 / 8)
 
 
 def slow_reduction(losses_ET, reduction, constant):

@@ -12,7 +12,8 @@ from cuarl.errors import CheckpointError
 from cuarl.run.checkpoints import marked_step, saved_steps
 from cuarl.train.card import About
 from cuarl.train.checkpoint import Checkpoints
-from cuarl.train.learner import Learner, LearnerConfig
+from cuarl.train.config import LearnerConfig
+from cuarl.train.learner import Learner
 from cuarl.train.schedule import OptimConfig
 
 from .policies import played, tiny_policy, weights

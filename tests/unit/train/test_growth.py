@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from cuarl.train.batch import BatchConfig
-from cuarl.train.learner import Learner, LearnerConfig
+from cuarl.train.config import LearnerConfig
+from cuarl.train.learner import Learner
 from cuarl.train.loss import LossConfig
 from cuarl.train.replay import ReplayConfig
 

@@ -8,7 +8,8 @@ from cuarl.policy.inputs import Row
 from cuarl.policy.score import Scorer
 from cuarl.train.advantage import group_advantages
 from cuarl.train.batch import Batch, BatchConfig
-from cuarl.train.learner import Learner, LearnerConfig
+from cuarl.train.config import LearnerConfig
+from cuarl.train.learner import Learner
 from cuarl.train.loss import LossConfig
 from cuarl.train.schedule import OptimConfig
 from cuarl.train.shutdown import StepUndone

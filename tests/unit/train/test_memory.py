@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from cuarl.train.batch import Batch, BatchConfig
+from cuarl.train.config import LearnerConfig
 from cuarl.train.curriculum import Curriculum, CurriculumConfig
 from cuarl.train.gigpo import AnchorCredit
-from cuarl.train.learner import Learner, LearnerConfig
+from cuarl.train.learner import Learner
 from cuarl.train.loss import LossConfig
 from cuarl.train.replay import Replay, ReplayConfig
 from cuarl.train.schedule import OptimConfig

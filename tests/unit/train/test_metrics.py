@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from cuarl.train.batch import Batch, BatchConfig
+from cuarl.train.config import LearnerConfig
 from cuarl.train.curriculum import CurriculumConfig
-from cuarl.train.learner import Learner, LearnerConfig
+from cuarl.train.learner import Learner
 from cuarl.train.loop import LoopConfig, train
 from cuarl.train.loss import LossConfig
 from cuarl.train.metrics import METRICS, rollout_metrics

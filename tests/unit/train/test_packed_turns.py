@@ -8,7 +8,8 @@ import torch
 from cuarl.policy.inputs import Row
 from cuarl.policy.score import Scorer
 from cuarl.train.batch import Batch, BatchConfig, micro_batches, policy_updates, sequences, share_of_rank
-from cuarl.train.learner import Learner, LearnerConfig
+from cuarl.train.config import LearnerConfig
+from cuarl.train.learner import Learner
 from cuarl.train.loss import LossConfig
 from cuarl.train.rows import TokenRow
 from cuarl.train.schedule import OptimConfig
@@ -117,11 +118,11 @@ def test_it_is_equal_for_every_loss(batch, loss):
 def test_each_token_of_an_episode_is_computed_once():
     batch = conversed(tiny_policy(), REWARDS)
     (update,) = policy_updates(batch.groups, BatchConfig(advantage="none"))
-    packed = sequences(update.rows, pack=True)
+    packed = sequences(update, pack=True)
     assert sorted(len(s) for s in packed) == sorted(
-        sum(r.episode == e for r in update.rows) for e in {r.episode for r in update.rows}
+        sum(r.episode == e for r in update) for e in {r.episode for r in update}
     )
-    assert sum(len(s[0]) for s in packed) < 0.6 * sum(map(len, update.rows))
+    assert sum(len(s[0]) for s in packed) < 0.6 * sum(map(len, update))
 
 
 def test_sequences_are_never_cut_and_cost_what_their_longest_turn_does():

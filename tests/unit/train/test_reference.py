@@ -12,7 +12,8 @@ from cuarl.policy.spec import LoraSpec
 from cuarl.train.batch import BatchConfig
 from cuarl.train.card import About
 from cuarl.train.checkpoint import Checkpoints
-from cuarl.train.learner import Learner, LearnerConfig
+from cuarl.train.config import LearnerConfig
+from cuarl.train.learner import Learner
 from cuarl.train.loss import LossConfig
 from cuarl.train.reference import StartWeights
 from cuarl.train.schedule import OptimConfig
@@ -92,7 +93,7 @@ def test_c35_dropout_is_off_in_the_reference_pass():
     policy = trained_policy(lora=LoraSpec(rank=4, dropout=0.9))
     learner = learner_of(policy)
     batch = played(policy, [(1, 0)])
-    rows = [r for u in learner._updates(batch) for r in u.rows]
+    rows = [r for u in learner._updates(batch) for r in u]
     assert rows
     known = {
         turn.sampled.token_ids: turn.sampled.logprobs for g in batch.groups for t in g.trajectories for turn in t.turns

@@ -8,7 +8,8 @@ import torch
 from cuarl.policy.inputs import Row
 from cuarl.policy.score import Scorer
 from cuarl.train.batch import Batch, BatchConfig
-from cuarl.train.learner import Learner, LearnerConfig
+from cuarl.train.config import LearnerConfig
+from cuarl.train.learner import Learner
 from cuarl.train.metrics import METRICS, rollout_metrics
 from cuarl.train.rows import policy_rows, supervised_rows, without
 

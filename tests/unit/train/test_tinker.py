@@ -24,7 +24,8 @@ from cuarl.policy.remote.tinker import TinkerSampler, connect, model_input
 from cuarl.policy.sampler import Message, Picture, SampledText, SampleRequest, SamplingParams
 from cuarl.policy.spec import LoraSpec, ModelSpec
 from cuarl.train.batch import Batch, BatchConfig, policy_updates
-from cuarl.train.learner import Learner, LearnerConfig
+from cuarl.train.config import LearnerConfig
+from cuarl.train.learner import Learner
 from cuarl.train.loss import LossConfig
 from cuarl.train.schedule import OptimConfig
 from cuarl.train.tinker import TinkerCheckpoints, TinkerConfig, TinkerLearner, saved_state
@@ -266,6 +267,6 @@ def ask_one(sampler: TinkerSampler) -> object:
 def test_rows_without_advantage_send_nothing(world: World) -> None:
     learner = world.learner()
     samples = ask(learner.sampler, [1]) * 4
-    assert not policy_updates(batch(samples).groups, EPISODE)[0].rows
+    assert not policy_updates(batch(samples).groups, EPISODE)[0]
     metrics = learner.update(batch(samples), 1)
     assert metrics["optim/skipped_flat"] == 1 and world.server.log["forward_backward"] == 0

@@ -1,4 +1,4 @@
-"""What each sampled token is credited with: from rewards, and what a forward pass has seen, to advantages.
+"""What each sampled token is credited with: from rewards, and from what was precomputed in the rows, to advantages.
 
 Where a KL divergence from the base counts against the reward (``kl_in: reward``), it enters where each algorithm's paper
 puts it. With k_t the estimate at token t, from the logprobs of the sampler and of the base:
@@ -24,13 +24,12 @@ from cuarl.train.advantage import Normalise, batch_advantages, group_advantages
 from cuarl.train.credit import ScreenCredit, episode_credit, screen_credit
 from cuarl.train.gigpo import AnchorCredit, gigpo_credit
 from cuarl.train.loss import Estimator, kl_estimate
-from cuarl.train.rows import Place, Seen, TokenRow
+from cuarl.train.rows import Place, TokenRow
 from cuarl.train.value import CriticConfig, gae
 from cuarl.trajectory import Group
 from cuarl.types import Record
 
 Baseline = Literal["group", "leave-one-out", "batch", "critic"]
-Kept = Mapping[Place, Seen]
 
 
 class CreditConfig(Record):
@@ -55,14 +54,17 @@ class CreditConfig(Record):
         return self.kl_coef > 0 or self.baseline == "critic"
 
 
-def assign(groups: Sequence[Group], rows: Sequence[TokenRow], config: CreditConfig, seen: Kept) -> list[TokenRow]:
-    """``rows`` of ``groups`` with their advantages, and with values and returns if there is a critic."""
+def estimate_advantages(groups: Sequence[Group], rows: Sequence[TokenRow], config: CreditConfig) -> list[TokenRow]:
+    """``rows`` of ``groups`` with their advantages, and with values and returns if there is a critic.
+
+    Where ``config.looks_ahead``, ``reference`` and ``values`` must be precomputed in the rows.
+    """
     if config.baseline == "critic":
-        return _critic(groups, rows, config, seen)
+        return _critic(groups, rows, config)
     if config.baseline == "batch":
-        return _over_batch(groups, rows, config, seen)
+        return _over_batch(groups, rows, config)
     if config.baseline == "leave-one-out":
-        return _leave_one_out(groups, rows, config, seen)
+        return _leave_one_out(groups, rows, config)
     advantages: dict[Place, float] = {}
     episode = 0
     for group in groups:
@@ -70,7 +72,7 @@ def assign(groups: Sequence[Group], rows: Sequence[TokenRow], config: CreditConf
             advantages |= {(episode, i): a for i, a in enumerate(turns or ())}
             episode += 1
     out = [replace(r, advantages=(advantages[r.place],) * len(r.token_ids)) for r in rows]
-    return _centred_penalty(out, config, seen) if config.kl_coef else out
+    return _centred_penalty(out, config) if config.kl_coef else out
 
 
 def _within_group(group: Group, config: CreditConfig) -> list[list[float] | None]:
@@ -81,8 +83,8 @@ def _within_group(group: Group, config: CreditConfig) -> list[list[float] | None
     return episode_credit(group, config.advantage)
 
 
-def _centred_penalty(rows: Sequence[TokenRow], config: CreditConfig, seen: Kept) -> list[TokenRow]:
-    kls = [_divergence(r, config, seen) for r in rows]
+def _centred_penalty(rows: Sequence[TokenRow], config: CreditConfig) -> list[TokenRow]:
+    kls = [_divergence(r, config) for r in rows]
     tokens = sum(map(len, kls))
     mean = math.fsum(k for row in kls for k in row) / tokens if tokens else 0.0
     return [
@@ -91,12 +93,10 @@ def _centred_penalty(rows: Sequence[TokenRow], config: CreditConfig, seen: Kept)
     ]
 
 
-def _leave_one_out(
-    groups: Sequence[Group], rows: Sequence[TokenRow], config: CreditConfig, seen: Kept
-) -> list[TokenRow]:
+def _leave_one_out(groups: Sequence[Group], rows: Sequence[TokenRow], config: CreditConfig) -> list[TokenRow]:
     cost: dict[int, float] = defaultdict(float)
     for r in rows if config.kl_coef else ():
-        cost[r.episode] += config.kl_coef * math.fsum(_divergence(r, config, seen))
+        cost[r.episode] += config.kl_coef * math.fsum(_divergence(r, config))
     advantages: dict[int, float] = {}
     episode = 0
     for group in groups:
@@ -108,13 +108,13 @@ def _leave_one_out(
     return [replace(r, advantages=(advantages[r.episode],) * len(r.token_ids)) for r in rows]
 
 
-def _over_batch(groups: Sequence[Group], rows: Sequence[TokenRow], config: CreditConfig, seen: Kept) -> list[TokenRow]:
+def _over_batch(groups: Sequence[Group], rows: Sequence[TokenRow], config: CreditConfig) -> list[TokenRow]:
     rewards = _rewards(groups)
     to_go: list[list[float]] = [[] for _ in rows]
     for positions in _episodes(rows):
         ahead = rewards[rows[positions[0]].episode]
         for i in reversed(positions):
-            kls = _divergence(rows[i], config, seen) if config.kl_coef else [0.0] * len(rows[i].token_ids)
+            kls = _divergence(rows[i], config) if config.kl_coef else [0.0] * len(rows[i].token_ids)
             for k in reversed(kls):
                 ahead -= config.kl_coef * k
                 to_go[i].append(ahead)
@@ -123,11 +123,11 @@ def _over_batch(groups: Sequence[Group], rows: Sequence[TokenRow], config: Credi
     return [replace(r, advantages=tuple(a)) for r, a in zip(rows, compared, strict=True)]
 
 
-def _critic(groups: Sequence[Group], rows: Sequence[TokenRow], config: CreditConfig, seen: Kept) -> list[TokenRow]:
+def _critic(groups: Sequence[Group], rows: Sequence[TokenRow], config: CreditConfig) -> list[TokenRow]:
     rewards = _rewards(groups)
     out = list(rows)
     for positions in _episodes(rows):
-        for i, changed in _estimated([rows[i] for i in positions], positions, rewards, config, seen):
+        for i, changed in _estimated([rows[i] for i in positions], positions, rewards, config):
             out[i] = changed
     if config.advantage == "none":
         return out
@@ -136,14 +136,14 @@ def _critic(groups: Sequence[Group], rows: Sequence[TokenRow], config: CreditCon
 
 
 def _estimated(
-    rows: Sequence[TokenRow], positions: Sequence[int], rewards: Mapping[int, float], config: CreditConfig, seen: Kept
+    rows: Sequence[TokenRow], positions: Sequence[int], rewards: Mapping[int, float], config: CreditConfig
 ) -> list[tuple[int, TokenRow]]:
     """The turns of one episode with the critic's advantages, values and returns."""
     critic, by_turn = config.critic, config.critic.level == "turn"
     values, costs, discounts = [], [], []
     for row in rows:
-        at = seen[row.place].values
-        kls = _divergence(row, config, seen) if config.kl_coef else [0.0] * len(at)
+        at = row.values
+        kls = _divergence(row, config) if config.kl_coef else [0.0] * len(at)
         values += [at[0]] if by_turn else list(at)
         costs += [math.fsum(kls)] if by_turn else kls
         discounts += [1.0] * (0 if by_turn else len(at) - 1) + [critic.discount]
@@ -175,8 +175,8 @@ def _episodes(rows: Sequence[TokenRow]) -> list[list[int]]:
     return list(found.values())
 
 
-def _divergence(row: TokenRow, config: CreditConfig, seen: Kept) -> list[float]:
+def _divergence(row: TokenRow, config: CreditConfig) -> list[float]:
     """The estimate at each token, from what was recorded at sampling and what the base says."""
-    base, sampler = seen[row.place].reference, row.logprobs or ()
+    base, sampler = row.reference, row.logprobs or ()
     log_ratio = torch.tensor(base, dtype=torch.float64) - torch.tensor(sampler, dtype=torch.float64)
     return [float(k) for k in kl_estimate(config.kl_estimator, log_ratio).tolist()]
