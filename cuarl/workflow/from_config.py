@@ -13,11 +13,11 @@ from cuarl.errors import ConfigError
 from cuarl.policy.load import load_policy
 from cuarl.policy.spec import LoraSpec, ModelSpec
 from cuarl.policy.transformers_policy import TransformersPolicy
-from cuarl.train.assign import Baseline
 from cuarl.train.batch import BatchConfig
 from cuarl.train.config import LearnerConfig
 from cuarl.train.credit import ScreenCredit
 from cuarl.train.curriculum import CurriculumConfig
+from cuarl.train.estimation import Baseline
 from cuarl.train.gigpo import AnchorCredit
 from cuarl.train.loop import LoopConfig
 from cuarl.train.loss import LossConfig
