@@ -20,7 +20,7 @@ from .episodes import SCREEN, group, sampled, trajectory
 from .policies import played, tiny_policy
 
 FAILURE = Failure(boundary="env", kind="EnvError", message="gone")
-DOCS = Path(__file__).parents[3] / "docs" / "guides" / "training.md"
+DOCS = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
 
 
 def turns_of(*kinds):
