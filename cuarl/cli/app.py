@@ -23,6 +23,7 @@ from cuarl.cli.lazy import Entry, LazyGroup
 from cuarl.cli.output import has_colour, is_terminal
 from cuarl.cli.state import STATE, Display
 from cuarl.errors import ConfigError, CuarlError
+from cuarl.objects import own_frame
 from cuarl.safe_text import loggable, remember_environment
 from cuarl.workflow import signals
 
@@ -150,7 +151,7 @@ def run(args: Sequence[str]) -> int:
         _show(error.strerror or str(error), error.filename, _room(error), error)
     except Exception as error:
         hint = None if STATE.debug else "run it again with --debug to see where"
-        _show(f"unexpected {type(error).__name__}: {error}", None, hint, error)
+        _show(f"unexpected {type(error).__name__}: {error}", own_frame(error), hint, error)
     return 1
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
-import os
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from cuarl.errors import CheckpointError, ConfigError, PrerequisiteError
-from cuarl.policy import tiny
+from cuarl.policy import files, tiny
 from cuarl.policy.adapters.files import put_on
 from cuarl.policy.adapters.lora import add_lora
 from cuarl.policy.adapters.modalities import Modalities
@@ -25,6 +24,7 @@ from cuarl.policy.qwen_vl.render import QwenRenderer
 from cuarl.policy.qwen_vl.special import special_ids
 from cuarl.policy.spec import ModelSpec
 from cuarl.policy.transformers_policy import TransformersPolicy
+from cuarl.suggest import did_you_mean
 
 FAMILIES = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
 """Model types that are taken apart to run fast (``qwen_vl``); any other is run as it is (``generic``)."""
@@ -74,6 +74,49 @@ def _no_kv_cache(spec: ModelSpec, device: torch.device) -> ConfigError:
         "kv_cache_gib has no effect here: it is for sampling from a Qwen-VL model on a GPU, or a small one in float32",
         where=f"{spec.model} on {device}", hint="leave --kv-cache-gib out",
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What is known of a model before its weights are read."""
+
+    family: str
+    parameters: int
+    """Numbers in its files of weights; 0 if these can't tell."""
+    folder: Path
+
+
+def examine(spec: ModelSpec) -> Examined | None:
+    """Meet all that ``load_policy`` would, but the weights' values; None for a hub model that is not on this machine yet.
+
+    The network is not asked. Raises as ``load_policy`` does.
+    """
+    _check_combination(spec)
+    device_named(spec.device)
+    if (folder := _folder(spec)) is None:
+        return None
+    common = _common(spec, offline=True)
+    try:
+        config = _config(str(folder), common)
+        if config.model_type in FAMILIES:
+            _companions(str(folder), common)
+        else:
+            _check_options(spec, device_named(spec.device))
+            FamilyPictures(_processor(str(folder), config, common))
+    except (OSError, ValueError) as error:
+        raise _unreadable(spec.model, str(folder), True, error) from error
+    examined = Examined(config.model_type, files.check_weights(folder), folder)
+    if spec.adapter:
+        check_adapter(spec.model_copy(update={"model": str(folder)}))
+    return examined
+
+
+def _folder(spec: ModelSpec) -> Path | None:
+    """Where a model lies on this machine. Raises ConfigError for what is neither a model nor a name on the hub."""
+    here = spec.model == "tiny" or Path(spec.model).expanduser().is_dir()
+    if not here and not _is_hub_id(spec.model):
+        raise _no_model(spec.model)
+    return Path(resolve(spec)[0]) if here else files.cached(spec.model, spec.revision)
 
 
 def load_renderer(spec: ModelSpec) -> QwenRenderer:
@@ -140,9 +183,20 @@ def resolve(spec: ModelSpec) -> tuple[str, bool]:
             hint = f"--load-checkpoint-path {spec.model}" if adapter else None
             raise ConfigError("this folder has no model in it (no config.json)", where=str(folder), hint=hint)
         return str(folder), True
-    if spec.model.count("/") != 1 or spec.model.startswith((".", "/", "~")):
-        raise ConfigError(f'no model "{spec.model}"{_guess(spec.model)}', hint="cuarl model list")
-    return spec.model, _hub_offline()
+    if not _is_hub_id(spec.model):
+        raise _no_model(spec.model)
+    return spec.model, files.offline(spec.model, spec.revision)
+
+
+def _is_hub_id(name: str) -> bool:
+    """``owner/name``; but models/qwen, where there is a folder models, is a path."""
+    return name.count("/") == 1 and not name.startswith((".", "/", "~")) and not Path(name).parent.is_dir()
+
+
+def _no_model(name: str) -> ConfigError:
+    path = Path(name).expanduser()
+    folders = [str(p) for p in path.parent.glob("*") if (p / "config.json").is_file()]
+    return ConfigError(f'no model "{name}"{did_you_mean(str(path), ["tiny", *folders])}', hint="cuarl model list")
 
 
 def _common(spec: ModelSpec, offline: bool) -> dict[str, Any]:
@@ -155,25 +209,14 @@ def _without_trust(common: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in common.items() if name != "trust_remote_code"}
 
 
-def _hub_offline() -> bool:
-    return any(os.environ.get(v, "").upper() in ("1", "TRUE", "YES", "ON") for v in _OFFLINE)
-
-
-_OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
-
-
-def _guess(name: str) -> str:
-    folders = [p.name for p in Path.cwd().iterdir() if (p / "config.json").is_file()]
-    close = difflib.get_close_matches(name, ["tiny", *folders], n=1)
-    return f' (did you mean "{close[0]}"?)' if close else ""
-
-
 def _config(source: str, common: dict[str, Any]) -> Any:
     """The model's configuration. Raises ConfigError for a model that takes no pictures or gives no text."""
     from transformers import AutoConfig
     from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
     config = AutoConfig.from_pretrained(source, **common)
+    if Path(source).is_dir():
+        files.check_tokenizer(Path(source))
     own = common["trust_remote_code"] and "AutoModelForImageTextToText" in (getattr(config, "auto_map", None) or {})
     if config.model_type not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES and not own:
         raise ConfigError(

@@ -19,6 +19,7 @@ from typing import Any
 
 import anyio
 
+from cuarl import objects
 from cuarl.agent.base import Agent, Decision
 from cuarl.env.base import Env, JudgingEnv
 from cuarl.env.durations import expected_s
@@ -295,7 +296,8 @@ class _Run:
         except (RolloutError, ConfigError, PrerequisiteError):
             raise
         except Exception as e:
-            raise error(f"{name} failed: {type(e).__name__}: {e}") from e
+            own = objects.own_frame(e)
+            raise error(f"{name} failed: {type(e).__name__}: {e}{f' ({own})' if own else ''}") from e
 
     def _bound(self, until: float) -> None:
         """Abandon whatever is under way at ``until``, on the clock."""

@@ -14,7 +14,7 @@ from cuarl.rollout import reward
 
 
 def sources(name: str) -> dict[str, Path]:
-    """Files of the reward ``name`` by module: its own and those of the same folder or package that it imports.
+    """Files of the reward ``name`` by module: its own and those of the same folder or package that it imports, but cuarl's.
 
     Empty for what comes with cuarl, and for what has no source in Python. Raises ConfigError if it can't be imported.
     """
@@ -31,7 +31,8 @@ def sources(name: str) -> dict[str, Path]:
     while waiting:
         module = waiting.pop()
         path = _file(sys.modules.get(module))
-        if module not in found and path is not None and path.is_relative_to(root) and "site-packages" not in path.parts:
+        outside = module.partition(".")[0] == "cuarl" or path is None or "site-packages" in path.parts
+        if module not in found and path is not None and not outside and path.is_relative_to(root):
             found[module] = path
             waiting += _imports(path, module)
     return found

@@ -150,6 +150,16 @@ def get(name: str) -> RewardFunction:
     found = objects.get(name, "reward")
     if not callable(found) or inspect.isclass(found):
         raise ConfigError(f'the reward "{name}" is no function but {type(found).__name__}')
+    try:
+        inspect.signature(found).bind(None)
+    except TypeError as error:
+        taken = inspect.signature(found)
+        raise ConfigError(
+            f'the reward "{name}" is called with one argument, the trajectory, and takes {taken}', where=name,
+            hint=f"def {getattr(found, '__name__', 'reward')}(trajectory): …",
+        ) from error  # fmt: skip
+    except ValueError:  # of a builtin that tells nothing
+        pass
     return found  # type: ignore[no-any-return]
 
 

@@ -70,9 +70,7 @@ class Run:
         """
         config, now = resolved.config, clock()
         name = name or new_name(config.tasks[0] if config.tasks else "all", config.model_name, now)
-        if not _is_name(name):
-            raise ConfigError(f'"{name}" is no name for a run', where="--name", hint=f"--name {slug(name) or 'mine'}")
-        path = runs_dir / name
+        path = cls.check_name(runs_dir, name, overwrite=True)
         if overwrite and path.exists():
             _delete(path, runs_dir, forget)
         try:
@@ -85,6 +83,16 @@ class Run:
             shutil.rmtree(path, ignore_errors=True)
             raise
         return cls(path, command=command, clock=clock)
+
+    @staticmethod
+    def check_name(runs_dir: Path, name: str, *, overwrite: bool = False) -> Path:
+        """Where a run of that name would lie. Raises ConfigError if it is no name, and RunExists if it is taken."""
+        if not _is_name(name):
+            raise ConfigError(f'"{name}" is no name for a run', where="--name", hint=f"--name {slug(name) or 'mine'}")
+        path = runs_dir / name
+        if path.exists() and not overwrite:
+            raise _taken(path)
+        return path
 
     @staticmethod
     def _write_new(path: Path, resolved: Resolved, kind: Kind, now: str) -> None:
@@ -291,10 +299,11 @@ def _taken(path: Path) -> RunExists:
     manifest = read_manifest(path)
     episodes = manifest.counts.get("episodes")
     has = f"already has {episodes} episodes" if episodes else f"already exists ({manifest.status})"
+    resume = f"--resume {path.name} to resume it, " if manifest.kind == "train" else ""
     return RunExists(
         f'run "{path.name}" {has}',
         where=str(path),
-        hint=f"--resume {path.name} to resume it, --name NAME for a new run, or --overwrite to start again",
+        hint=f"{resume}--name NAME for a new run, or --overwrite to start again",
     )
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import TextIOWrapper
 from pathlib import Path
@@ -60,11 +60,13 @@ class Exported:
 
 
 def export_store(store: Store, folder: Path, *, run: str | None = None, images: bool = True) -> Exported:
-    """Write a store, or one of its runs, to an empty folder.
+    """Write a store, or one of its runs by id, by name (the newest) or ``latest``, to an empty folder.
 
-    Raises ConfigError if the folder holds something, StoreError for what can't be read or written; then nothing is left.
+    Raises ConfigError if the folder holds something or there is no such run, StoreError for what can't be read or written; then nothing is left.
     """
     found = _Found()
+    if run is not None:
+        run = _run_id(store.runs(), run)
     tables = _tables(store, run, found)
     with whole_or_not_at_all(folder) as aside:
         return replace(_write(store, tables, found, aside, run=run, images=images), folder=folder)
@@ -115,11 +117,18 @@ def _tables(store: Store, run: str | None, found: _Found) -> dict[str, Iterable[
     }
 
 
+def _run_id(runs: Sequence[RunRecord], reference: str) -> str:
+    """The run of this id, the newest of this name, or ``latest``, of ``runs``, newest first. Raises ConfigError."""
+    for record in runs:
+        if reference in (record.id, record.name, "latest"):
+            return record.id
+    near = did_you_mean(reference, [name for r in runs for name in (r.name, r.id)])
+    raise ConfigError(f'there is no run "{reference}" in the store{near}', where="--run", hint="cuarl db status")
+
+
 def _oldest_first(runs: Iterable[RunRecord], run: str | None) -> list[RunRecord]:
     """All runs, or one and those it came from; parents before their children."""
     by_id = {r.id: r for r in runs}
-    if run is not None and run not in by_id:
-        raise ConfigError(f'there is no run "{run}" in the store{did_you_mean(run, by_id)}', where="--run")
     taken: dict[str, RunRecord] = {}
 
     def take(record: RunRecord) -> None:

@@ -155,11 +155,16 @@ class Reader:
         )
         return self._read(lambda s: [load_summary(episode, verdict) for episode, verdict in s.execute(query)])
 
-    def newest(self, limit: int, *, before: EpisodeSummary | None = None) -> list[EpisodeSummary]:
-        """Finished episodes of all runs, the one stored last first; the next page is ``before`` the last one of this."""
+    def newest(
+        self, limit: int, *, run: str | None = None, before: EpisodeSummary | None = None
+    ) -> list[EpisodeSummary]:
+        """Finished episodes of all runs or of one, the one stored last first; the next page is ``before`` the last one of this."""
         e = t.EpisodeRow
         query = select(e, t.VerdictRow).outerjoin(t.VerdictRow, t.VerdictRow.episode_id == e.id)
-        query = query.where(e.status != "started").order_by(e.saved_at.desc(), e.id.desc()).limit(limit)
+        query = query.where(e.status != "started")
+        if run is not None:
+            query = query.where(e.run_id == run)
+        query = query.order_by(e.saved_at.desc(), e.id.desc()).limit(limit)
         if before is not None:
             query = query.where(tuple_(e.saved_at, e.id) < (before.saved_at, before.episode_id))
         return self._read(lambda s: [load_summary(episode, verdict) for episode, verdict in s.execute(query)])

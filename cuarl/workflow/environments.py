@@ -31,14 +31,15 @@ def _own(path: str) -> Backend:
     return Backend(make)
 
 
-def check(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> None:
+def check(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """See, before anything starts, that the environment is there for all tasks of a run, and that they can honour its options.
 
     Raises CuarlError for what is missing, and ConfigError for an option that none of ``tasks`` can honour.
     """
-    backend(config, tasks, settings)
+    made = backend(config, tasks, settings)
     if ":" not in config.env.type and (check_options := getattr(_module(config.env.type), "check_options", None)):
         check_options(config.env, tasks)
+    return made
 
 
 def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:

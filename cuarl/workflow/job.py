@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from cuarl.errors import ConfigError
 from cuarl.rollout.reward import needs_verdict
 from cuarl.tasks.select import require_checks
 from cuarl.tasks.task import Task
-from cuarl.workflow import environments, inputs
+from cuarl.workflow import environments, inputs, preflight
 from cuarl.workflow import episodes as parts
 from cuarl.workflow.evaluation import EvaluationPlan
 from cuarl.workflow.experiment import Experiment
@@ -30,6 +30,8 @@ class Job:
     tasks: Sequence[Task]
     evaluation_plan: EvaluationPlan
     inputs: Inputs
+    facts: Mapping[str, str]
+    """What memory and disk have to hold, for people."""
 
     @property
     def config(self) -> ExperimentConfig:
@@ -39,7 +41,7 @@ class Job:
     @classmethod
     def of(cls, experiment: Experiment) -> Job:
         """Select the tasks and check what depends on them. Raises ConfigError, TaskError or PrerequisiteError."""
-        from cuarl.policy.load import device_named, resolve
+        from cuarl.policy.load import device_named, examine
         from cuarl.workflow.from_config import model_spec
 
         config, settings = experiment.config, experiment.settings
@@ -55,14 +57,18 @@ class Job:
             require_checks(tasks)
         evaluation_tasks = parts.tasks_of(experiment, "eval")
         environments.check(config, [*tasks, *evaluation_tasks], settings)
+        preflight.check_place(experiment)
+        _tell_shared(experiment, tasks, evaluation_tasks)
+        facts: dict[str, str] = {}
         if config.trainer == "local":
-            resolve(model_spec(experiment.resolved, config.device))
+            spec = model_spec(experiment.resolved, config.device)
+            facts = preflight.model_facts(experiment, spec, examine(spec), trained=True)
             device_named(config.sampler_device or "cpu")
         _check_endpoint(experiment)
         given = Inputs.of(config.reward, tasks, evaluation_tasks)
         inputs.check(experiment, given)
         evaluation_plan = EvaluationPlan(config=config, tasks=evaluation_tasks, episodes=config.eval_episodes)
-        return cls(experiment, tasks, evaluation_plan, given)
+        return cls(experiment, tasks, evaluation_plan, given, facts)
 
     def plan(self) -> dict[str, Any]:
         """The plan in a few facts."""
@@ -78,8 +84,8 @@ class Job:
             "training": f"{c.max_steps} steps of {c.groups_per_batch} groups{group}: "
             f"{c.max_steps * c.groups_per_batch * c.group_size} episodes of at most {c.max_turns} turns",
             "evaluation": f"{c.eval_episodes} episodes {', '.join([*when, 'at the end'])}",
-            "algorithm": f"{c.algorithm}, learning rate {c.effective_learning_rate:g}",
-        }
+            "algorithm": f"{c.algorithm}, learning rate {c.effective_learning_rate:g}", **self.facts,
+        }  # fmt: skip
 
 
 def _check_held(experiment: Experiment) -> None:
@@ -93,6 +99,14 @@ def _check_held(experiment: Experiment) -> None:
                 f"the {field} {path} is an object of this session alone, so {what}",
                 hint="put it into a module that can be imported, and pass it from there",
             )  # fmt: skip
+
+
+def _tell_shared(experiment: Experiment, tasks: Sequence[Task], evaluated: Sequence[Task]) -> None:
+    both = {task.digest for task in tasks} & {task.digest for task in evaluated}
+    if both:
+        experiment.watcher.note(
+            f"{len(both)} of {len(evaluated)} evaluation tasks are trained on, too: success on them says little about others"
+        )
 
 
 def _check_endpoint(experiment: Experiment) -> None:

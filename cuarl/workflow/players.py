@@ -68,16 +68,19 @@ def check_agent(name: str) -> None:
         raise ConfigError(what, where="--agent", hint=f"--agent {near}")
 
 
+def model_spec(config: ExperimentConfig, *, model: str | None = None, adapter: str | None = None) -> ModelSpec:
+    """The policy that ``config`` names, or another base or adapter, to sample from."""
+    return ModelSpec(
+        model=model or config.model_name, adapter=adapter, dtype=config.dtype, device=config.device,
+        trust_remote_code=config.trust_remote_code,
+    )  # fmt: skip
+
+
 def load_model(config: ExperimentConfig, *, model: str | None = None, adapter: str | None = None) -> TransformersPolicy:
     """Load the policy that ``config`` names, or another base or adapter, to sample from."""
     from cuarl.policy.load import load_policy
 
-    return load_policy(
-        ModelSpec(
-            model=model or config.model_name, adapter=adapter, dtype=config.dtype, device=config.device,
-            trust_remote_code=config.trust_remote_code,
-        )
-    )  # fmt: skip
+    return load_policy(model_spec(config, model=model, adapter=adapter))
 
 
 def in_process(config: ExperimentConfig, policy: Policy, *, temperature: float, strict: bool, name: str = "") -> Player:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from cuarl.rollout import reward
 from cuarl.rollout.spec import plan
 from cuarl.tasks.task import Task
 from cuarl.trajectory import Group, Trajectory
-from cuarl.workflow import environments, players, signals
+from cuarl.workflow import environments, players, preflight, signals
 from cuarl.workflow import episodes as parts
 from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.players import Player
@@ -29,6 +30,7 @@ class Collected(NamedTuple):
 def collect(experiment: Experiment, tasks: Sequence[Task], group_size: int, player: Player) -> Collected:
     """Run one group of each of ``tasks`` (which may come again) in a run of its own."""
     config = experiment.config
+    reward.get(config.reward)  # a wrong name is refused before anything is made
     backend = environments.backend(config, tasks, experiment.settings)
     with parts.open_store(experiment.settings) as store, experiment.open_run("rollout", store) as run:
         specs = plan(tasks, group_size=group_size, run_seed=config.seed, prefix=run.run_id, run_id=run.run_id)
@@ -49,6 +51,28 @@ def collect(experiment: Experiment, tasks: Sequence[Task], group_size: int, play
             trajectories = [t for group in signals.run(work) for t in group.trajectories]
             run.count({"episodes": len(trajectories)})
     return Collected(run, trajectories)
+
+
+def plan_of(experiment: Experiment, agent: str, tasks: Sequence[Task]) -> dict[str, str]:
+    """See that all is there for a rollout, before anything is loaded. What it takes, for people.
+
+    Raises ConfigError, TaskError, RunExists, PrerequisiteError or CheckpointError.
+    """
+    from cuarl.policy.load import examine
+
+    config = experiment.config
+    reward.get(config.reward)
+    preflight.check_place(experiment)
+    made = environments.check(config, tasks, experiment.settings)
+    if agent in ("oracle", "demonstration"):
+        preflight.check_oracle(made, tasks)
+    if agent in players.SCRIPTED or (agent == "policy" and config.model_base_url is not None):
+        return {}
+    spec = players.model_spec(config)
+    if agent == "policy" and config.load_checkpoint_path is not None:
+        found = checkpoint(Path(config.load_checkpoint_path), experiment.watcher.note)
+        spec = players.model_spec(config, model=found.model, adapter=found.adapter)
+    return preflight.model_facts(experiment, spec, examine(spec), trained=False)
 
 
 def player_of(experiment: Experiment, agent: str) -> Player:

@@ -12,7 +12,7 @@ from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
 from cuarl.evaluate.suite import Evaluation
 from cuarl.evaluate.summary import Outcome, summarise
-from cuarl.workflow import environments, players, signals
+from cuarl.workflow import environments, players, preflight, signals
 from cuarl.workflow import episodes as parts
 from cuarl.workflow.evaluation import EvaluationPlan, evaluate_baselines, home, keep, run_evaluation
 from cuarl.workflow.experiment import Experiment
@@ -35,7 +35,14 @@ def evaluation_plan(experiment: Experiment, target: Target, episodes: int | None
     if resolved.sources["tasks"] != "default":  # whoever names tasks here means those to evaluate on
         config = config.model_copy(update={"eval_tasks": config.tasks})
     tasks = parts.tasks_of(replace(experiment, resolved=replace(resolved, config=config)), "eval")
-    environments.check(config, tasks, experiment.settings)
+    made = environments.check(config, tasks, experiment.settings)
+    preflight.check_place(experiment)
+    if target.kind == "scripted" and target.name == "oracle":
+        preflight.check_oracle(made, tasks)
+    if target.kind == "policy":
+        from cuarl.policy.load import examine
+
+        examine(players.model_spec(config, model=target.model, adapter=target.adapter))
     return EvaluationPlan(config=config, tasks=tasks, episodes=episodes or config.eval_episodes, attempts=attempts)
 
 

@@ -117,18 +117,18 @@ def _of_run(text: str, settings: Settings, note: Note) -> Target:
     try:
         run = find_run(settings.runs_dir, reference)
     except ConfigError as error:
-        also = f"base, {', '.join(SCRIPTED)}, a checkpoint's folder, a URL, or a run"
+        also = f"{', '.join(SCRIPTED)}, a run, a checkpoint's folder or a URL"
         raise ConfigError(error.what, where=error.where, hint=f"cuarl eval base   # or {also}") from None
     if wanted and int(wanted) == 0:
         return Target("policy", "base", run=run)
     root = run / "checkpoints"
     folder = root / step_name(int(wanted)) if wanted else _newest(root, note)
     if folder is None or not folder.is_dir():
-        have = map(step_name, saved_steps(root))
+        steps = saved_steps(root)
         what = f"the run has no checkpoint of step {wanted}" if wanted else "the run has no checkpoint yet"
-        raise ConfigError(
-            f"{what} (it has {', '.join(have) or 'none'})", where=str(run), hint=f"cuarl eval {run.name}@0"
-        )
+        have = ", ".join(map(step_name, steps)) or "none"
+        newest_one = f"cuarl eval {run.name}@{steps[-1]}" if steps else "cuarl eval base"
+        raise ConfigError(f"{what} (it has {have})", where=str(run), hint=newest_one)
     return _kept_by_tinker(folder) if (folder / POINTER).is_file() else checkpoint(folder, note)
 
 

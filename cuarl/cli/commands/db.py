@@ -145,7 +145,7 @@ Examples:
 )
 def export(
     folder: Annotated[Path, typer.Argument(help="Folder to write; must be empty or new.")],
-    run: Annotated[str | None, typer.Option(help="This run only.")] = None,
+    run: Annotated[str | None, typer.Option(help="This run only: its name, its id, or latest.")] = None,
     images: Annotated[bool, typer.Option(help="Copy the screenshots, too.")] = True,
     db: Db = None,
     blobs: BlobsUrl = None,

@@ -126,11 +126,12 @@ def evaluate(
     check_target(request, found)
     if found.kind == "scripted" and baselines is not None:
         refuse(["--baselines"], f"on {found.name}, which is evaluated alone")
+    request = replace(request, name=name)
     what = evaluation_plan(request, found, episodes, attempts or 1)
     if request.dry_run:
         _print_plan(request, found, what)
         return
-    done = evaluate_target(replace(request, name=name), found, what, baselines=baselines is not False)
+    done = evaluate_target(request, found, what, baselines=baselines is not False)
     _report(request, done, found.name, by_task=by_task)
     rate = done.evaluation.overall.success_rate
     closing(

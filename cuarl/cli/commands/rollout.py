@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -24,9 +24,9 @@ from cuarl.errors import BarMissed, ConfigError
 from cuarl.evaluate.summary import Outcome, summarise
 from cuarl.tasks.task import Task
 from cuarl.trajectory import Trajectory
-from cuarl.workflow import environments, players
 from cuarl.workflow import episodes as parts
-from cuarl.workflow.rollouts import collect, player_of
+from cuarl.workflow import players
+from cuarl.workflow.rollouts import collect, plan_of, player_of
 
 if TYPE_CHECKING:
     from cuarl.run import Run
@@ -98,11 +98,13 @@ def rollout(
     idle.check_agent(request, agent)
     request = replace(request, name=name, overwrite=overwrite)
     tasks = _tasks(request, url, task, check or [])
-    environments.check(request.config, tasks, request.settings)
+    facts = plan_of(request, agent, tasks)
     groups = -(-episodes // group_size) if episodes else len(tasks)
     in_turn = [tasks[i % len(tasks)] for i in range(groups)]
+    if episodes and episodes % group_size:
+        note(f"{groups * group_size} episodes are played, not {episodes}: {groups} whole groups of {group_size}")
     if request.dry_run:
-        _print_plan(request, agent, in_turn, group_size)
+        _print_plan(request, agent, in_turn, group_size, facts)
         return
     run, trajectories = collect(request, in_turn, group_size, player_of(request, agent))
     _report(run, trajectories, as_json=request.json)
@@ -137,12 +139,12 @@ def _report(run: Run, trajectories: Sequence[Trajectory], *, as_json: bool) -> N
     closing(headline(summary), where=run.path, then=f"cuarl rollout show {trajectories[0].episode_id}")
 
 
-def _print_plan(request: Request, agent: str, tasks: Sequence[Task], group_size: int) -> None:
+def _print_plan(request: Request, agent: str, tasks: Sequence[Task], group_size: int, needs: Mapping[str, str]) -> None:
     config = request.config
     facts = {
         "agent": agent, "tasks": len({t.id for t in tasks}), "groups": len(tasks), "group_size": group_size,
         "episodes": len(tasks) * group_size, "at_once": config.max_concurrent_rollouts, "env": config.env.type,
-        "profile": getattr(config.env, "profile", None), "model": config.model_name if agent == "policy" else None, "reward": config.reward,
+        "profile": getattr(config.env, "profile", None), "model": config.model_name if agent == "policy" else None, "reward": config.reward, **needs,
     }  # fmt: skip
     print_plan(facts, as_json=request.json)
 
@@ -159,9 +161,13 @@ Examples:
 )
 def show(
     episode: Annotated[
-        str, typer.Argument(help="Id of an episode, a unique beginning of one, or latest.", autocompletion=episode_ids)
+        str,
+        typer.Argument(
+            help="Id of an episode, a unique beginning of one, a run (its last one), or latest.",
+            autocompletion=episode_ids,
+        ),
     ] = "latest",
-    out: Annotated[Path | None, typer.Option(help="Folder for the pictures; else one in the runs folder.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the pictures; else one in the run's folder.")] = None,
     columns: Annotated[int, typer.Option(min=8, help="Width of the pictures in the terminal, in characters.")] = 36,
     pictures: Annotated[bool, typer.Option(help="Draw pictures in the terminal, where it has colours.")] = True,
     runs_dir: RunsDir = None,
@@ -169,12 +175,12 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Draw what an episode did: each screenshot with the action on it, as PNG files and in the terminal."""
-    from cuarl.cli.episode_view import find_episode, folder_name, show_episode
+    from cuarl.cli.episode_view import find_episode, pictures_folder, show_episode
 
     settings = load_settings(database_url=db, runs_dir=runs_dir)
     with parts.open_store(settings) as store:
         trajectory = find_episode(store, episode)
-        folder = out or settings.runs_dir / "shown" / folder_name(trajectory.episode_id)
+        folder = out or pictures_folder(store, trajectory, settings.runs_dir)
         show_episode(trajectory, store.blobs.get, folder, columns=columns if pictures else 0, as_json=as_json)
 
 

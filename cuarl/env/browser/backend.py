@@ -115,4 +115,6 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
     async def make(task: TaskInstance) -> Env:
         return make_env(task)
 
-    return Backend(make, close=browser.close, at_most=options.contexts)
+    return Backend(
+        make, close=browser.close, at_most=options.contexts, may_solve=lambda task: "page" in task.preset
+    )  # fmt: skip

@@ -29,4 +29,4 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
     async def make(task: TaskInstance) -> Env:
         return LinuxEnv(ledger, (width, height), settle_ms=options.settle_ms)
 
-    return Backend(make, at_most=options.displays)
+    return Backend(make, at_most=options.displays, may_solve=lambda task: bool(task.plan))

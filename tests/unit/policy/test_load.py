@@ -218,6 +218,9 @@ def test_weights_that_are_missing_are_not_made_up(qwen3_folder: Path, tmp_path: 
 
 def test_a_damaged_folder_is_a_prerequisite(qwen3_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text((qwen3_folder / "config.json").read_text())
+    with pytest.raises(PrerequisiteError, match="no tokenizer"):
+        load_policy(ModelSpec(model=str(tmp_path)))
+    (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(PrerequisiteError, match="can't be read"):
         load_policy(ModelSpec(model=str(tmp_path)))
 

@@ -73,6 +73,15 @@ def test_an_import_may_be_repeated(filled, other, tmp_path):
     assert everything(other) == everything(filled)
 
 
+def test_a_run_is_exported_by_its_name_or_as_the_latest(filled, tmp_path):
+    named = next(record for record in filled.runs() if record.name)
+    for number, reference in enumerate((named.id, named.name)):
+        export_store(filled, tmp_path / f"out{number}", run=reference)
+        assert json.loads((tmp_path / f"out{number}" / "manifest.json").read_text())["run"] == named.id
+    export_store(filled, tmp_path / "newest", run="latest")
+    assert json.loads((tmp_path / "newest" / "manifest.json").read_text())["run"] == filled.runs()[0].id
+
+
 def test_what_is_there_already_stays(filled, other, tmp_path):
     export_store(filled, tmp_path / "out")
     other.start_run(run("r1", name="mine"))
