@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from cuarl.errors import TaskError
+from cuarl.suggest import did_you_mean
 from cuarl.tasks.files import READERS, Located, as_path, load_file, merge
 from cuarl.tasks.library import ALL, Library
 from cuarl.tasks.recipe import load_source, read_sources
@@ -173,3 +174,17 @@ def _notes(
     if unscorable:
         notes.append(f"without checks, so they can't be scored: {some(unscorable)}")
     return notes
+
+
+def named(word: str, library: Library) -> list[Located]:
+    """The task of an id, those of a file, or one of a file. Raises TaskError."""
+    name, _, task_id = word.partition("#")
+    path = as_path(name)
+    if path is None or path.is_dir():
+        return library.by_id([word])
+    there = load_file(path)
+    found = [one for one in there if task_id in ("", one.task.id)]
+    if not found:
+        near = did_you_mean(task_id, [one.task.id for one in there])
+        raise TaskError(f'no task of the file is called "{task_id}"{near}', where=name, hint=f"cuarl tasks show {name}")
+    return found

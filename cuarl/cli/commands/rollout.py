@@ -118,7 +118,7 @@ def _tasks(request: Request, url: str | None, goal: str | None, checks: Sequence
                 f"{'--task' if goal else '--check'} goes with --url", hint="--url ADDRESS, or leave it out"
             )
         return parts.select_tasks(request.config, request.settings, "train", note).tasks
-    from cuarl.cli.page_task import page_task
+    from cuarl.workflow.page_task import page_task
 
     if request.config.env.type != "browser":
         raise ConfigError("--url is for pages in a browser", hint=f"--env browser --url {url}")

@@ -16,13 +16,12 @@ from cuarl.cli.output import console, is_terminal, note, print_json, print_text
 from cuarl.cli.state import STATE, load_settings
 from cuarl.cli.task_views import count_of, in_full, print_report, show_selection
 from cuarl.errors import BarMissed, TaskError
-from cuarl.suggest import did_you_mean
 from cuarl.tasks.build import bindings
-from cuarl.tasks.files import Located, as_path, load_file, merge
+from cuarl.tasks.files import Located, merge
 from cuarl.tasks.library import Library
 from cuarl.tasks.review import Finding, Judged, review
 from cuarl.tasks.select import Condition, Filters, some
-from cuarl.tasks.source import load, locate
+from cuarl.tasks.source import load, locate, named
 from cuarl.tasks.suites import Role, shipped_folder
 from cuarl.tasks.task import CATEGORIES, DIFFICULTIES, Task
 
@@ -140,7 +139,7 @@ def show(
     That is the goal, the parameters, what the device starts with, the checks, and the goal at one seed.
     """
     library = Library.open(_folders(tasks_dir))
-    found = [one.task for word in ids for one in _named(word, library)]
+    found = [one.task for word in ids for one in named(word, library)]
     if as_json:
         print_json(
             [
@@ -150,20 +149,6 @@ def show(
         )
     else:
         print_text("\n\n".join(in_full(task, seed) for task in found))
-
-
-def _named(word: str, library: Library) -> list[Located]:
-    """The task of an id, those of a file, or one of a file. Raises TaskError."""
-    name, _, task_id = word.partition("#")
-    path = as_path(name)
-    if path is None or path.is_dir():
-        return library.by_id([word])
-    there = load_file(path)
-    found = [one for one in there if task_id in ("", one.task.id)]
-    if not found:
-        near = did_you_mean(task_id, [one.task.id for one in there])
-        raise TaskError(f'no task of the file is called "{task_id}"{near}', where=name, hint=f"cuarl tasks show {name}")
-    return found
 
 
 @app.command(

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from cuarl.cli.page_task import page_task
 from cuarl.env.browser.backend import check_options, check_tasks, fence_of, paced, page_options
 from cuarl.env.browser.input import TOUCH_ACTIONS, refusal
 from cuarl.env.browser.keys import UnknownKey, chord, shortcut
@@ -17,6 +16,7 @@ from cuarl.errors import ConfigError, TaskError
 from cuarl.tasks.suites import load_suite, shipped_folder
 from cuarl.tasks.task import Task
 from cuarl.types import Button, Click, Drag, Finish, Key, Move, Scroll, Swipe
+from cuarl.workflow.page_task import page_task
 
 
 @pytest.mark.parametrize(
