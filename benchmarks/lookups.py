@@ -39,18 +39,18 @@ STEPS = 200
 TRIALS = 20
 
 
-def build(store: Store, turns: int) -> None:
-    """Fill an empty store with about so many turns."""
+def build(store: Store, turns: int, runs: int = RUNS) -> None:
+    """Fill an empty store with about so many turns of so many runs."""
     rng = random.Random(0)
     pool = [screen(rng) for _ in range(20)]
     made = [_slim(episode(rng, pool, "run-00", number)[0]) for number in range(TEMPLATES)]
-    for run in range(RUNS):
+    for run in range(runs):
         store.start_run(RunRecord(id=f"run-{run:02d}", name=f"settings-{run}", started_at=1e9 + run))
     store.write([w.SaveTrajectory(trajectory=e, at=1e9) for e in made])
     per_template = -(-turns // sum(len(e.turns) for e in made))
     for copy in range(1, per_template):
         with writing(store.engine) as connection:
-            _copy(connection, copy)
+            _copy(connection, copy, runs)
     with writing(store.engine) as connection:
         connection.execute(sql("ANALYZE"))
     for step in range(0, STEPS, 20):
@@ -76,10 +76,10 @@ def some(i: int) -> str:
     return f"run-00-{i * 4:05d}-c0001x"
 
 
-def _copy(connection: Connection, copy: int) -> None:
+def _copy(connection: Connection, copy: int, runs: int) -> None:
     """All templates once more, in another run and at another step."""
-    suffix, run = f"-c{copy:04d}x", f"run-{copy % RUNS:02d}"
-    changed = {"run_id": run, "step": copy // RUNS % STEPS, "saved_at": 1e9 + copy}
+    suffix, run = f"-c{copy:04d}x", f"run-{copy % runs:02d}"
+    changed = {"run_id": run, "step": copy // runs % STEPS, "saved_at": 1e9 + copy}
     keys = {t.GroupRow: "id", t.EpisodeRow: "id", t.TurnRow: "episode_id", t.SampleRow: "episode_id"}
     keys |= {t.VerdictRow: "episode_id", t.StatusRow: "entity_id"}
     for table, key in keys.items():

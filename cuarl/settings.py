@@ -85,6 +85,8 @@ class Settings(BaseSettings):
     """Key for that server."""
     serve_token: SecretStr | None = None
     """Key that clients of ``cuarl serve`` must send; needed to listen beyond this machine."""
+    monitor_token: SecretStr | None = None
+    """Token that whoever opens the monitor must give; needed to listen beyond this machine."""
     tinker_api_key: SecretStr | None = Field(None, validation_alias="TINKER_API_KEY")
     """Key for Tinker."""
     tinker_base_url: str | None = Field(None, validation_alias="TINKER_BASE_URL")

@@ -61,6 +61,47 @@ def tail_run(
     note(f"{followed.name} is {followed.status}")
 
 
+@app.command(
+    "serve",
+    epilog="""\b
+Examples:
+  cuarl monitor serve
+  cuarl monitor serve --port 9000 --db postgresql://user@host/cuarl --read-only
+  CUARL_MONITOR_TOKEN=… cuarl monitor serve --host 0.0.0.0 --allow-host gpu.example --path-prefix /monitor""",
+)
+def serve(
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any but this machine's own needs CUARL_MONITOR_TOKEN.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 3001,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="Name that browsers may ask for besides this machine's own; repeatable.")
+    ] = None,
+    path_prefix: Annotated[str, typer.Option(help="Path that all addresses begin with, behind a proxy.")] = "",
+    read_only: Annotated[bool, typer.Option("--read-only", help="Let nobody overrule a verdict.")] = False,
+    runs_dir: Annotated[Path | None, typer.Option(help="Folder of the runs (CUARL_RUNS_DIR; else runs).")] = None,
+    db: Annotated[str | None, typer.Option(help="Database URL; else DATABASE_URL, POSTGRES_* or a file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show runs in a browser: live, turn by turn, with curves, screenshots and verdicts. Ends with Ctrl-C."""
+    from cuarl.web.listen import bind, require_web
+    from cuarl.workflow.monitoring import Options, serve_monitor
+
+    require_web()
+    settings = load_settings(database_url=db, runs_dir=runs_dir)
+    token = settings.monitor_token.get_secret_value() if settings.monitor_token else None
+    options = Options(host=host, hosts=tuple(allow_host or ()), prefix=path_prefix, read_only=read_only, token=token)
+    sock = bind(host, port, token, what="the monitor", variable="CUARL_MONITOR_TOKEN")
+
+    def say(url: str) -> None:
+        if as_json:
+            print_json({"event": "listening", "url": url}, line=True)
+        else:
+            note(f"the monitor is at {url}; Ctrl-C ends it")
+
+    serve_monitor(settings, options, sock, say)
+
+
 def _show(entry: Entry, patterns: list[str], *, as_json: bool) -> None:
     if as_json:
         kept = {key for key in entry.values if not patterns or any(fnmatchcase(key, p) for p in patterns)}

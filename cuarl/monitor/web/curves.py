@@ -1,0 +1,143 @@
+"""Curves for a page: lines, bands and axes as numbers that a template draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 420, 190, 44, 10, 10, 26
+_MOST_DOTS = 60
+_MOST_POINTS = 400
+Points = Sequence[tuple[int, float]]
+P = TypeVar("P")
+
+
+class Tick(NamedTuple):
+    """A line across, or a step beneath."""
+
+    at: float
+    words: str
+
+
+class Dot(NamedTuple):
+    """A point that can be hovered."""
+
+    x: float
+    y: float
+    words: str
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a chart."""
+
+    name: str
+    number: int
+    points: str
+    band: str
+    dots: tuple[Dot, ...]
+    last: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart of lines by step."""
+
+    title: str
+    about: str
+    lines: tuple[Line, ...]
+    across: tuple[Tick, ...]
+    beneath: tuple[Tick, ...]
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = LEFT
+    right: int = WIDTH - RIGHT
+    bottom: int = HEIGHT - BOTTOM
+
+
+def chart(
+    title: str, lines: Mapping[str, Points], *, about: str = "", bands: Mapping[str, Sequence[tuple[int, float, float]]] | None = None,
+    share: bool = False,
+) -> Chart | None:  # fmt: skip
+    """Lines by name, with intervals as bands where there are any; None where there is nothing to draw.
+
+    ``share``: the values are shares, and the axis goes from 0 to 100 %.
+    """
+    kept = {name: _thinned([p for p in points if math.isfinite(p[1])]) for name, points in lines.items()}
+    kept = {name: points for name, points in kept.items() if points}
+    if not kept:
+        return None
+    bands = {name: _thinned(band) for name, band in (bands or {}).items() if name in kept}
+    steps = [step for points in kept.values() for step, _ in points]
+    values = [v for points in kept.values() for _, v in points] + [
+        v for b in bands.values() for _, *vs in b for v in vs
+    ]
+    scale = _Scale(min(steps), max(steps), *((0.0, 1.0) if share else _nice(min(values), max(values))))
+    drawn = [
+        _line(name, i, points, bands.get(name, ()), scale, share=share) for i, (name, points) in enumerate(kept.items())
+    ]
+    return Chart(title, about, tuple(drawn), scale.across(share=share), scale.beneath())
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    first: int
+    last: int
+    low: float
+    high: float
+
+    def x(self, step: float) -> float:
+        reach = (self.last - self.first) or 1
+        return round(LEFT + (WIDTH - LEFT - RIGHT) * (step - self.first) / reach, 1)
+
+    def y(self, value: float) -> float:
+        share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
+        return round(TOP + (HEIGHT - TOP - BOTTOM) * (1 - share), 1)
+
+    def across(self, *, share: bool) -> tuple[Tick, ...]:
+        values = [self.low + (self.high - self.low) * i / 4 for i in range(5)]
+        return tuple(Tick(self.y(v), f"{v:.0%}" if share else _short(v)) for v in values)
+
+    def beneath(self) -> tuple[Tick, ...]:
+        return tuple(Tick(self.x(s), str(s)) for s in sorted({self.first, (self.first + self.last) // 2, self.last}))
+
+
+def _line(
+    name: str, number: int, points: Points, band: Sequence[tuple[int, float, float]], scale: _Scale, *, share: bool
+) -> Line:  # fmt: skip
+    def words(step: int, value: float) -> str:
+        return f"{name}, step {step}: {value:.1%}" if share else f"{name}, step {step}: {value:.4g}"
+
+    dots = [Dot(scale.x(s), scale.y(v), words(s, v), s) for s, v in points[:: max(1, len(points) // _MOST_DOTS)]]
+    edge = [(s, high) for s, _, high in band] + [(s, low) for s, low, _ in reversed(band)]
+    return Line(
+        name, number, " ".join(f"{scale.x(s)},{scale.y(v)}" for s, v in points),
+        " ".join(f"{scale.x(s)},{scale.y(v)}" for s, v in edge), tuple(dots), points[-1][1],
+    )  # fmt: skip
+
+
+def _short(value: float) -> str:
+    """At most six characters, for an axis."""
+    size = abs(value)
+    for unit, name in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if size >= (1e4 if unit == 1e3 else unit):
+            return f"{value / unit:.3g}{name}"
+    return f"{value:.3g}" if size == 0 or size >= 1e-3 else f"{value:.0e}".replace("e-0", "e-")
+
+
+def _thinned(points: Sequence[P]) -> list[P]:
+    """At most some hundred, evenly: more than there are pixels would only cost time."""
+    every = -(-len(points) // _MOST_POINTS) or 1
+    return [*points[::every], *(points[-1:] if (len(points) - 1) % every else [])] if points else []
+
+
+def _nice(low: float, high: float) -> tuple[float, float]:
+    """Round ends of an axis around these."""
+    low, high = min(low, 0.0) if low < 0.25 * high else low, high
+    if high <= low:
+        return low - 0.5 * (abs(low) or 1), high + 0.5 * (abs(high) or 1)
+    size = 10 ** math.floor(math.log10(high - low)) / 2
+    return math.floor(low / size) * size, math.ceil(high / size) * size

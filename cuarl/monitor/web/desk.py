@@ -1,0 +1,95 @@
+"""What every page is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from cuarl.store.pages import Pages
+from cuarl.store.store import Store
+
+
+class Interval(Protocol):
+    """A share with its interval."""
+
+    @property
+    def value(self) -> float:
+        """The share."""
+        ...
+
+    @property
+    def low(self) -> float:
+        """Lower end."""
+        ...
+
+    @property
+    def high(self) -> float:
+        """Upper end."""
+        ...
+
+    @property
+    def n(self) -> int:
+        """Verdicts that it rests on."""
+        ...
+
+
+class Difference(Protocol):
+    """B minus A over the instances that both have met."""
+
+    @property
+    def difference(self) -> float:
+        """The mean."""
+        ...
+
+    @property
+    def low(self) -> float:
+        """Lower end of its interval."""
+        ...
+
+    @property
+    def high(self) -> float:
+        """Upper end."""
+        ...
+
+    @property
+    def p_value(self) -> float:
+        """Of the paired test."""
+        ...
+
+    @property
+    def pairs(self) -> int:
+        """Instances."""
+        ...
+
+
+Instances = Mapping[tuple[str, int], Sequence[float]]
+"""Successes as ones and zeros, by task and seed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """How shares and differences are reckoned; handed in, since evaluations know it and the monitor does not."""
+
+    rate: Callable[[Mapping[str, Sequence[float]]], Interval]
+    """Of outcomes by task."""
+    compare: Callable[[Instances, Instances], Difference]
+    """Raises ValueError where no instance is in common."""
+
+
+Pieces = Callable[[str, Sequence[int]], Sequence[str] | None]
+"""Texts of token ids of a model; None where its tokenizer is not on this machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """The store, how numbers are reckoned, and what this monitor may do."""
+
+    store: Store
+    pages: Pages
+    statistics: Statistics
+    pieces: Pieces
+    prefix: str = ""
+    """Path that all addresses begin with."""
+    read_only: bool = False
+    """Whether nobody may overrule a verdict here."""

@@ -1,0 +1,365 @@
+"""What pages of the monitor ask for: a page of rows at a time, along an index, and only the columns that it shows.
+
+A run may have a million turns, and a store a thousand runs: no question here reads all of either. One that ranges over a run's
+episodes is bounded (``MANY``), and says so by leaving its answer out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypedDict
+
+from sqlalchemy import Integer, Select, cast, func, literal_column, select, type_coerce
+from sqlalchemy.orm import Session
+
+from cuarl.store import tables as t
+from cuarl.store.columns import Json
+from cuarl.store.reader import Reader
+from cuarl.store.records import EpisodeStatus, EvaluationRecord, LiveRecord, Purpose, RunRecord, RunStatus
+from cuarl.types import Record
+
+MANY = 20_000
+"""A question that reads all episodes of a run is asked of runs with at most so many."""
+PAGE = 50
+SORTS = ("step", "newest", "reward", "-reward", "turns", "-turns", "seconds", "-seconds")
+Sort = Literal["step", "newest", "reward", "-reward", "turns", "-turns", "seconds", "-seconds"]
+RESULTS = ("success", "failure", "unjudged", "overruled")
+
+
+class RunLine(Record):
+    """A run in a list."""
+
+    id: str
+    name: str
+    command: str
+    status: RunStatus
+    message: str
+    model: str
+    step: int
+    total_steps: int | None
+    started_at: float
+    finished_at: float | None
+    success: float | None = None
+    """Share of successes of the newest training step."""
+    reward: float | None = None
+    evaluated: float | None = None
+    """Share of successes of the newest evaluation."""
+    live: LiveRecord | None = None
+
+
+class EpisodeLine(Record):
+    """An episode in a list."""
+
+    id: str
+    run_id: str | None
+    group_id: str | None
+    attempt: int
+    step: int
+    purpose: Purpose
+    task_id: str
+    goal: str
+    category: str
+    difficulty: str
+    backend: str
+    device: str
+    policy: str
+    policy_version: int
+    seed: int
+    status: EpisodeStatus
+    stop: str | None
+    failure: Mapping[str, Any] | None
+    reward: float | None
+    turn_count: int
+    wall_s: float
+    saved_at: float
+    recorded: bool | None
+    """The verdict as it was recorded."""
+    human: bool | None
+    """That of a person, which wins."""
+
+    @property
+    def success(self) -> bool | None:
+        """What holds."""
+        return self.recorded if self.human is None else self.human
+
+
+class EpisodeWhere(TypedDict, total=False):
+    """Conditions of a list of episodes, all of which must hold."""
+
+    run: str
+    evaluation: str
+    group: str
+    purpose: str
+    step: int
+    task: str
+    suite: str
+    category: str
+    difficulty: str
+    result: str
+    stop: str
+    failure: str
+    policy: str
+    device: str
+    seed: int
+    min_reward: float
+    max_reward: float
+
+
+class TaskShare(NamedTuple):
+    """Of one task at one step: how many verdicts, and how many of them successes."""
+
+    step: int
+    task_id: str
+    n: int
+    successes: int
+
+
+class Pages(Reader):
+    """The monitor's questions, beside those of every reader."""
+
+    # --- runs ------------------------------------------------------------------------------------------------------
+
+    def run_lines(
+        self, *, limit: int = PAGE, offset: int = 0, status: str | None = None, text: str | None = None
+    ) -> list[RunLine]:
+        """Runs, newest first; ``text`` stands in the name."""
+        r = t.RunRow
+        newest = (
+            select(t.EvaluationRow.metrics).where(t.EvaluationRow.run_id == r.id)
+            .order_by(t.EvaluationRow.step.desc(), t.EvaluationRow.started_at.desc()).limit(1).scalar_subquery()
+        )  # fmt: skip
+        columns = [
+            r.id, r.name, r.command, r.status, r.message, r.model, r.step, r.total_steps, r.started_at, r.finished_at,
+        ]  # fmt: skip
+        query = select(
+            *columns, _latest("episode/success_rate").label("success"), _latest("reward/mean").label("reward"),
+            type_coerce(newest, Json).label("measured"),
+        )  # fmt: skip
+        if status:
+            query = query.where(r.status == status)
+        if text:
+            query = query.where(r.name.contains(text, autoescape=True))
+        query = query.order_by(r.started_at.desc(), r.id).limit(limit).offset(offset)
+        rows = self._read(lambda s: s.execute(query).mappings().all())
+        live = {one.run_id: one for one in self.live_runs()}
+        return [
+            RunLine(
+                **{k: v for k, v in row.items() if k != "measured"},
+                evaluated=(row["measured"] or {}).get("success_rate"), live=live.get(row["id"]),
+            )
+            for row in rows
+        ]  # fmt: skip
+
+    def runs_by_id(self, ids: Sequence[str]) -> list[RunRecord]:
+        """These runs, as far as they are there."""
+        return self.records(RunRecord, select(t.RunRow).where(t.RunRow.id.in_(ids)))
+
+    def live_runs(self) -> list[LiveRecord]:
+        """How far runs have come just now, without their episodes."""
+        return self.records(LiveRecord, select(t.LiveRow).where(t.LiveRow.episode_id == ""))
+
+    def live_episode(self, episode_id: str) -> LiveRecord | None:
+        """An episode that is under way just now."""
+        found = self.records(LiveRecord, select(t.LiveRow).where(t.LiveRow.episode_id == episode_id))
+        return found[0] if found else None
+
+    def series(self, run: str, names: Sequence[str]) -> dict[str, list[tuple[int, float]]]:
+        """Metrics of a run by name, in order of their steps; those that it has none of are left out."""
+        m = t.MetricRow
+        query = select(m.name, m.step, m.value).where(m.run_id == run, m.name.in_(names), m.value.is_not(None))
+        found: dict[str, list[tuple[int, float]]] = defaultdict(list)
+        for name, step, value in self._read(lambda s: s.execute(query.order_by(m.name, m.step)).all()):
+            if value is not None:
+                found[name].append((step, value))
+        return dict(found)
+
+    def metric_names(self, run: str) -> list[str]:
+        """All that a run has metrics of: each found by a step along the index."""
+        m = t.MetricRow
+
+        def work(session: Session) -> list[str]:
+            found: list[str] = []
+            last = ""
+            while (last := session.scalar(select(func.min(m.name)).where(m.run_id == run, m.name > last)) or "") != "":
+                found.append(last)
+            return found
+
+        return self._read(work)
+
+    def at_steps(
+        self, run: str, names: Sequence[str], *, before: int | None, limit: int
+    ) -> dict[int, dict[str, float]]:
+        """The newest steps with metrics (below ``before``), newest first, and ``names`` of each."""
+        m = t.MetricRow
+        steps = select(m.step).where(m.run_id == run).distinct().order_by(m.step.desc()).limit(limit)
+        if before is not None:
+            steps = steps.where(m.step < before)
+
+        def work(session: Session) -> dict[int, dict[str, float]]:
+            found: dict[int, dict[str, float]] = {step: {} for step in session.scalars(steps)}
+            query = select(m.step, m.name, m.value).where(m.run_id == run, m.step.in_(found), m.name.in_(names))
+            for step, name, value in session.execute(query):
+                found[step][name] = math.nan if value is None else value
+            return found
+
+        return self._read(work)
+
+    def values(self, run: str, step: int) -> dict[str, float]:
+        """All metrics of one step."""
+        m = t.MetricRow
+        query = select(m.name, m.value).where(m.run_id == run, m.step == step).order_by(m.name)
+        found = self._read(lambda s: s.execute(query).all())
+        return {name: value for name, value in found if value is not None and math.isfinite(value)}
+
+    def shares(self, run: str, purpose: Purpose = "train") -> list[TaskShare] | None:
+        """Verdicts by step and task, for intervals; None for a run with more than ``MANY`` episodes."""
+        e, v = t.EpisodeRow, t.VerdictRow
+        mine: Select[Any] = select(literal_column("1")).where(e.run_id == run, e.purpose == purpose).limit(MANY + 1)
+        holds = _holds()
+        query = (
+            select(e.step, e.task_id, func.count(holds), func.sum(cast(holds, Integer)))
+            .select_from(e).outerjoin(v, v.episode_id == e.id)
+            .where(e.run_id == run, e.purpose == purpose, holds.is_not(None)).group_by(e.step, e.task_id)
+            .order_by(e.step, e.task_id)
+        )  # fmt: skip
+
+        def work(session: Session) -> list[TaskShare] | None:
+            if (session.scalar(select(func.count()).select_from(mine.subquery())) or 0) > MANY:
+                return None
+            return [TaskShare(step, task, n, int(ones or 0)) for step, task, n, ones in session.execute(query)]
+
+        return self._read(work)
+
+    # --- evaluations -----------------------------------------------------------------------------------------------
+
+    def evaluation_by_id(self, evaluation_id: str) -> EvaluationRecord | None:
+        """One evaluation."""
+        found = self.records(EvaluationRecord, select(t.EvaluationRow).where(t.EvaluationRow.id == evaluation_id))
+        return found[0] if found else None
+
+    def newest_evaluations(self, limit: int) -> list[EvaluationRecord]:
+        """Evaluations of all runs, the newest first."""
+        query = select(t.EvaluationRow).order_by(t.EvaluationRow.started_at.desc(), t.EvaluationRow.id).limit(limit)
+        return self.records(EvaluationRecord, query)
+
+    # --- episodes --------------------------------------------------------------------------------------------------
+
+    def episode_lines(
+        self, where: EpisodeWhere, *, sort: str = "step", limit: int = PAGE, offset: int = 0
+    ) -> list[EpisodeLine]:
+        """Episodes that are over. Without a run, task, group or evaluation they come in the order of the index alone."""
+        query = _conditions(_line_query(), where).where(t.EpisodeRow.status != "started")
+        bounded = {"run", "task", "group", "evaluation"} & set(where)
+        query = _sorted(query, sort if bounded else "newest").limit(limit).offset(offset)
+        return self._read(lambda s: [_line(row) for row in s.execute(query).mappings()])
+
+    def episode_line(self, episode_id: str) -> EpisodeLine | None:
+        """One episode, if it is over."""
+        e = t.EpisodeRow
+        query = _line_query().where(e.id == episode_id, e.status != "started")
+        rows = self._read(lambda s: [_line(row) for row in s.execute(query).mappings()])
+        return rows[0] if rows else None
+
+    def suites(self) -> dict[str, str]:
+        """The suite of each task that was ever used."""
+        query = select(t.TaskRow.id, t.TaskRow.suite)
+        return {task: suite for task, suite in self._read(lambda s: list(s.execute(query)))}  # noqa: C416
+
+    def stamp(self) -> dict[str, float]:
+        """By run, when something of it was written last, of those that are running or ended lately; for those who follow."""
+        e, live, r = t.EpisodeRow, t.LiveRow, t.RunRow
+        moving = select(live.run_id, func.max(live.at), func.count()).group_by(live.run_id)
+        saved = select(e.run_id, e.saved_at).order_by(e.saved_at.desc()).limit(1)
+        ended = select(r.id, r.finished_at).where(r.finished_at.is_not(None)).order_by(r.finished_at.desc()).limit(1)
+
+        def work(session: Session) -> dict[str, float]:
+            found = {run: at + n / 1e6 for run, at, n in session.execute(moving)}
+            for query in (saved, ended):
+                for run, at in session.execute(query):
+                    found[run or ""] = found.get(run or "", 0.0) + at
+            return found
+
+        return self._read(work)
+
+
+# --- parts of queries ----------------------------------------------------------------------------------------------
+
+
+def _latest(name: str) -> Any:
+    m = t.MetricRow
+    return (
+        select(m.value)
+        .where(m.run_id == t.RunRow.id, m.name == name)
+        .order_by(m.step.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+
+
+def _human() -> Any:
+    h = t.HumanVerdictRow
+    mine = select(h.success).where(h.episode_id == t.EpisodeRow.id)
+    return mine.order_by(h.at.desc(), h.id.desc()).limit(1).correlate(t.EpisodeRow).scalar_subquery()
+
+
+def _holds() -> Any:
+    return func.coalesce(_human(), t.VerdictRow.success)
+
+
+_COLUMNS = tuple(name for name in EpisodeLine.model_fields if name not in ("recorded", "human"))
+
+
+def _line_query() -> Select[Any]:
+    e, v = t.EpisodeRow, t.VerdictRow
+    columns = [getattr(e, name) for name in _COLUMNS]
+    query = select(*columns, v.success.label("recorded"), _human().label("human"))
+    return query.outerjoin(v, v.episode_id == e.id)
+
+
+def _line(row: Mapping[Any, Any]) -> EpisodeLine:
+    return EpisodeLine.model_validate(dict(row))
+
+
+def _conditions(query: Select[Any], where: EpisodeWhere) -> Select[Any]:
+    e, member, task = t.EpisodeRow, t.EvaluationEpisodeRow, t.TaskRow
+    columns: dict[str, Any] = {
+        "run": e.run_id, "group": e.group_id, "purpose": e.purpose, "step": e.step, "task": e.task_id,
+        "category": e.category, "difficulty": e.difficulty, "stop": e.stop, "policy": e.policy, "device": e.device,
+        "seed": e.seed,
+    }  # fmt: skip
+    given: Mapping[str, Any] = where
+    for name, column in columns.items():
+        if name in given:
+            query = query.where(column == given[name])
+    if "failure" in where:
+        query = query.where(e.failure["boundary"].as_string() == where["failure"])
+    if "suite" in where:
+        query = query.where(e.task_id.in_(select(task.id).where(task.suite == where["suite"])))
+    if "evaluation" in where:
+        query = query.where(e.id.in_(select(member.episode_id).where(member.evaluation_id == where["evaluation"])))
+    if "min_reward" in where:
+        query = query.where(e.reward >= where["min_reward"])
+    if "max_reward" in where:
+        query = query.where(e.reward <= where["max_reward"])
+    return _with_result(query, where.get("result"))
+
+
+def _with_result(query: Select[Any], result: str | None) -> Select[Any]:
+    if result == "overruled":
+        return query.where(_human().is_not(None))
+    if result == "unjudged":
+        return query.where(_holds().is_(None))
+    return query if result is None else query.where(_holds().is_(result == "success"))
+
+
+def _sorted(query: Select[Any], sort: str) -> Select[Any]:
+    e = t.EpisodeRow
+    columns: dict[str, Any] = {"reward": e.reward, "turns": e.turn_count, "seconds": e.wall_s}
+    column = columns.get(sort.removeprefix("-"))
+    if column is not None:
+        return query.order_by((column.desc() if sort.startswith("-") else column.asc()).nulls_last(), e.id)
+    if sort == "newest":
+        return query.order_by(e.saved_at.desc(), e.id.desc())
+    return query.order_by(e.step, e.id)

@@ -1,0 +1,124 @@
+"""Takes the pictures of the monitor for its page: ``python -m docs.pictures``, which needs the extras web and browser.
+
+Trains the shipped model a little, measures it, and opens every page in a headless Chromium: 1280 and 390 pixels wide, light and dark.
+Says what is wrong with a page (something wider than the screen, an error in its console) and ends with 1 then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+from PIL import Image
+
+from cuarl.env.browser.browser import find_program
+
+IMAGES = Path(__file__).parent / "images" / "monitor"
+SIZES = ((1280, 860), (390, 844))
+FEW = ("--groups-per-batch", "3", "--group-size", "6", "--eval-episodes", "12")
+
+
+def main() -> int:
+    """Take them all; gives how many pages are not right."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument(
+        "--runs-dir", type=Path, help="folder of runs that are there already, of which the newest is shown"
+    )
+    given = arguments.parse_args()
+    with tempfile.TemporaryDirectory() as made:
+        runs = given.runs_dir or demo(Path(made))
+        with serving(runs) as url:
+            return taken(url, addresses(url))
+
+
+def demo(folder: Path) -> Path:
+    """A training with its evaluations, and another to compare it with."""
+    for words in (
+        ("train", "--tasks", "settings", "--difficulty", "easy", "--max-steps", "8", "--eval-every", "4", "--name", "settings-grpo", *FEW),
+        ("eval", "settings-grpo", "--episodes", "12"),
+        ("rollout", "--tasks", "settings", "--episodes", "6", "--agent", "oracle", "--name", "shown-by-the-oracle"),
+    ):  # fmt: skip
+        cuarl(*words, "--runs-dir", str(folder))
+    return folder
+
+
+def cuarl(*words: str) -> None:
+    """Run a command of cuarl's."""
+    subprocess.run([sys.executable, "-m", "cuarl", *words], check=True, stdout=subprocess.DEVNULL)
+
+
+@contextmanager
+def serving(runs: Path) -> Iterator[str]:
+    """The address of a monitor of these runs."""
+    words = [sys.executable, "-m", "cuarl", "monitor", "serve", "--port", "0", "--json", "--runs-dir", str(runs)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield json.loads(server.stdout.readline())["url"].rstrip("/")
+        finally:
+            server.terminate()
+
+
+def addresses(url: str) -> dict[str, str]:
+    """A page of each kind."""
+    runs = httpx.get(f"{url}/api/trainings").json()["trainings"]
+    run = next(one for one in runs if one["command"] == "train")["id"]
+    entries = httpx.get(f"{url}/api/trainings/{run}/timeline").json()["timeline"]
+    evaluations = [one for one in entries if one["kind"] != "step"]
+    step = max(one["step"] for one in entries)
+    found = httpx.get(f"{url}/api/timeline/step/{run}:{step}").json()["rollouts"]
+    best = max(found, key=lambda one: (one["reward"] or 0, one["num_turns"]))["id"]
+    sides = [f"evaluation:{one['id']}" for one in (evaluations[0], evaluations[-1])]
+    return {
+        "runs": "/", "run": f"/runs/{run}", "step": f"/runs/{run}/steps/{step}", "episodes": f"/episodes?run={run}&sort=reward",
+        "episode": f"/episodes/{best}?turn=2", "evaluations": "/evaluations", "evaluation": f"/evaluations/{evaluations[-1]['id']}",
+        "compare": f"/compare?a={sides[0]}&b={sides[1]}",
+    }  # fmt: skip
+
+
+def taken(url: str, pages: dict[str, str]) -> int:
+    """A picture of each page in each width and scheme; gives how many are not right."""
+    from playwright.sync_api import sync_playwright
+
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    wrong = 0
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(find_program()), args=["--no-sandbox"])
+        for width, height in SIZES:
+            for scheme in ("light", "dark"):
+                size: Any = {"width": width, "height": height}
+                context = browser.new_context(viewport=size, color_scheme=scheme)
+                for name, path in pages.items():
+                    wrong += not look(context.new_page(), url + path, IMAGES / f"{name}-{width}-{scheme}.webp")
+                context.close()
+        browser.close()
+    return wrong
+
+
+def look(page: Any, address: str, file: Path) -> bool:
+    """Take the picture of a page; gives whether it is right."""
+    troubles: list[str] = []
+    page.on("console", lambda line: troubles.append(line.text) if line.type == "error" else None)
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.goto(address)
+    page.wait_for_load_state("load")
+    page.wait_for_timeout(300)
+    beyond = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    troubles += [f"it is {beyond} pixels wider than the screen"] if beyond > 0 else []
+    Image.open(io.BytesIO(page.screenshot())).save(file, quality=72, method=6)
+    page.close()
+    print(f"{file.name}: {'; '.join(troubles) or 'as it should be'}")
+    return not troubles
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main() else 0)
