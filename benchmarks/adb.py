@@ -3,8 +3,9 @@
     python -m benchmarks.adb                        every phone task, oracle and random agent, one seed
     python -m benchmarks.adb --seeds 3 --suites settings_eval phone_eval --agents oracle
 
-Each episode runs twice: on the simulated phone itself, and on the same phone behind the local adb server, through the real
-client library. Differences in actions, screens or verdicts are printed, and the exit code is 1 if a verdict differs.
+Each episode runs twice: on the simulated phone itself, and on the same phone behind the local adb server, through the
+real client library. Differences in actions, screens or verdicts are printed, and the exit code is 1 if a verdict
+differs.
 """
 
 from __future__ import annotations

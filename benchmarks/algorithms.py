@@ -6,11 +6,11 @@
 
 Each algorithm and seed is a run of ``cuarl train`` in a folder and a store of its own, on cores of its own. What is
 complete is not run again and what was interrupted goes on, so the same command may be repeated until all is there;
-``--limit-seconds`` interrupts what runs by then. The base is measured once a seed, on the instances that the runs of that
-seed are measured on.
+``--limit-seconds`` interrupts what runs by then. The base is measured once a seed, on the instances that the runs of
+that seed are measured on.
 
-sft imitates as many demonstrations of the oracle as the others collect episodes. dapo's further collections are switched
-off, for they cost episodes that the others don't have.
+sft imitates as many demonstrations of the oracle as the others collect episodes. dapo's further collections are
+switched off, for they cost episodes that the others don't have.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """How many steps a second pages of MiniWoB++ give, what recording adds, and what contexts and episodes cost in memory.
 
-    python benchmarks/browser.py                      steps/s with 1, 8 and 16 contexts, and memory by context
-    python benchmarks/browser.py --record             the same with and without recording, in turn
-    python benchmarks/browser.py --bare               beside each the rate of a bare loop of Playwright on this machine
-    python benchmarks/browser.py --reset script       episodes that start a kept page anew by its own script
-    python benchmarks/browser.py --episodes 2000      memory at the start and after 500, 1,000 and 2,000 episodes in a row
+    python benchmarks/browser.py                      steps/s with 1, 8 and 16 contexts, and memory by context python
+    benchmarks/browser.py --record             the same with and without recording, in turn python benchmarks/browser.py
+    --bare               beside each the rate of a bare loop of Playwright on this machine python benchmarks/browser.py
+    --reset script       episodes that start a kept page anew by its own script python benchmarks/browser.py --episodes
+    2000      memory at the start and after 500, 1,000 and 2,000 episodes in a row
 
-A step is a click, a picture and the page's reward; resets are included. Screens are 160x210 pixels.
-Recording is what a rollout does with its pictures: each is encoded and put into a store's folder. Memory is the proportional
-set size of the browser's processes. The bare loop does the same with Playwright alone and one page for all episodes of a context:
-it loads the page again, or starts it by its script, clicks, has Chromium take the picture and reads whether the page is done.
-It tells how fast the machine is.
+A step is a click, a picture and the page's reward; resets are included. Screens are 160x210 pixels. Recording is what a
+rollout does with its pictures: each is encoded and put into a store's folder. Memory is the proportional set size of
+the browser's processes. The bare loop does the same with Playwright alone and one page for all episodes of a context:
+it loads the page again, or starts it by its script, clicks, has Chromium take the picture and reads whether the page is
+done. It tells how fast the machine is.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """What a token costs in sampling: ``python -m benchmarks.decode --models Qwen3-VL-2B`` on a GPU.
 
 Prompts of random ids without pictures, weights of real size and random values (``real_sizes``), an adapter that is not
-zero. For each model, rows and prompt length: seconds of the first call, of the passes over the prompts, and milliseconds a
-token of a second call whose lengths were never met; beside it the time in which the weights and all keys and values could
-be read once (``--bandwidth`` TB/s), and the largest difference between recorded log-probabilities and those of scoring.
-One JSON line each. Without a GPU a tiny model is measured, which says nothing but that it runs.
+zero. For each model, rows and prompt length: seconds of the first call, of the passes over the prompts, and
+milliseconds a token of a second call whose lengths were never met; beside it the time in which the weights and all keys
+and values could be read once (``--bandwidth`` TB/s), and the largest difference between recorded log-probabilities and
+those of scoring. One JSON line each. Without a GPU a tiny model is measured, which says nothing but that it runs.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""How long 256 simulated episodes hold the event loop: the longest of its passes, and how much of it was collecting garbage.
+"""How long 256 simulated episodes hold the event loop: the longest of its passes, and how much of it was collecting
+garbage.
 
     python -m benchmarks.event_loop                     every kind, 256 episodes of shipped tasks in groups of 8
     python -m benchmarks.event_loop --kinds phone-oracle --episodes 1024
 
-A pass is what the loop does between two polls of its sockets and timers: nothing else is served meanwhile. Milliseconds are
-those of the processor in the loop's thread. ``phone-model`` asks a policy that answers at once, for all episodes in step.
+A pass is what the loop does between two polls of its sockets and timers: nothing else is served meanwhile. Milliseconds
+are those of the processor in the loop's thread. ``phone-model`` asks a policy that answers at once, for all episodes in
+step.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """Do two revisions train alike, and as fast? ``python -m benchmarks.guard OLD NEW``; the exit code is 1 if they don't.
 
-For changes that are to change nothing. Both revisions are unpacked into a temporary folder and run tiny trainings side by
-side, each with its own code: in turn (grpo, ppo, rejection, sft), asynchronously, by two processes, at Tinker (the local
-server of its protocol), and sampled from ``cuarl serve``. Equal must be the token ids of every turn, the SHA-256 of every
-adapter, and every metric but times and memory; names of metrics that were changed stand in ``RENAMED``. The processor time
-of a training step and of ``cuarl --help`` may differ by 3 %: the best of some runs counts, and more are made where that
-was not enough. Processor time, since wall time tells more about what else the machine does.
+For changes that are to change nothing. Both revisions are unpacked into a temporary folder and run tiny trainings side
+by side, each with its own code: in turn (grpo, ppo, rejection, sft), asynchronously, by two processes, at Tinker (the
+local server of its protocol), and sampled from ``cuarl serve``. Equal must be the token ids of every turn, the SHA-256
+of every adapter, and every metric but times and memory; names of metrics that were changed stand in ``RENAMED``. The
+processor time of a training step and of ``cuarl --help`` may differ by 3 %: the best of some runs counts, and more are
+made where that was not enough. Processor time, since wall time tells more about what else the machine does.
 
 Asynchronous training is compared whole, too: which group belongs to which step depends on the seed, not on the clock. A
 policy behind a server (``cuarl serve``, Tinker) is asked one episode at a time, because what a server computes together
-depends on who asks at the moment, and floating-point sums on what is computed together: the loss differed in its ninth digit.
+depends on who asks at the moment, and floating-point sums on what is computed together: the loss differed in its ninth
+digit.
 
     python -m benchmarks.guard                       the working tree against ``BASE``
     python -m benchmarks.guard main HEAD --only grpo,sft
@@ -38,8 +39,9 @@ import psutil
 
 ROOT = Path(__file__).parents[1]
 BASE = "bd927cd"
-"""The last revision that changed numbers on purpose: sampling on a CPU keeps keys and values, so that log-probabilities are
-rounded otherwise. The refactoring began at 3ac37ce; what it had done before (17a018d to 5068ba3) was compared, and is alike."""
+"""The last revision that changed numbers on purpose: sampling on a CPU keeps keys and values, so that log-probabilities
+are rounded otherwise. The refactoring began at 3ac37ce; what it had done before (17a018d to 5068ba3) was compared, and
+is alike."""
 RENAMED: Mapping[str, str] = {}
 """Metrics by their old names, with the new ones."""
 UNLIKE = ("time", "time/", "perf/")

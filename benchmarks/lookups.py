@@ -1,11 +1,13 @@
-"""How long a look-up takes in a large store: a million turns in 130,000 episodes of 50 runs, as it is after weeks of use.
+"""How long a look-up takes in a large store: a million turns in 130,000 episodes of 50 runs, as it is after weeks of
+use.
 
     python -m benchmarks.lookups                        a SQLite file in a temporary folder, made in about a minute
-    python -m benchmarks.lookups --folder big           kept there, and used again
-    python -m benchmarks.lookups --url postgresql://…   another database (it must be migrated and empty, and is left full)
+    python -m benchmarks.lookups --folder big           kept there, and used again python -m benchmarks.lookups --url
+    postgresql://…   another database (it must be migrated and empty, and is left full)
 
 Each look-up is one that a command or a monitor makes to show one page; ``worst_ms`` is the slowest of 20, of which the
-first has found nothing warm but what the operating system keeps; ``cpu_ms`` doesn't depend on what else runs. ``rss_mib`` is what all of them together added.
+first has found nothing warm but what the operating system keeps; ``cpu_ms`` doesn't depend on what else runs.
+``rss_mib`` is what all of them together added.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
     python -m benchmarks.memory                     500 steps each way, with the shipped base
     python -m benchmarks.memory --steps 100 --ways turn
 
-A step collects two episodes of two turns on varied tasks, learns from them (an entropy bonus gives every row a gradient),
-and is saved now and then. ``rss_mib`` is the memory of the process after steps along the way, and ``grown_mib`` what was
-added in the second half of them: in the first one the simulator fills its caches, which are bounded.
+A step collects two episodes of two turns on varied tasks, learns from them (an entropy bonus gives every row a
+gradient), and is saved now and then. ``rss_mib`` is the memory of the process after steps along the way, and
+``grown_mib`` what was added in the second half of them: in the first one the simulator fills its caches, which are
+bounded.
 """
 
 from __future__ import annotations

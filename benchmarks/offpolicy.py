@@ -2,10 +2,10 @@
 
 First, wall time: the same few steps at each latency injected into every step of the environment, in turn (0) and with
 groups at most 1 and 4 steps old. Then success: longer runs without latency, since latency changes no result, which is
-checked: the weights of a mode must be the same at every latency. What is learnt is measured on new instances of the tasks
-that are trained on. ``waits`` counts how often a step waits for environments, one wait after another: unlike wall times it
-is the same on every machine. One thread a computation, so that training and sampling beside each other take a core each;
-wall times mean something on quiet cores only.
+checked: the weights of a mode must be the same at every latency. What is learnt is measured on new instances of the
+tasks that are trained on. ``waits`` counts how often a step waits for environments, one wait after another: unlike wall
+times it is the same on every machine. One thread a computation, so that training and sampling beside each other take a
+core each; wall times mean something on quiet cores only.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python -m benchmarks.packing                    4 groups of 8 episodes, 6 screenshots and answers in the prompt
     python -m benchmarks.packing --images 3 --turns 5
 
-The policy plays the episodes itself, on the simulated phone. Both ways then learn from the same batch, in turn, each several
-times; the figures are medians of seconds. Their gradients are compared, too.
+The policy plays the episodes itself, on the simulated phone. Both ways then learn from the same batch, in turn, each
+several times; the figures are medians of seconds. Their gradients are compared, too.
 """
 
 from __future__ import annotations

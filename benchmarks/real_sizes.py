@@ -2,13 +2,13 @@
 
 Qwen2.5-VL-3B and Qwen3-VL-2B, -4B and -8B as their configurations describe them, with random weights made on the GPU in
 bfloat16: nothing is downloaded, and time and memory are those of the real models, since they don't depend on what the
-weights say. The tokenizer is that of the shipped base; what a random model says can't be read, so every answer counts as
-a tap. Four attempts of five turns see a new screenshot of 1080x2400 each turn and up to four of them at a time, then
+weights say. The tokenizer is that of the shipped base; what a random model says can't be read, so every answer counts
+as a tap. Four attempts of five turns see a new screenshot of 1080x2400 each turn and up to four of them at a time, then
 comes one update with gradient checkpointing. The saved adapter is put on the bare base by PEFT alone and must give the
 same logits, and the policy's own forward pass must give those of transformers.
 
-Prints one JSON line a model: seconds and peak memory by phase. Each model has a process of its own. ``--tiny`` runs small
-models of the same two families on small screens instead, and so does a machine without a GPU.
+Prints one JSON line a model: seconds and peak memory by phase. Each model has a process of its own. ``--tiny`` runs
+small models of the same two families on small screens instead, and so does a machine without a GPU.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ from cuarl.types import Action, Click, Observation, Screenshot, StepResult
 
 PICTURES, TURNS, ATTEMPTS, ANSWER_TOKENS = 4, 5, 4, 32
 OWN_TOLERANCE = 0.25
-"""Nats by which the log-probability of a token may differ between our forward pass and that of transformers in bfloat16."""
+"""Nats by which the log-probability of a token may differ between our forward pass and that of transformers in
+bfloat16."""
 
 
 # --- the models, as facts ------------------------------------------------------------------------------------------
@@ -247,7 +248,8 @@ def play(
     policy: QwenVLPolicy, format: Format, size: Size, answer_tokens: int, *, attempts: int = ATTEMPTS, turns: int = TURNS,
     shown: int = PICTURES,
 ) -> Batch:  # fmt: skip
-    """One group of attempts through the sampler and the runner that ``cuarl train`` uses; ``shown`` pictures at a time."""
+    """One group of attempts through the sampler and the runner that ``cuarl train`` uses; ``shown`` pictures at a
+    time."""
     sampler, numbers, pictures = LocalSampler(policy), iter(range(10**6)), {}
     window = format.window.but(history_images=shown, history_turns=shown)
     task = Task(id="slides", description="Turn on Wi-Fi", max_steps=turns, checks=(Check(path="number", value=1),))
@@ -310,7 +312,8 @@ def own_difference(policy: QwenVLPolicy, turn: Turn, batch: Batch, logits: torch
 
 
 def reload(policy: QwenVLPolicy, folder: Path, turn: Turn, batch: Batch) -> dict[str, float]:
-    """How far the logits of the policy are from those of the bare base, and of the base with the adapter in ``folder``."""
+    """How far the logits of the policy are from those of the bare base, and of the base with the adapter in
+    ``folder``."""
     policy.model.eval()
     trained = plain_logits(policy.model, policy, turn, batch)
     own = own_difference(policy, turn, batch, trained)

@@ -1,4 +1,5 @@
-"""What collecting costs: 1,000 oracle episodes on the simulated phone, 64 at a time, stored and not; and the runner alone.
+"""What collecting costs: 1,000 oracle episodes on the simulated phone, 64 at a time, stored and not; and the runner
+alone.
 
     python -m benchmarks.rollout                    1,000 episodes at 192x384, SQLite in a temporary folder
     python -m benchmarks.rollout --profile phone --episodes 200

@@ -1,9 +1,9 @@
 """Turns a second of the in-process sampler, and rows a second of training: ``python benchmarks/sampler.py``.
 
-One batch of 96 prompts on 192x384 screens, answers of the usual length, with a LoRA adapter as in training. ``cold``: no
-screenshot was seen before. ``groups``: twelve groups of eight on one screen each, as at the start of a batch. ``warm``:
-every screenshot was seen before. Wall-clock rates mean something on an idle machine only; processor seconds hold on a
-busy one, too, if there is one thread (``--threads 1``).
+One batch of 96 prompts on 192x384 screens, answers of the usual length, with a LoRA adapter as in training. ``cold``:
+no screenshot was seen before. ``groups``: twelve groups of eight on one screen each, as at the start of a batch.
+``warm``: every screenshot was seen before. Wall-clock rates mean something on an idle machine only; processor seconds
+hold on a busy one, too, if there is one thread (``--threads 1``).
 """
 
 from __future__ import annotations

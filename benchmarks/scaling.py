@@ -1,9 +1,11 @@
-"""One GPU and two of one machine on the same batch: the same loss, and how much faster: ``python benchmarks/scaling.py``.
+"""One GPU and two of one machine on the same batch: the same loss, and how much faster: ``python
+benchmarks/scaling.py``.
 
-A model of real size with random weights (``real_sizes``) in bfloat16, LoRA, GRPO and PPO with a critic; alone, and in two
-processes with whole models (ddp) and with layers in shards (fsdp2). The batch is played once and is the same for all.
-Prints one JSON line for each: loss, entropy and gradient norm of two updates, seconds of the second one, peak memory; and
-says which differ from one GPU's by more than bfloat16 explains. ``--tiny`` runs a small model, on a CPU too.
+A model of real size with random weights (``real_sizes``) in bfloat16, LoRA, GRPO and PPO with a critic; alone, and in
+two processes with whole models (ddp) and with layers in shards (fsdp2). The batch is played once and is the same for
+all. Prints one JSON line for each: loss, entropy and gradient norm of two updates, seconds of the second one, peak
+memory; and says which differ from one GPU's by more than bfloat16 explains. ``--tiny`` runs a small model, on a CPU
+too.
 """
 
 from __future__ import annotations
@@ -34,8 +36,8 @@ ROOT = Path(__file__).parents[1]
 KINDS, PRESETS = ("grpo", "ppo"), ("ddp", "fsdp2")
 UPDATES = 2
 TOLERANCE = {"policy/loss": 5e-3, "value/loss": 5e-3, "policy/entropy": 1e-2, "optim/grad_norm": 5e-2}
-"""How far apart values may be, relative to the larger of them and 1: bfloat16 has a relative step of 1/128, and how rows
-are cut into passes decides how sums are rounded. The gradient's norm is compared relative to itself."""
+"""How far apart values may be, relative to the larger of them and 1: bfloat16 has a relative step of 1/128, and how
+rows are cut into passes decides how sums are rounded. The gradient's norm is compared relative to itself."""
 
 
 def work(name: str, kind: str, folder: Path) -> None:

@@ -1,13 +1,13 @@
 """Speed of the simulated phone and desktop, per second of processor time of one core: ``python benchmarks/sim.py``.
 
-A ``walk`` is one long random episode: taps anywhere, scrolls, back, opening an app; on the desktop, with three windows open,
-clicks, the wheel, drags, typing and keys. ``with JPEG`` adds the digest of every screen, and a JPEG of every screen that was
-not there before (records keep each picture once). A look is new to a process once.
+A ``walk`` is one long random episode: taps anywhere, scrolls, back, opening an app; on the desktop, with three windows
+open, clicks, the wheel, drags, typing and keys. ``with JPEG`` adds the digest of every screen, and a JPEG of every
+screen that was not there before (records keep each picture once). A look is new to a process once.
 
-``groups`` are what training collects: 30 tasks of the shipped training suites, a look each that the process has not seen, 8
-attempts at each side by side, up to 15 steps; half of the steps are the oracle's and half are random. Actions are drawn
-beforehand, so the time is that of starting, acting and drawing. ``with PNG`` encodes what the record keeps. The first 30
-groups, not counted, warm the process up.
+``groups`` are what training collects: 30 tasks of the shipped training suites, a look each that the process has not
+seen, 8 attempts at each side by side, up to 15 steps; half of the steps are the oracle's and half are random. Actions
+are drawn beforehand, so the time is that of starting, acting and drawing. ``with PNG`` encodes what the record keeps.
+The first 30 groups, not counted, warm the process up.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     python -m benchmarks.store --url postgresql://… another database (it must be migrated, and is left full)
 
 Nothing else runs, so ``cpu_ms_per_episode`` is what the store adds to an episode; set it against what an episode costs.
-``cpu_share`` is that work as a share of one core while saving at full speed. Screenshots are encoded once: the first line
-has none that are new, the second as many new ones as a quarter of all that are shown.
+``cpu_share`` is that work as a share of one core while saving at full speed. Screenshots are encoded once: the first
+line has none that are new, the second as many new ones as a quarter of all that are shown.
 """
 
 from __future__ import annotations

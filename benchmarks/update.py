@@ -1,10 +1,10 @@
 """How much of a GPU's arithmetic a LoRA update uses: ``python -m benchmarks.update`` on a GPU.
 
-Forward and backward pass of sequences like those of real screens (``real_sizes``: 1080x2400 is 2,550 tokens of Qwen3-VL) at
-the shape of Qwen3-VL-2B with random weights, pictures encoded beforehand. Needed are 4 operations a parameter and token
-(forward, and backward through frozen weights), causal attention times 3 and the head; the share of ``--peak`` TFLOP/s
-that these are is the MFU. ``--keep GIB`` of activations are kept with gradient checkpointing; without it, all. One JSON
-line for each case: the median of five passes after two.
+Forward and backward pass of sequences like those of real screens (``real_sizes``: 1080x2400 is 2,550 tokens of
+Qwen3-VL) at the shape of Qwen3-VL-2B with random weights, pictures encoded beforehand. Needed are 4 operations a
+parameter and token (forward, and backward through frozen weights), causal attention times 3 and the head; the share of
+``--peak`` TFLOP/s that these are is the MFU. ``--keep GIB`` of activations are kept with gradient checkpointing;
+without it, all. One JSON line for each case: the median of five passes after two.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""When Python looks for garbage in cycles: often and briefly among new objects, rarely among all, and not while episodes run.
+"""When Python looks for garbage in cycles.
+
+Often and briefly among new objects, rarely among all, and not while episodes run.
 
 Simulated devices make many small objects that live long and form no cycles. Python's own counters weigh new objects
 against those that went, so that with full caches tens of thousands wait for one collection, which then takes 20 ms; one

@@ -1,7 +1,8 @@
 """One at a time: whoever has much to compute on the event loop waits for a pass of the loop that is its own.
 
-A pass is what the loop does between two polls of its sockets and timers. Hundreds of episodes that become ready together
-would otherwise all compute in one pass, for seconds, in which nothing else is served: no signal, no request, no deadline.
+A pass is what the loop does between two polls of its sockets and timers. Hundreds of episodes that become ready
+together would otherwise all compute in one pass, for seconds, in which nothing else is served: no signal, no request,
+no deadline.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ T = TypeVar("T")
 SLICE_S = 0.005
 """Seconds for which a pass may be kept; what is begun in them is finished."""
 CLEAN_EVERY = 2
-"""Passes between two looks for garbage among new objects. So few that what is looked at is still in the processor's cache."""
+"""Passes between two looks for garbage among new objects. So few that what is looked at is still in the processor's
+cache."""
 
 
 class _Passes:
@@ -71,8 +73,8 @@ _PASSES: WeakKeyDictionary[asyncio.AbstractEventLoop, _Passes] = WeakKeyDictiona
 async def own_pass() -> None:
     """Return in a pass of the event loop in which nobody else returns from here. First come, first served.
 
-    Whoever has the pass keeps it for ``SLICE_S``: short pieces of work one after the other are faster than in turns with
-    others'. Either way a cancellation is met here.
+    Whoever has the pass keeps it for ``SLICE_S``: short pieces of work one after the other are faster than in turns
+    with others'. Either way a cancellation is met here.
     """
     passes = _passes()
     if passes.go_on():

@@ -1,4 +1,6 @@
-"""Opens files that somebody names: regular ones only, so that a pipe, a device or a socket can't keep a command waiting.
+"""Opens files that somebody names.
+
+Regular ones only, so that a pipe, a device or a socket can't keep a command waiting.
 
 What is wrong is an OSError with a reason in words, as for a file that isn't there.
 """

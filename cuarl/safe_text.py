@@ -1,6 +1,7 @@
 """Text that may be shown or stored: secrets masked, pictures summarised, control characters escaped, lines bounded.
 
-Halves of surrogate pairs count as control characters: models and pages produce them, and no file or terminal takes them.
+Halves of surrogate pairs count as control characters: models and pages produce them, and no file or terminal takes
+them.
 
 Secrets are known by their values, never guessed from the text around them, so a setting that merely has ``token`` in
 its name is left alone. The values come from the environment (``remember_environment``) and from the settings

@@ -1,7 +1,7 @@
 """Machine facts and secrets: command line > environment > ``.env`` > default.
 
-``.env`` is searched from the working directory upwards; relative paths in it are meant from its own folder. A secret may
-also be given as ``NAME_FILE``, the path of a file that holds it. Experiment fields are not here: they have no
+``.env`` is searched from the working directory upwards; relative paths in it are meant from its own folder. A secret
+may also be given as ``NAME_FILE``, the path of a file that holds it. Experiment fields are not here: they have no
 environment layer (see ``cuarl.config``).
 """
 
@@ -68,13 +68,15 @@ class Settings(BaseSettings):
     sessions_dir: Path | None = None
     """Where open browsers, displays and boxes are noted; unset means in the user's state folder ($XDG_STATE_HOME)."""
     browser: Path | None = None
-    """Chromium or Chrome to run; unset means the first of chromium-headless-shell, chromium, google-chrome on the PATH."""
+    """Chromium or Chrome to run; unset means the first of chromium-headless-shell, chromium, google-chrome on the
+    PATH."""
     adb_host: str = Field("127.0.0.1", validation_alias="ANDROID_ADB_SERVER_HOST")
     """Host of the adb server."""
     adb_port: int = Field(5037, validation_alias="ANDROID_ADB_SERVER_PORT")
     """Its port."""
     adb_serials: str | None = Field(None, validation_alias="ANDROID_SERIAL")
-    """Devices to use, by serial number, with commas between; unset means all that are ready and in use by no other run."""
+    """Devices to use, by serial number, with commas between; unset means all that are ready and in use by no other
+    run."""
     blobs_url: str | None = None
     """Where screenshots go: a folder or an fsspec URL; unset means beside the database, or in runs_dir."""
     tasks_dir: Path | None = None
@@ -106,8 +108,8 @@ class Settings(BaseSettings):
     mini_agent_api_key: SecretStr | None = Field(None, validation_alias="GBOX_MINI_AGENT_API_KEY")
     """Key that gbox-mini-agent asks for as a bearer token; unset sends none."""
     kubeconfig: str | None = Field(None, validation_alias="KUBECONFIG")
-    """Kubeconfig of the cluster that sessions run in, or several with colons between; unset means ~/.kube/config, or the
-    account of the pod that cuarl runs in."""
+    """Kubeconfig of the cluster that sessions run in, or several with colons between; unset means ~/.kube/config, or
+    the account of the pod that cuarl runs in."""
     kube_context: str | None = None
     """Context of it; unset means the current one."""
     kube_api_url: str | None = Field(None, validation_alias="KUBE_API_URL")
@@ -125,7 +127,8 @@ class Settings(BaseSettings):
     hf_token: SecretStr | None = Field(None, validation_alias="HF_TOKEN")
     """Token for model hubs."""
     grace_seconds: float = Field(30.0, gt=0, allow_inf_nan=False)
-    """How long after SIGTERM, SIGINT or SIGHUP training may take to save and end: what the system waits before it kills."""
+    """How long after SIGTERM, SIGINT or SIGHUP training may take to save and end: what the system waits before it
+    kills."""
     log_level: str | None = None
     """Least level that is logged to stderr."""
 
@@ -148,7 +151,10 @@ class Settings(BaseSettings):
         return init_settings, _Environment(settings_cls, dotenv if isinstance(dotenv, Path) else None)
 
     def tell_hub(self) -> None:
-        """Put the hub's token where its client looks: it may stand in ``.env`` or in a file, and the environment wins."""
+        """Put the hub's token where its client looks.
+
+        It may stand in ``.env`` or in a file, and the environment wins.
+        """
         if self.hf_token:
             os.environ.setdefault("HF_TOKEN", self.hf_token.get_secret_value())
 

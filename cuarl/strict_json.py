@@ -1,8 +1,8 @@
 """JSON as its standard has it, read and written.
 
-Python's own reader takes ``NaN``, numbers beyond all bounds, halves of surrogate pairs and any depth, each of which breaks
-something far from where it came in; its writer writes ``NaN``, which no other reader takes. Here the first are refused by
-name, and the last becomes ``null``.
+Python's own reader takes ``NaN``, numbers beyond all bounds, halves of surrogate pairs and any depth, each of which
+breaks something far from where it came in; its writer writes ``NaN``, which no other reader takes. Here the first are
+refused by name, and the last becomes ``null``.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def dumps(value: Any, **options: Any) -> str:
 
 
 def dumps_exact(value: Any, **options: Any) -> str:
-    """The same with the texts ``NaN``, ``Infinity`` and ``-Infinity`` there, which pydantic reads as the numbers they were."""
+    """The same with the texts ``NaN``, ``Infinity`` and ``-Infinity`` there, which pydantic reads as numbers."""
     try:
         return json.dumps(value, allow_nan=False, **options)
     except ValueError:

@@ -160,9 +160,11 @@ class Trajectory(Record):
     difficulty: str = ""
     env: str = ""
     backend: str = ""
-    """What ran the environment, as ``--env`` names it, e.g. ``gbox``; ``env`` is the kind of device that the task is for."""
+    """What ran the environment, as ``--env`` names it, e.g. ``gbox``; ``env`` is the kind of device that the task is
+    for."""
     device: str = ""
-    """The device behind it, by the name that its backend knows: a box, a serial number, a pod. Empty where there is none."""
+    """The device behind it, by the name that its backend knows: a box, a serial number, a pod. Empty where there is
+    none."""
     agent: str = ""
     """Name of the agent, e.g. ``oracle`` or ``qwen3-vl-mobile``."""
     policy: str = ""
@@ -183,7 +185,8 @@ class Trajectory(Record):
     started_at: float = 0.0
     """Unix time, seconds."""
     ready_s: float | None = None
-    """Seconds from ``started_at`` until the first screen was there: the environment made and reset. None if it never was."""
+    """Seconds from ``started_at`` until the first screen was there: the environment made and reset. None if it never
+    was."""
     check_at: float | None = None
     """Unix time at which checking began; None if nothing was checked."""
     check_s: float | None = None

@@ -78,7 +78,7 @@ class Drag(Record):
 
 
 class Scroll(Record):
-    """Reveal content that lies in ``direction`` ("down" shows what is further down), at a point or the screen's centre."""
+    """Reveal content in ``direction`` ("down" shows what is further down), at a point or the screen's centre."""
 
     kind: Literal["scroll"] = "scroll"
     x: NonNegativeInt | None = None
@@ -254,8 +254,8 @@ class Screenshot:
     def png(self) -> bytes:
         """Lossless encoding for the record: PNG without row filters, deflated at level 1.
 
-        On simulated phone screens of 360 by 640 that takes half the time of Pillow's level 1, which tries five filters on
-        every row, and 0.85 of the bytes: flat areas and repeated letters are what deflate finds best as they are.
+        On simulated phone screens of 360 by 640 that takes half the time of Pillow's level 1, which tries five filters
+        on every row, and 0.85 of the bytes: flat areas and repeated letters are what deflate finds best as they are.
         """
         # rows padded by a zero at their ends, all moved on by one: a zero, for "no filter", before each
         rows = b"\0" + self.image.tobytes("raw", "RGB", 3 * self.width + 1, 1)[:-1]

@@ -1,4 +1,6 @@
-"""Run the commands of docs/guides/seeds.md against local servers of everything that they need: no account, no GPU, nothing outside.
+"""Run the commands of docs/guides/seeds.md against local servers of everything that they need.
+
+No account, no GPU, nothing outside.
 
     python examples/seeds.py               every command, in order, in a temporary folder
     python examples/seeds.py --only 2 7    some of them, by number

@@ -1,7 +1,7 @@
 """Where a demonstration points: within what its teacher aims at, and in the steps in which the model names points.
 
-A teacher points at the middle of things, to the pixel. A policy that imitates that learns the middle and little else, and a
-small one forgets what it could do. Spread over the whole thing, a demonstration says what to act on.
+A teacher points at the middle of things, to the pixel. A policy that imitates that learns the middle and little else,
+and a small one forgets what it could do. Spread over the whole thing, a demonstration says what to act on.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from cuarl.types import Action, Click, LongPress, placed, points
 Box = tuple[int, int, int, int]
 """Left, top, right and bottom in pixels; the last two outside."""
 INNER, WIDEST = 0.36, 0.12
-"""How far from the middle a point may be drawn: a share of the box's side, and at most a share of the screen's. These are the
-spread with which the shipped base was taught to point (``pretrain/skills.py``), so that imitation doesn't narrow it."""
+"""How far from the middle a point may be drawn: a share of the box's side, and at most a share of the screen's. These
+are the spread with which the shipped base was taught to point (``pretrain/skills.py``), so that imitation doesn't
+narrow it."""
 
 
 def within(action: Action, box: Box, screen: Size, rng: random.Random) -> Action:

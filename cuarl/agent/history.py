@@ -13,7 +13,10 @@ from cuarl.types import Screenshot
 
 
 class History:
-    """The screens of one episode, as they were shown. Which of them a prompt has follows from their number and size alone."""
+    """The screens of one episode, as they were shown.
+
+    Which of them a prompt has follows from their number and size alone.
+    """
 
     def __init__(self, window: Window) -> None:
         self.window = window
@@ -26,7 +29,7 @@ class History:
         self._notes.append(note)
 
     def prompts(self, task: TaskInstance, turns: Sequence[Turn], *, system: str) -> Iterator[tuple[Message, ...]]:
-        """Prompts for the next action behind ``turns``, each with less of the past than the one before (see ``Window``)."""
+        """Prompts for the next action behind ``turns``, each with less of the past than the one before: ``Window``."""
         answers = past_answers(turns)
         for shown in self.window.narrowing(len(answers)):
             yield build_messages(
@@ -34,7 +37,10 @@ class History:
             )  # fmt: skip
 
     def checked(self, refused: PromptTooLong, task: TaskInstance) -> PromptTooLong:
-        """Why the last of ``prompts`` was refused. Raises ConfigError if for the budget: no turn would ever fit then."""
+        """Why the last of ``prompts`` was refused.
+
+        Raises ConfigError if for the budget: no turn would ever fit then.
+        """
         if refused.limit == self.window.max_prompt_tokens:
             raise ConfigError(
                 f"one turn alone (system prompt, task and a screenshot) takes {refused.needed} tokens, and "

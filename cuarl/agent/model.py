@@ -23,9 +23,9 @@ from cuarl.types import Observation, ParseError, Screenshot
 class ModelAgent:
     """Shows ``sampler`` the screen and reads its answer in ``format``. For one episode.
 
-    ``window`` None means the format's usual one. ``strict`` reads answers as in training (see ``Format.parse``). A prompt
-    that does not fit into the policy's context, however little of the past it shows, ends the episode. ``pointer`` finds
-    what a format of descriptions names.
+    ``window`` None means the format's usual one. ``strict`` reads answers as in training (see ``Format.parse``). A
+    prompt that does not fit into the policy's context, however little of the past it shows, ends the episode.
+    ``pointer`` finds what a format of descriptions names.
     """
 
     def __init__(
@@ -69,7 +69,10 @@ class ModelAgent:
         return self._history.checked(refused, task)
 
     def _seen(self, screen: Size) -> Size:
-        """The size at which the model saw a screenshot: the sampler knows, or else it is what is usual for the family."""
+        """The size at which the model saw a screenshot.
+
+        The sampler knows, or else it is what is usual for the family.
+        """
         told = self._sampler.sees(*self._format.sent(screen)) if isinstance(self._sampler, Sees) else None
         return saw(self._format, screen, Size(*told) if told else None)
 

@@ -9,7 +9,8 @@ from cuarl.types import NOTE, Observation
 
 MOST_CHARACTERS = 1000
 _HARMLESS = str.maketrans("<>[]", "‹›()")
-"""A page words its dialogs as it likes. None of them must read as a special token of a model, whose marks all have these."""
+"""A page words its dialogs as it likes. None of them must read as a special token of a model, whose marks all have
+these."""
 
 
 def note(observation: Observation, turns: Sequence[Turn]) -> str:

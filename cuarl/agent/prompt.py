@@ -28,8 +28,8 @@ class Window(Record):
     history_turns: NonNegativeInt = 0
     """Answers of the model."""
     history_older: Literal["text", "drop"] = "text"
-    """What becomes of an answer whose screenshot is not shown any more: it stays, with words in the place of the screenshot,
-    or goes with it."""
+    """What becomes of an answer whose screenshot is not shown any more: it stays, with words in the place of the
+    screenshot, or goes with it."""
     max_prompt_tokens: PositiveInt | None = None
     """Most tokens of a prompt: what is oldest gives way. None: the policy's context alone counts."""
 
@@ -47,7 +47,8 @@ class Window(Record):
         """What may be shown, widest first; without a budget there is one choice.
 
         Each is the one before without its oldest part: a screenshot while there is more than the present one, then an
-        answer; with ``history_older`` drop an answer goes with its screenshot. The last is the present screenshot alone.
+        answer; with ``history_older`` drop an answer goes with its screenshot. The last is the present screenshot
+        alone.
         """
         shown = self.widest(past)
         yield shown
@@ -75,7 +76,8 @@ def build_messages(
     ``screens`` are all screenshots of the episode, the present one last, and ``answers`` all past answers, one for each
     earlier screen. The first user message shown has its pictures and then the goal; with the usual window it is the
     only one. Screenshots whose answer is not shown are among them, and a later user turn whose screenshot is not shown
-    says so. ``notes``, if there are any, belong to the screens; one stands in the message in which its screen is the last.
+    says so. ``notes``, if there are any, belong to the screens; one stands in the message in which its screen is the
+    last.
     """
     if len(screens) != len(answers) + 1:
         raise ValueError(f"{len(answers)} answers need {len(answers) + 1} screens, not {len(screens)}")

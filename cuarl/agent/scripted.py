@@ -144,9 +144,9 @@ Around = Callable[[int, int], Awaitable[Box | None]]
 class DemonstratingAgent:
     """Says what ``teacher`` does in a model's own words, so that its episodes can be learnt from.
 
-    Its records carry token ids and no logprobs: nothing was sampled. ``resize`` is the model's own; None means the usual
-    one of its family. ``step``: the model names points in thousandths of the screen, and multiples of this only. Where the
-    environment tells what lies around a point, taps are spread over it.
+    Its records carry token ids and no logprobs: nothing was sampled. ``resize`` is the model's own; None means the
+    usual one of its family. ``step``: the model names points in thousandths of the screen, and multiples of this only.
+    Where the environment tells what lies around a point, taps are spread over it.
     """
 
     def __init__(

@@ -6,8 +6,8 @@ In your own tests::
     def test_my_env_keeps_the_contract(check):
         anyio.run(check, make_env, task)
 
-Each check takes an ``EnvFactory`` and a task, makes fresh environments, closes them, and raises ``ContractBroken`` with the
-clause that does not hold. Checks of what an environment doesn't claim in its ``capabilities`` pass at once.
+Each check takes an ``EnvFactory`` and a task, makes fresh environments, closes them, and raises ``ContractBroken`` with
+the clause that does not hold. Checks of what an environment doesn't claim in its ``capabilities`` pass at once.
 """
 
 from __future__ import annotations

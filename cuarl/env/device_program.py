@@ -1,4 +1,6 @@
-"""``cuarl-device``: the program on a device that sets tasks of the simulated kinds up and tells their state (docs/guides/gbox.md).
+"""``cuarl-device``.
+
+The program on a device that sets tasks of the simulated kinds up and tells their state (docs/guides/gbox.md).
 
 It is called with one verb and gets what belongs to it in environment variables; it prints a JSON object.
 """

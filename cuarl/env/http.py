@@ -1,8 +1,9 @@
 """Requests to services that hold devices: one place that decides what may be sent again.
 
 A request that changes something is sent again only where it certainly was not carried out: no connection came about, or
-the service refused it with status 429. After anything else (a dropped connection, a status 5xx, a time-out) nobody knows,
-and the episode fails rather than act twice. Requests that only read, or that may be repeated, are tried again then, too.
+the service refused it with status 429. After anything else (a dropped connection, a status 5xx, a time-out) nobody
+knows, and the episode fails rather than act twice. Requests that only read, or that may be repeated, are tried again
+then, too.
 """
 
 from __future__ import annotations

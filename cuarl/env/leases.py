@@ -1,10 +1,10 @@
 """The ledger of what outlives a crash: browsers, displays, boxes, pods, devices.
 
-A backend writes a lease *before* it uses such a thing and releases it once the thing is gone. What a killed process left
-behind is thus on record, and ``cuarl sessions sweep`` ends it. The ledger is a folder of small JSON files, one a lease,
-each there whole or not at all. A lease names its owner by process id *and* start time, so that a live owner is never
-robbed, and a process id that has been given to somebody else does not protect what is left. Secrets stay out of it: known
-ones are masked, and a sweeper takes its credentials from the settings.
+A backend writes a lease *before* it uses such a thing and releases it once the thing is gone. What a killed process
+left behind is thus on record, and ``cuarl sessions sweep`` ends it. The ledger is a folder of small JSON files, one a
+lease, each there whole or not at all. A lease names its owner by process id *and* start time, so that a live owner is
+never robbed, and a process id that has been given to somebody else does not protect what is left. Secrets stay out of
+it: known ones are masked, and a sweeper takes its credentials from the settings.
 
 A backend adds a sweeper in the module that ``SWEEPER_MODULES`` names for its kind::
 

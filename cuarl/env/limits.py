@@ -1,4 +1,7 @@
-"""How long one action that a stranger sends may take: what a model asks for is bounded by its tokens, a request is not."""
+"""How long one action that a stranger sends may take.
+
+What a model asks for is bounded by its tokens, a request is not.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Pictures that come from a device in pieces: cut from what stands around them, and asked for again if half is missing."""
+"""Pictures that come from a device in pieces.
+
+Cut from what stands around them, and asked for again if half is missing.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,10 @@ from cuarl.tasks.task import TaskInstance
 
 
 def preset_problem(task: TaskInstance) -> str:
-    """What is wrong with the preset of a task, in words; empty if nothing is, or if only the environment itself can tell."""
+    """What is wrong with the preset of a task, in words.
+
+    Empty if nothing is, or if only the environment itself can tell.
+    """
     try:
         _CHECKS.get(task.env, _nothing)(task)
     except TaskError as error:

@@ -1,9 +1,9 @@
 """Waiting until a screen has reacted and is still, instead of sleeping for a fixed time.
 
 First wait for a change (at most ``react_ms``), then until nothing has changed for ``quiet_ms``; never longer than
-``cap_ms`` in all. A screen that never rests is returned as it is, with ``settled`` False. Frames that are black all over
-are not what a policy should act on: after ``black_limit`` of them in a row the device is asked for its health, and if the
-next frame is black too, that is an environment error.
+``cap_ms`` in all. A screen that never rests is returned as it is, with ``settled`` False. Frames that are black all
+over are not what a policy should act on: after ``black_limit`` of them in a row the device is asked for its health, and
+if the next frame is black too, that is an environment error.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ class Point(NamedTuple):
     step: int
     overall: Summary
     since_first: Comparison | None
-    """Against the curve's first evaluation, paired by task and seed; None for that itself, and where no instance is shared."""
+    """Against the curve's first evaluation, paired by task and seed; None for that itself, and where no instance is
+    shared."""
 
 
 class Curve(NamedTuple):
@@ -33,7 +34,10 @@ class Curve(NamedTuple):
 
     @property
     def shared(self) -> str:
-        """What runs of other seeds must share to be put together: all but the seed, and but the tasks where it draws them."""
+        """What runs of other seeds must share to be put together.
+
+        All but the seed, and but the tasks where it draws them.
+        """
         drawn = {"seed", "tasks"} if self.conditions.get("limited") else {"seed"}
         return json.dumps({k: v for k, v in self.conditions.items() if k not in drawn}, sort_keys=True)
 
@@ -51,7 +55,10 @@ class Together(NamedTuple):
 
 
 def curves(run: str, evaluations: Iterable[Evaluation]) -> list[Curve]:
-    """A curve for each selection of tasks and its conditions; of several evaluations of a step the last one made counts."""
+    """A curve for each selection of tasks and its conditions.
+
+    Of several evaluations of a step the last one made counts.
+    """
     newest: dict[tuple[str, str, int], Evaluation] = {}
     for evaluation in sorted(evaluations, key=lambda e: e.started_at):
         newest[evaluation.label, evaluation.key, evaluation.step] = evaluation
@@ -64,7 +71,10 @@ def curves(run: str, evaluations: Iterable[Evaluation]) -> list[Curve]:
 
 
 def distinctions(found: Sequence[Curve]) -> list[str]:
-    """For each curve what tells it from others of its label, such as ``episodes 50``; empty where there is nothing to tell."""
+    """For each curve what tells it from others of its label, such as ``episodes 50``.
+
+    Empty where there is nothing to tell.
+    """
     return [_distinction(curve, [other for other in found if other.label == curve.label]) for curve in found]
 
 

@@ -66,8 +66,8 @@ def wilson(share: float, n: float) -> tuple[float, float]:
 def clustered_rate(outcomes: Clusters) -> Rate:
     """Share of ones among 0/1 outcomes by task, with an interval that allows for the tasks' differences.
 
-    Wilson's interval at the effective sample size of ``effective_n`` (Korn & Graubard 1998, Survey Methodology 24, p. 193;
-    for a comparison of such intervals see Franco et al. 2019, J. Surv. Stat. Methodol. 7, p. 334).
+    Wilson's interval at the effective sample size of ``effective_n`` (Korn & Graubard 1998, Survey Methodology 24, p.
+    193; for a comparison of such intervals see Franco et al. 2019, J. Surv. Stat. Methodol. 7, p. 334).
     """
     units = _units(outcomes)
     values = [v for u in units for v in u]
@@ -139,7 +139,10 @@ def _units(outcomes: Clusters) -> list[Sequence[float]]:
 
 
 def pass_at_k(n: int, successes: int, k: int) -> float:
-    """Chance that at least one of ``k`` of the ``n`` attempts is a success. Chen et al. 2021, arXiv:2107.03374, eq. 1."""
+    """Chance that at least one of ``k`` of the ``n`` attempts is a success.
+
+    Chen et al. 2021, arXiv:2107.03374, eq. 1.
+    """
     return 1.0 - math.comb(n - successes, k) / math.comb(n, k)
 
 
@@ -154,9 +157,10 @@ def pass_hat_k(n: int, successes: int, k: int) -> float:
 def compare(a: Mapping[tuple[str, int], Sequence[float]], b: Mapping[tuple[str, int], Sequence[float]]) -> Comparison:
     """Mean difference B - A over the (task, seed) instances in common, attempts at an instance averaged first.
 
-    The interval is Student's with cluster-robust variance over tasks; the p-value is that of the paired permutation test
-    which swaps A and B task by task (Fisher 1935, The Design of Experiments, section 21), exact up to 12 tasks, else from
-    10,000 draws with a fixed seed and counted as Phipson & Smyth 2010 do. Raises ValueError if nothing is in common.
+    The interval is Student's with cluster-robust variance over tasks; the p-value is that of the paired permutation
+    test which swaps A and B task by task (Fisher 1935, The Design of Experiments, section 21), exact up to 12 tasks,
+    else from 10,000 draws with a fixed seed and counted as Phipson & Smyth 2010 do. Raises ValueError if nothing is in
+    common.
     """
     common = sorted(set(a) & set(b))
     if not common:

@@ -131,7 +131,10 @@ def conditions_key(label: str, conditions: Mapping[str, Any]) -> str:
 
 
 def folder_name(label: str, step: int, key: str = "") -> str:
-    """Name of an evaluation's folder below ``evals/``; with the key of its conditions if the plain name is not for it."""
+    """Name of an evaluation's folder below ``evals/``.
+
+    With the key of its conditions if the plain name is not for it.
+    """
     return f"{label}-step-{step:06d}" + (f"-{key}" if key else "")
 
 

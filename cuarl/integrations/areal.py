@@ -1,13 +1,14 @@
 """An agent for AReaL: one episode of a cuarl task, acted by the policy behind AReaL's proxy.
 
-AReaL takes any object with ``async run(data, **extra)`` that returns a reward, hands it the address of a proxy that speaks
-OpenAI's chat completions, and records ids and log-probabilities there. So this module knows nothing of AReaL and is
-imported inside its environment::
+AReaL takes any object with ``async run(data, **extra)`` that returns a reward, hands it the address of a proxy that
+speaks OpenAI's chat completions, and records ids and log-probabilities there. So this module knows nothing of AReaL and
+is imported inside its environment::
 
     from cuarl.integrations.areal import ScreenAgent
     workflow = ScreenAgent(max_turns=10)
 
-``data`` is a row of a data set: ``task`` (an id, or the definition of a task as in a task file), and optionally ``seed``.
+``data`` is a row of a data set: ``task`` (an id, or the definition of a task as in a task file), and optionally
+``seed``.
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ class ScreenAgent:
     ) -> float:  # fmt: skip
         """Act in one episode and return its reward.
 
-        ``base_url``, ``http_client`` and ``api_key`` are those of AReaL's proxy; what else is given is not needed. Raises
-        ConfigError for a row without a task, RolloutError for an episode that has no reward.
+        ``base_url``, ``http_client`` and ``api_key`` are those of AReaL's proxy; what else is given is not needed.
+        Raises ConfigError for a row without a task, RolloutError for an episode that has no reward.
         """
         trajectory = await self.play(data, base_url=base_url, http_client=http_client, api_key=api_key)
         if trajectory.reward is None:

@@ -36,8 +36,9 @@ class CuarlEnv(gymnasium.Env[np.ndarray, Given]):
 
     Observation: the screenshot, uint8 (height, width, 3), RGB. Action: a mapping of ``kind`` (an index into ``KINDS``),
     ``point`` and ``to`` (float32 (2,), x and y as shares of the width and height, 0 to 1) and ``text`` (at most 64
-    printable ASCII characters); each kind reads the entries that it needs. Reward: 1 when the episode ends, by ``finish``,
-    by the environment or for want of turns, and the task is done; else 0, with the verdict in ``info["verdict"]``.
+    printable ASCII characters); each kind reads the entries that it needs. Reward: 1 when the episode ends, by
+    ``finish``, by the environment or for want of turns, and the task is done; else 0, with the verdict in
+    ``info["verdict"]``.
 
     ``reset(seed=..., options={"task": ID})`` picks the task; without options it is drawn. The same seed gives the same
     task, instance and device.

@@ -1,7 +1,7 @@
 """A local adb server whose device is the simulated phone: for tests, and to try ``--env adb`` without a phone.
 
-``cuarl local adb`` listens on 127.0.0.1:5038; point clients at it by ANDROID_ADB_SERVER_PORT=5038. It speaks
-the host protocol (four hexadecimal digits of length, then the request) as far as tracking, screenshots and shells go, and
+``cuarl local adb`` listens on 127.0.0.1:5038; point clients at it by ANDROID_ADB_SERVER_PORT=5038. It speaks the host
+protocol (four hexadecimal digits of length, then the request) as far as tracking, screenshots and shells go, and
 ``console`` the lines of an emulator's console as far as snapshots go.
 """
 

@@ -1,4 +1,7 @@
-"""The device of the local adb server: a simulated phone that understands the shell commands that cuarl sends, and few others."""
+"""The device of the local adb server.
+
+A simulated phone that understands the shell commands that cuarl sends, and few others.
+"""
 
 from __future__ import annotations
 
@@ -62,9 +65,9 @@ _PERMISSIONS = {
 class FakePhone:
     """One device.
 
-    ``gone`` takes it off the server, ``drop_next`` breaks the connection of so many commands after they were carried out,
-    ``printed`` is what ``screencap`` prints before and behind its picture; ``halves`` so many pictures to come are cut.
-    ``hang`` never answers, ``black`` shows so many black pictures; ``asleep`` shows nothing else.
+    ``gone`` takes it off the server, ``drop_next`` breaks the connection of so many commands after they were carried
+    out, ``printed`` is what ``screencap`` prints before and behind its picture; ``halves`` so many pictures to come are
+    cut. ``hang`` never answers, ``black`` shows so many black pictures; ``asleep`` shows nothing else.
     """
 
     def __init__(self, serial: str, profile: str = "small", *, clutter: float = 0.1) -> None:

@@ -10,7 +10,10 @@ Command = tuple[list[str], bool]
 
 
 def understood(line: str) -> list[Command]:
-    """The commands of a line, joined by ``;`` or ``&&``. A pause between commands is no action of its own, and left out."""
+    """The commands of a line, joined by ``;`` or ``&&``.
+
+    A pause between commands is no action of its own, and left out.
+    """
     commands = _joined(_split(line))
     return [commands[0], *(one for one in commands[1:] if one[0][0] != "sleep")] if commands else []
 

@@ -1,11 +1,12 @@
-"""A local server that speaks GBox's protocol over simulated devices, to try the ``gbox`` environment without an account.
+"""A local server that speaks GBox's protocol over simulated devices, to try ``--env gbox`` without an account.
 
     cuarl local gbox --port 28080 --key any-key
 
-It can misbehave on purpose: ``--refuse 0.1`` answers a tenth of the requests with 429, ``--break 0.05`` with 500 (half of
-those after the request was carried out), ``--drop 0.02`` closes the connection (likewise), ``--start-seconds`` lets boxes
-take their time. Boxes end when ``expiresIn`` is over. ``/model`` points at what is described by the label that is drawn on
-it, on the screen of whichever box looks like the picture. ``GET /fake`` counts: boxes made, boxes live, actions carried out, actions carried out twice.
+It can misbehave on purpose: ``--refuse 0.1`` answers a tenth of the requests with 429, ``--break 0.05`` with 500 (half
+of those after the request was carried out), ``--drop 0.02`` closes the connection (likewise), ``--start-seconds`` lets
+boxes take their time. Boxes end when ``expiresIn`` is over. ``/model`` points at what is described by the label that is
+drawn on it, on the screen of whichever box looks like the picture. ``GET /fake`` counts: boxes made, boxes live,
+actions carried out, actions carried out twice.
 """
 
 from __future__ import annotations

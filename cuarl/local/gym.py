@@ -2,10 +2,10 @@
 
     cuarl local gym --port 5010
 
-It serves the shipped tasks of the phone, worded in each of the ways that gym servers use, and judges with their checks. An
-execution's device is a box of a local GBox, which it serves below ``/gbox/api/v1`` with the key ``--key``. ``GET /fake`` counts
-executions made and live, evaluations, and actions carried out; ``--refuse``, ``--break`` and ``--drop`` are shares of requests to
-misbehave on, as in ``cuarl local gbox``.
+It serves the shipped tasks of the phone, worded in each of the ways that gym servers use, and judges with their checks.
+An execution's device is a box of a local GBox, which it serves below ``/gbox/api/v1`` with the key ``--key``. ``GET
+/fake`` counts executions made and live, evaluations, and actions carried out; ``--refuse``, ``--break`` and ``--drop``
+are shares of requests to misbehave on, as in ``cuarl local gbox``.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     cuarl local kubernetes --port 26443 --token any-token
 
-It speaks the real paths (pods, their proxy, access reviews, enough discovery for kubectl) and runs our own session server in
-every pod. Below ``/proxy/ID`` it is also the sessions' proxy, which asks for no token. ``--refuse``, ``--break``, ``--drop`` and
-``--start-seconds`` misbehave as in ``cuarl local gbox``. ``GET /fake`` counts: pods made, live, and most live at once,
-actions carried out, actions carried out twice.
+It speaks the real paths (pods, their proxy, access reviews, enough discovery for kubectl) and runs our own session
+server in every pod. Below ``/proxy/ID`` it is also the sessions' proxy, which asks for no token. ``--refuse``,
+``--break``, ``--drop`` and ``--start-seconds`` misbehave as in ``cuarl local gbox``. ``GET /fake`` counts: pods made,
+live, and most live at once, actions carried out, actions carried out twice.
 """
 
 from __future__ import annotations

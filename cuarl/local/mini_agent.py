@@ -2,8 +2,8 @@
 
     cuarl local mini-agent --port 3000
 
-It speaks the protocol of ``POST /runs`` and the events and steps of a run. Its agents really call ``model.baseUrl`` (chat
-completions, with the screenshot as a ``data:`` URI) and act in the execution's box.
+It speaks the protocol of ``POST /runs`` and the events and steps of a run. Its agents really call ``model.baseUrl``
+(chat completions, with the screenshot as a ``data:`` URI) and act in the execution's box.
 """
 
 from __future__ import annotations

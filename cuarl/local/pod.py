@@ -84,7 +84,10 @@ def device_of(args: Sequence[str]) -> tuple[str, Task | None]:
 
 
 class FakePod:
-    """One pod. Its device starts with the first request. Raises ValueError, TaskError for a manifest that means none."""
+    """One pod. Its device starts with the first request.
+
+    Raises ValueError, TaskError for a manifest that means none.
+    """
 
     def __init__(
         self, manifest: Mapping[str, Any], namespace: str, runs_at: float, make: Callable[[str], Env], forgetful: bool

@@ -1,8 +1,9 @@
 """A Tinker-compatible server over our own policy: what the real SDK talks to in tests, and really learns.
 
 It speaks the paths that an RL loop needs, orders the requests of a model by their sequence numbers, adds up gradients
-over all chunks until ``optim_step``, and computes the losses by the service's definitions. ``faults`` make it fail. What it
-is asked wrongly it refuses by status 400 to 499, or, where a request has its turn only later, by the failure of its result.
+over all chunks until ``optim_step``, and computes the losses by the service's definitions. ``faults`` make it fail.
+What it is asked wrongly it refuses by status 400 to 499, or, where a request has its turn only later, by the failure of
+its result.
 """
 
 from __future__ import annotations

@@ -74,7 +74,8 @@ def way(world: World, name: str, facts: tuple[Fact, ...]) -> Fact | str | None:
 
     Moves are ``down``, ``up``, ``next``, ``previous``, ``drawer``, ``back`` and ``home``. None if there is no way. What
     Settings has is looked for in Settings alone, though other apps may change it too: half-way to one place, the
-    shortest way would at times lead back to the other. Of choices that set the same thing, the named one is scrolled to.
+    shortest way would at times lead back to the other. Of choices that set the same thing, the named one is scrolled
+    to.
     """
     here = next((f for f in facts if f.label == name), None)
     if here:

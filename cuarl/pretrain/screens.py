@@ -35,7 +35,8 @@ CROSSROADS = {
     "home": 0.16, "main": 0.22, "junctions": 0.22, "switches": 0.16, "settings": 0.1, "app": 0.03, "drawer": 0.03,
     "quick": 0.02, "shade": 0.01, "popup": 0.05,
 }  # fmt: skip
-"""The same for the soft part of the run: more of the screens from which ways part, and some with a pop-up in the way."""
+"""The same for the soft part of the run: more of the screens from which ways part, and some with a pop-up in the
+way."""
 
 
 def shuffled(rng: random.Random, node: Any) -> Any:

@@ -1,8 +1,9 @@
 """What the base is taught: single skills on single screens, each as a request and the call that answers it.
 
-Pointing at a named thing, typing, scrolling, the buttons, reading a switch, telling whether something holds, and one step
-of finding one's way. Requests are worded unlike any task: whole solutions never occur, and ``cuarl model build`` leaves
-out every request that is a goal of a suite, so that what reinforcement learning is shown to learn was not put in beforehand.
+Pointing at a named thing, typing, scrolling, the buttons, reading a switch, telling whether something holds, and one
+step of finding one's way. Requests are worded unlike any task: whole solutions never occur, and ``cuarl model build``
+leaves out every request that is a goal of a suite, so that what reinforcement learning is shown to learn was not put in
+beforehand.
 """
 
 from __future__ import annotations
@@ -182,7 +183,10 @@ def rounds(rng: random.Random, screen: Screen, count: int) -> list[Round]:
 
 
 def _read(rng: random.Random, screen: Screen, fact: Fact) -> Round:
-    """Reading what is written at a place: the same eyes as pointing needs, and every letter of the name teaches them."""
+    """Reading what is written at a place.
+
+    The same eyes as pointing needs, and every letter of the name teaches them.
+    """
     x, y = _place(rng, screen, fact)
     return Round(rng.choice(READ).format(x=x, y=y), answer(fact.label), "read")
 

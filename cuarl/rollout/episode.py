@@ -48,9 +48,9 @@ async def run_episode(
 ) -> Episode:
     """Run ``spec`` to its end and return its record, whatever goes wrong inside.
 
-    The environment is always closed, within ``limits.close_s``. When cancelled from outside, ``on_cancel`` is given what
-    there is (stop reason CANCELLED) and the cancellation goes on. Raises ConfigError or PrerequisiteError as they are:
-    they would spoil every other episode too.
+    The environment is always closed, within ``limits.close_s``. When cancelled from outside, ``on_cancel`` is given
+    what there is (stop reason CANCELLED) and the cancellation goes on. Raises ConfigError or PrerequisiteError as they
+    are: they would spoil every other episode too.
     """
     run = _Run(spec, setup)
     try:

@@ -1,7 +1,7 @@
 """Pausing running episodes, and playing them again to where they were.
 
-Episodes of asynchronous training wait for an update now and then. The time that they are paused counts for none of their limits, and
-what they had sampled is kept, so that an interrupted run can play them again to the same place.
+Episodes of asynchronous training wait for an update now and then. The time that they are paused counts for none of
+their limits, and what they had sampled is kept, so that an interrupted run can play them again to the same place.
 """
 
 from __future__ import annotations

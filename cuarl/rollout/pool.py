@@ -85,7 +85,7 @@ async def _drain(receive: MemoryObjectReceiveStream[Episode], save: Save | None)
 
 @contextmanager
 def one_error() -> Iterator[None]:
-    """Raise an error of ours, or the only one there is, alone rather than in the group that a task group makes of it."""
+    """Raise an error of ours, or the only one there is, alone rather than in the exception group of a task group."""
     try:
         yield
     except BaseExceptionGroup as group:

@@ -93,7 +93,8 @@ class Setup:
     join: Callable[[], AbstractContextManager[object]] = nullcontext
     """Entered while an episode may still ask its policy, so that a batching sampler knows whom to wait for."""
     begin: Callable[[], None] = _nothing
-    """Called before the first episode of a collection: what a sampler remembers of earlier ones then changes nothing."""
+    """Called before the first episode of a collection: what a sampler remembers of earlier ones then changes
+    nothing."""
     pausable: Callable[[CancelScope], AbstractContextManager[object]] = nullcontext
     """Entered with the scope that bounds an episode, so that whoever makes episodes wait can put its deadline off."""
     backend: str = ""

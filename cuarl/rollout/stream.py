@@ -1,14 +1,14 @@
 """Groups without end, collected asynchronously: bounded slots, exact repetition, a bound on how old a group may be.
 
-``groups_per_batch × (max_age + 1)`` groups are in flight: running, waiting to be trained on, or being trained on. Training
-step t ``take``s the oldest complete groups, starts as many new ones, and trains while the others run on. They run until the
-next batch is complete; then the gate shuts before the next pass, and they wait until the next ``take``, which is also
-the only moment at which the sampler's weights change. So what is sampled by which policy, and which groups are trained on
-when, is decided by counts of passes and groups and never by the clock (as long as the sampler's passes wait for every
-episode, and environments repeat themselves).
+``groups_per_batch × (max_age + 1)`` groups are in flight: running, waiting to be trained on, or being trained on.
+Training step t ``take``s the oldest complete groups, starts as many new ones, and trains while the others run on. They
+run until the next batch is complete; then the gate shuts before the next pass, and they wait until the next ``take``,
+which is also the only moment at which the sampler's weights change. So what is sampled by which policy, and which
+groups are trained on when, is decided by counts of passes and groups and never by the clock (as long as the sampler's
+passes wait for every episode, and environments repeat themselves).
 
-Step t turns policy version t − 1 into t. The age of a group at that step is t − 1 less the version of its first turns. A
-group that would be older than ``max_age`` when it could next be taken is dropped, whether it is complete or not.
+Step t turns policy version t − 1 into t. The age of a group at that step is t − 1 less the version of its first turns.
+A group that would be older than ``max_age`` when it could next be taken is dropped, whether it is complete or not.
 
 What is in flight can be put down (``state``) while the gate is shut, and taken up again: complete episodes as they are,
 the others as what they have sampled, by which they are played again up to where they were paused.
@@ -118,9 +118,9 @@ class _InFlight:
 class Stream:
     """Collects groups for as long as it is ``running``.
 
-    ``setup`` must ask a sampler that goes through ``gate``, and ``join`` be that of its batcher. ``swap(version)`` gives the
-    sampler the weights of that version. ``next_tasks(serial, count)`` chooses tasks, and is called in order. ``dropped`` is
-    told of every group that got too old, with its age.
+    ``setup`` must ask a sampler that goes through ``gate``, and ``join`` be that of its batcher. ``swap(version)``
+    gives the sampler the weights of that version. ``next_tasks(serial, count)`` chooses tasks, and is called in order.
+    ``dropped`` is told of every group that got too old, with its age.
     """
 
     def __init__(
@@ -168,7 +168,10 @@ class Stream:
         await self._gate.shut()
 
     async def take(self, step: int, version: int) -> Taken:
-        """The batch of training step ``step``, which trains ``version``: from now on the sampler samples from it, too."""
+        """The batch of training step ``step``, which trains ``version``.
+
+        From now on the sampler samples from it, too.
+        """
         await self.settled()
         self._before = self._serial, [g.as_it_is() for g in self._air]
         self._swap(version)

@@ -75,8 +75,9 @@ def marked_step(root: Path) -> int | None:
 def newest(root: Path, *, state: bool = True, finished: int = 0) -> Found | None:
     """The checkpoint to resume from; None where none was committed yet.
 
-    Without ``state`` it need not have what training needs besides the model. ``finished`` says how many steps the run is
-    known to have done: with any, checkpoints must be there. Raises CheckpointError for those that are missing or damaged.
+    Without ``state`` it need not have what training needs besides the model. ``finished`` says how many steps the run
+    is known to have done: with any, checkpoints must be there. Raises CheckpointError for those that are missing or
+    damaged.
     """
     marked, saved = marked_step(root), saved_steps(root)
     if marked is not None and marked in saved and (fault := _fault(root, marked, state=state)):
@@ -154,7 +155,7 @@ def _model_faults(folder: Path) -> Iterator[str]:
 
 
 def _is_complete(file: Path) -> bool:
-    """Whether a file of safetensors has the size that its header promises (8 bytes of length, the header, the tensors)."""
+    """Whether a file of safetensors has the size that its header promises: 8 bytes, the header, the tensors."""
     size = file.stat().st_size
     with file.open("rb") as opened:
         length = int.from_bytes(opened.read(8), "little")

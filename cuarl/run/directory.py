@@ -118,8 +118,8 @@ class Run:
     ) -> Self:
         """Go on with a run.
 
-        Raises ResumeMismatch if the configuration differs in what decides the outcome, and CheckpointError if the run has
-        checkpoints and none of them can be gone on from.
+        Raises ResumeMismatch if the configuration differs in what decides the outcome, and CheckpointError if the run
+        has checkpoints and none of them can be gone on from.
         """
         check_resume(path, resolved.config)
         run = cls(path, command=command, clock=clock)

@@ -20,7 +20,10 @@ MOST_CANDIDATES = 10
 
 
 def list_runs(runs_dir: Path) -> list[tuple[Path, Manifest]]:
-    """All run directories with their manifests, newest start last. One whose manifest is broken is left out with a warning."""
+    """All run directories with their manifests, newest start last.
+
+    One whose manifest is broken is left out with a warning.
+    """
     found = []
     for path in _folders(runs_dir):
         try:

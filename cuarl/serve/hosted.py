@@ -1,7 +1,7 @@
 """A service beside the episodes of one process: a policy for agents that run elsewhere, one session an episode.
 
-It starts with the first conversation and runs in the event loop of its episodes, so that ids, log-probabilities and pictures
-are handed over in memory, exactly as they were sampled.
+It starts with the first conversation and runs in the event loop of its episodes, so that ids, log-probabilities and
+pictures are handed over in memory, exactly as they were sampled.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Environments as an OpenEnv server: a session for each WebSocket, lists of tasks over HTTP (docs/guides/openenv.md).
 
-Source of the protocol: OpenEnv 0.10. Over HTTP its ``/reset`` and ``/step`` keep no session, so that nothing could be done
-with them, and they are left out.
+Source of the protocol: OpenEnv 0.10. Over HTTP its ``/reset`` and ``/step`` keep no session, so that nothing could be
+done with them, and they are left out.
 """
 
 from __future__ import annotations
@@ -284,7 +284,10 @@ class Session:
         return self._told(driven, outcome.observation, outcome)
 
     def _told(self, driven: Driven, observation: Observation, outcome: Outcome | None = None) -> dict[str, Any]:
-        """An observation with OpenEnv's reward and flag. The reward is 1 at the end of an episode whose task is done, else 0."""
+        """An observation with OpenEnv's reward and flag.
+
+        The reward is 1 at the end of an episode whose task is done, else 0.
+        """
         metadata: dict[str, Any] = {}
         reward = None
         if outcome is not None:

@@ -113,7 +113,8 @@ class Session:
     def _answer(self, said: Said, alike: Counter[str]) -> SampledText:
         """What was sampled, if it was sampled here; else its text, which is then tokenised anew.
 
-        ``alike`` counts, for each text, the answers from here on that have it: the latest of them is the latest sampled.
+        ``alike`` counts, for each text, the answers from here on that have it: the latest of them is the latest
+        sampled.
         """
         found = next((self._calls[c.id] for c in said.calls if c.id in self._calls), None)
         if found is None and not said.calls:

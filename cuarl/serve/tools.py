@@ -46,10 +46,12 @@ def call_text(call: ToolCall) -> str:
 
 
 def read_answer(text: str, offered: Collection[str], stops: Sequence[str] = ()) -> Answer:
-    """Take the calls of offered tools out of an answer. What is no such call, or was thought only, stays text as sampled.
+    """Take the calls of offered tools out of an answer.
 
-    The text ends before the first of ``stops``, as the protocol has it; the tokens that were sampled may reach further. A call
-    that its own closing tag has stopped is whole.
+    What is no such call, or was thought only, stays text as sampled.
+
+    The text ends before the first of ``stops``, as the protocol has it; the tokens that were sampled may reach further.
+    A call that its own closing tag has stopped is whole.
     """
     stop = min((one for one in stops if one and one in text), key=text.index, default="")
     if stop:

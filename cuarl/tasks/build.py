@@ -1,4 +1,7 @@
-"""From a task as written to a ``Task``: field names, texts, categories, ids, placeholders and checks, or what is wrong."""
+"""From a task as written to a ``Task``.
+
+Field names, texts, categories, ids, placeholders and checks, or what is wrong.
+"""
 
 from __future__ import annotations
 

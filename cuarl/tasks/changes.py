@@ -14,7 +14,8 @@ MOST_SHOWN = 80
 """Most characters of a value that are shown."""
 
 Content = Mapping[str, Any]
-"""A task as plain data: its fields that are not at their defaults, so that a later version's new fields change nothing."""
+"""A task as plain data: its fields that are not at their defaults, so that a later version's new fields change
+nothing."""
 
 
 def content(task: Task) -> Content:

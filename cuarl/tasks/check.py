@@ -75,7 +75,10 @@ def describe(check: Check) -> str:
 
 
 def _of_list(items: list[Any], wanted: Any) -> Any:
-    """What to show of a list: the item that was looked for; without it, what is there instead, with the number of the rest."""
+    """What to show of a list: the item that was looked for.
+
+    Without it, what is there instead, with the number of the rest.
+    """
     found = [item for item in items if includes(item, wanted)]
     if found:
         return found[0]

@@ -47,7 +47,10 @@ class GymTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Which tasks train. With ``eval_range`` those numbered in it measure and the others train; else ``ratio`` train."""
+    """Which tasks train.
+
+    With ``eval_range`` those numbered in it measure and the others train; else ``ratio`` train.
+    """
 
     ratio: float = 0.8
     seed: int = 42

@@ -20,8 +20,8 @@ APART = ("desktop",)
 class Library:
     """The suites. ``role`` limits what categories, difficulties, devices, globs and ``all`` pick; None means no limit.
 
-    With a role, categories, difficulties, globs and ``all`` also leave out the devices that stand ``APART``, except ``envs``.
-    A suite, alias or id that is written out is picked whatever its role and device, as that is meant.
+    With a role, categories, difficulties, globs and ``all`` also leave out the devices that stand ``APART``, except
+    ``envs``. A suite, alias or id that is written out is picked whatever its role and device, as that is meant.
     """
 
     def __init__(self, suites: Sequence[LoadedSuite], role: Role | None = None, envs: Sequence[str] = ()) -> None:
@@ -42,7 +42,9 @@ class Library:
         return next((s.suite.role for s in self.suites if s.name == located.task.suite), None)
 
     def pick(self, name: str) -> list[Located] | None:
-        """Tasks that a name stands for: ``all``, category, difficulty, device, suite, alias, ``suite/glob``, id or id glob.
+        """Tasks that a name stands for.
+
+        ``all``, category, difficulty, device, suite, alias, ``suite/glob``, id or id glob.
 
         None if it stands for nothing known. Raises TaskError for a glob that matches no task.
         """

@@ -1,6 +1,7 @@
 """The operators of checks: pure functions of what was found and the value to compare it with.
 
-They raise TypeError or ValueError for what can't be compared, so that a mistake in a task is not taken for a failure of the agent.
+They raise TypeError or ValueError for what can't be compared, so that a mistake in a task is not taken for a failure of
+the agent.
 """
 
 from __future__ import annotations

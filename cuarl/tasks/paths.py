@@ -43,8 +43,8 @@ class Change(NamedTuple):
 def lookup(state: Mapping[str, Any], path: str) -> Any:
     """Value at ``path``; None for a list position that is not there, since items may come and go.
 
-    Raises RewardError if a mapping has no such key, since then the path is wrong or the device can't tell, and where there is
-    something ``Unreadable``.
+    Raises RewardError if a mapping has no such key, since then the path is wrong or the device can't tell, and where
+    there is something ``Unreadable``.
     """
     node: Any = state
     done: list[str] = []
@@ -96,7 +96,10 @@ def _pattern(glob: str) -> re.Pattern[str]:
 
 
 def changed_paths(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
-    """Sorted paths of what differs: leaves of mappings, and items of lists by position (``after``'s, if still there)."""
+    """Sorted paths of what differs.
+
+    Leaves of mappings, and items of lists by position (``after``'s, if still there).
+    """
     return tuple(sorted({path for change in changes(before, after) for path in leaves(change)}))
 
 
@@ -145,7 +148,10 @@ def _list_changes(before: list[Any], after: list[Any], path: str) -> Iterator[Ch
 
 
 def _altered_into(i: int, old: Any, came: Mapping[int, Any], in_place: bool) -> int | None:
-    """Position of the record that ``old`` became: one that shares most fields, else the one that stands in its place."""
+    """Position of the record that ``old`` became.
+
+    One that shares most fields, else the one that stands in its place.
+    """
     shares = {
         j: sum(same(old[k], new[k]) for k in old) / len(old)
         for j, new in came.items()

@@ -1,4 +1,7 @@
-"""What can be wrong with tasks that load: goals that leak into the evaluation, that start solved, or that nobody can judge."""
+"""What can be wrong with tasks that load.
+
+Goals that leak into the evaluation, that start solved, or that nobody can judge.
+"""
 
 from __future__ import annotations
 

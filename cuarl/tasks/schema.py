@@ -14,7 +14,10 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def task_file_schema() -> dict[str, Any]:
-    """Schema of a YAML or JSON task file (and of a line of a JSON-lines file): a task, a list, or ``tasks`` with a list."""
+    """Schema of a YAML or JSON task file (and of a line of a JSON-lines file).
+
+    A task, a list, or ``tasks`` with a list.
+    """
     schema = TypeAdapter(Task).json_schema(ref_template="#/$defs/{model}")
     definitions = schema.pop("$defs")
     description = schema["properties"]["description"]

@@ -1,7 +1,7 @@
 """From what a person typed after ``--tasks`` to tasks.
 
-A selector is ``all``, a category, a difficulty, a device, a suite, ``suite/glob``, an id, an id glob, a file, a suite's folder, ``-`` for ids
-on standard input, or the recipe's JSON source objects. Several are united, each task once.
+A selector is ``all``, a category, a difficulty, a device, a suite, ``suite/glob``, an id, an id glob, a file, a suite's
+folder, ``-`` for ids on standard input, or the recipe's JSON source objects. Several are united, each task once.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def load(
 ) -> Selection:
     """Select tasks; without selectors, ``all``.
 
-    ``role`` limits what categories, difficulties, devices, globs and ``all`` pick to suites of that role (None: any), and
-    to tasks of the phone unless the device or ``filters.envs`` names another; what is named by suite or id is picked
-    anyway, with a note. ``folders`` are where suites lie: None means the shipped ones,
-    ``[shipped_folder(), mine]`` adds others.
+    ``role`` limits what categories, difficulties, devices, globs and ``all`` pick to suites of that role (None: any),
+    and to tasks of the phone unless the device or ``filters.envs`` names another; what is named by suite or id is
+    picked anyway, with a note. ``folders`` are where suites lie: None means the shipped ones, ``[shipped_folder(),
+    mine]`` adds others.
 
     Raises TaskError: broken files, unknown names with did-you-mean, two tasks of one id, and unless ``allow_empty`` an
     empty selection, with the filter that emptied it.

@@ -66,7 +66,10 @@ class TaskInstance(Record):
 
     @classmethod
     def read(cls, text: str) -> TaskInstance:
-        """The one that ``model_dump_json`` wrote. Raises ValueError for anything else, numbers that are not finite included."""
+        """The one that ``model_dump_json`` wrote.
+
+        Raises ValueError for anything else, numbers that are not finite included.
+        """
         return cls.model_validate_json(strict_json.dumps(strict_json.loads(text)))
 
     @property

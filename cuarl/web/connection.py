@@ -12,7 +12,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 HEADERS_S = 15.0
 """Longest time from the first byte of a request (or the connection's start) to the end of its headers."""
 LINGER_S = 15.0
-"""How long the rest of a body is still taken and thrown away once its request was answered, so that clients read the answer."""
+"""How long the rest of a body is still taken and thrown away once its request was answered, so that clients read the
+answer."""
 
 STALLED_S = 60.0
 """Longest time that a client may let an answer lie without taking a byte of it."""

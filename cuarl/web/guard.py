@@ -84,7 +84,10 @@ async def json_object(request: Request, *, empty: bool = False) -> dict[str, Any
 
 
 class Guard:
-    """Puts ``rules`` before an application. What it reads of a body is at hand as a whole, so handlers never wait for more."""
+    """Puts ``rules`` before an application.
+
+    What it reads of a body is at hand as a whole, so handlers never wait for more.
+    """
 
     def __init__(self, app: ASGIApp, rules: Rules) -> None:
         self.app, self.rules = app, rules

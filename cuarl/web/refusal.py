@@ -48,7 +48,10 @@ def openai_error(refusal: Refusal) -> Mapping[str, Any]:
 
 
 def whole(name: str, digits: str, longest: int = 9) -> int:
-    """A number of a query. Plain digits alone: Python's own ``int`` reads ``1_0`` and those of other scripts. Raises ValueError."""
+    """A number of a query.
+
+    Plain digits alone: Python's own ``int`` reads ``1_0`` and those of other scripts. Raises ValueError.
+    """
     if not re.fullmatch(f"-?[0-9]{{1,{longest}}}", digits):
         raise ValueError(f"{name} is a whole number, not {digits[:40]!r}")
     return int(digits)

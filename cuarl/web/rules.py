@@ -85,7 +85,10 @@ class Rules:
 
 
 def names_of(hosts: Iterable[str]) -> frozenset[str]:
-    """What ``Rules.hosts`` holds of names as people write them, with or without a port. Raises ConfigError for one that is none."""
+    """What ``Rules.hosts`` holds of names as people write them, with or without a port.
+
+    Raises ConfigError for one that is none.
+    """
     found = {host: _name(host) for host in hosts}
     for host, name in found.items():
         if not name:
@@ -112,7 +115,10 @@ def _name(host: str) -> str:
 
 
 def _foreign(origin: str | None, host: str) -> bool:
-    """Whether a request comes from a page that this server did not give; ``null`` is one that hides where it is from."""
+    """Whether a request comes from a page that this server did not give.
+
+    ``null`` is one that hides where it is from.
+    """
     if origin is None:
         return False
     try:

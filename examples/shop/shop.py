@@ -1,7 +1,9 @@
-"""A small web shop to try an application of one's own with: ``python examples/shop/shop.py``, then http://127.0.0.1:8765/.
+"""A small web shop to try an application of one's own with.
 
-Each session (``?session=NAME``) has a cart of its own. ``POST /reset?session=NAME`` empties it, ``GET /state?session=NAME`` is what
-checks read. Standard library alone.
+``python examples/shop/shop.py``, then http://127.0.0.1:8765/.
+
+Each session (``?session=NAME``) has a cart of its own. ``POST /reset?session=NAME`` empties it, ``GET
+/state?session=NAME`` is what checks read. Standard library alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Requests as hypothesis draws them: most of them nearly right, since what is refused at the door tests the door alone."""
+"""Requests as hypothesis draws them: most of them nearly right, since what is refused at the door tests the door
+alone."""
 
 from __future__ import annotations
 
@@ -144,7 +145,8 @@ def _damaged(draw: st.DrawFn, body: bytes) -> bytes:
 
 @st.composite
 def bodies(draw: st.DrawFn, body: Any) -> bytes:
-    """A body: the right one, one that is wrong in one to three places, any JSON, or no JSON at all; of bytes alone, if it is bytes."""
+    """A body: the right one, one that is wrong in one to three places, any JSON, or no JSON at all; of bytes alone, if
+    it is bytes."""
     kind = draw(
         st.sampled_from(["right", "right", "right", "wrong", "wrong", "wrong", "wrong", "other", "bytes", "none"])
     )
@@ -172,7 +174,8 @@ def bodies(draw: st.DrawFn, body: Any) -> bytes:
 def paths(draw: st.DrawFn, shape: Shape) -> str:
     """The path of a route, its parts mostly those of things that are there, with a query.
 
-    What is there when it is asked is not known when it is drawn: ``{3:box}`` is one of them, the third if there are so many.
+    What is there when it is asked is not known when it is drawn: ``{3:box}`` is one of them, the third if there are so
+    many.
     """
     path = shape.path
     for name in re.findall(r"{(\w+)}", path):

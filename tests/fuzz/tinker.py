@@ -1,4 +1,5 @@
-"""The stand-in for Tinker's service: its routes, and a course of training before which most requests could only be refused."""
+"""The stand-in for Tinker's service: its routes, and a course of training before which most requests could only be
+refused."""
 
 from __future__ import annotations
 

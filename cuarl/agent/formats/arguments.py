@@ -22,8 +22,8 @@ _NOT_DONE = (
 class Arguments:
     """The arguments of one call. Every method raises ``CallError``; what was repaired goes to ``warnings``.
 
-    ``grid`` is the space of its coordinates. ``spent`` are arguments that have been read. ``objects``: points are objects
-    of x and y, not lists. ``held`` are further names of keys that are held meanwhile.
+    ``grid`` is the space of its coordinates. ``spent`` are arguments that have been read. ``objects``: points are
+    objects of x and y, not lists. ``held`` are further names of keys that are held meanwhile.
     """
 
     def __init__(
@@ -45,7 +45,10 @@ class Arguments:
         return self._given.get(name) is not None
 
     def finish(self) -> None:
-        """Object to arguments that nobody asked for; also leniently to those without which another action would be done."""
+        """Object to arguments that nobody asked for.
+
+        Also leniently to those without which another action would be done.
+        """
         unused = sorted(set(self._given) - self._used)
         for name in unused:
             value = self._given[name]
@@ -96,7 +99,10 @@ class Arguments:
         return value
 
     def keys(self) -> tuple[str, ...]:
-        """Names of keys pressed together: a list ``keys``, or a lone name, which the family's older form calls ``text``."""
+        """Names of keys pressed together.
+
+        A list ``keys``, or a lone name, which the family's older form calls ``text``.
+        """
         name = "text" if self.has("text") and not self.has("keys") else "keys"
         value = self._get(name)
         keys = [value] if isinstance(value, str) else value

@@ -30,8 +30,8 @@ class ParsedAction:
     error: ParseError | None = None
     warnings: tuple[str, ...] = ()
     described: tuple[str, ...] = ()
-    """What the action's points are meant to be on, in words and in their order, where a second model has to say where that
-    is (``agent.pointing``): until then they are (0, 0)."""
+    """What the action's points are meant to be on, in words and in their order, where a second model has to say where
+    that is (``agent.pointing``): until then they are (0, 0)."""
 
     @property
     def guessed(self) -> bool:
@@ -53,7 +53,10 @@ class Format(Protocol):
         ...
 
     def told(self, resized: Size) -> str:
-        """The system message where screenshots are seen at size ``resized``; only pixels of the picture need that size."""
+        """The system message where screenshots are seen at size ``resized``.
+
+        Only pixels of the picture need that size.
+        """
         ...
 
     @property
@@ -63,11 +66,17 @@ class Format(Protocol):
 
     @property
     def notes(self) -> bool:
-        """Whether a message has a place for words beside its screenshot: what else came of the last action is told there."""
+        """Whether a message has a place for words beside its screenshot.
+
+        What else came of the last action is told there.
+        """
         ...
 
     def sent(self, screen: Size) -> Size:
-        """The size at which a screenshot is handed to the model: smaller than the screen for families that ask for it."""
+        """The size at which a screenshot is handed to the model.
+
+        Smaller than the screen for families that ask for it.
+        """
         ...
 
     def seen(self, sent: Size) -> Size:
@@ -82,7 +91,8 @@ class Format(Protocol):
 
         ``resized`` is the size at which the model saw it, for families that answer in its pixels; None means the
         family's usual one. ``strict`` takes exactly the documented form, for training: what is let pass is learnt.
-        Otherwise small faults are repaired, each with a warning. Never raises: a malformed answer is the policy's doing.
+        Otherwise small faults are repaired, each with a warning. Never raises: a malformed answer is the policy's
+        doing.
         """
         ...
 

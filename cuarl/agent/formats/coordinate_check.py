@@ -1,7 +1,7 @@
 """Proves a format's coordinates on a screen: targets are drawn, shrunk as the model's picture is, named, and met again.
 
-For each target three things must agree: the place at which it lies in the picture that the model sees, measured in its pixels;
-the place that the format's own words name; and the pixel of the screen that those words are read as.
+For each target three things must agree: the place at which it lies in the picture that the model sees, measured in its
+pixels; the place that the format's own words name; and the pixel of the screen that those words are read as.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ class Family(ABC):
     window: Window = Window()
     """How much of the past is usually shown."""
     notes: bool = False
-    """Whether a message may have words beside its screenshot, as results of tools have; a model that never saw any is shown none."""
+    """Whether a message may have words beside its screenshot, as results of tools have; a model that never saw any is
+    shown none."""
 
     def __init__(self, kind: DeviceKind = "phone") -> None:
         self.kind: DeviceKind = kind

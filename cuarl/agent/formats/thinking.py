@@ -1,7 +1,8 @@
 """What of an answer is said to the device: not what was thought before it, and not what was shown as an example.
 
-A model that thinks may quote calls that it decides against. Where its thinking ends is told by tags alone, whatever stands
-between them, so that nothing inside can pass for an action; a tag that is meant as text is written with an escape.
+A model that thinks may quote calls that it decides against. Where its thinking ends is told by tags alone, whatever
+stands between them, so that nothing inside can pass for an action; a tag that is meant as text is written with an
+escape.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ _TAG = re.compile(rf"<(/?)({THINKING})\s*>|(◁)(/?)think▷|(\[)(/?)THINK\]", r
 
 
 def spoken_part(text: str, *, strict: bool, warnings: list[str]) -> str:
-    """``text`` without its thinking (see ``said``). Raises ``CallError`` for an answer that ends in thinking, if ``strict``."""
+    """``text`` without its thinking (see ``said``).
+
+    Raises ``CallError`` for an answer that ends in thinking, if ``strict``.
+    """
     spoken, unspoken = said(text)
     if not unspoken:
         return spoken
@@ -25,7 +29,9 @@ def spoken_part(text: str, *, strict: bool, warnings: list[str]) -> str:
 
 
 def said(text: str) -> tuple[str, str]:
-    """``text`` without its thinking: what is said behind all of it, and what follows that, to be refused or remarked on.
+    """``text`` without its thinking.
+
+    What is said behind all of it, and what follows that, to be refused or remarked on.
 
     Thinking is all that stands before a closing tag, whether it was opened in the answer or in the prompt, and what
     stands behind an opening tag that is never closed. Tags of other names within it are part of it.

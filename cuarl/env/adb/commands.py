@@ -35,7 +35,10 @@ _WAYS = {"up": (0, 1), "down": (0, -1), "left": (1, 0), "right": (-1, 0)}
 
 
 def refusal(action: Action, size: tuple[int, int], *, unicode: bool) -> str:
-    """Why the device can't do it; empty if it can. ``size`` is the screenshot's; ``unicode`` whether ADBKeyBoard is there."""
+    """Why the device can't do it; empty if it can.
+
+    ``size`` is the screenshot's; ``unicode`` whether ADBKeyBoard is there.
+    """
     if action.kind not in ACTIONS:
         return f"a phone behind adb has no {action.kind}"
     if isinstance(action, Click) and action.button != "left":
@@ -50,7 +53,10 @@ def refusal(action: Action, size: tuple[int, int], *, unicode: bool) -> str:
 
 
 def commands(action: Action, size: tuple[int, int]) -> list[str]:
-    """What to run, in order; empty for actions that the device has no part in, and for apps, which must be found first."""
+    """What to run, in order.
+
+    Empty for actions that the device has no part in, and for apps, which must be found first.
+    """
     match action:
         case Click():
             return ["; ".join([f"input tap {action.x} {action.y}"] * action.count)]
@@ -76,7 +82,10 @@ def commands(action: Action, size: tuple[int, int]) -> list[str]:
 
 
 def chord(keys: Sequence[str]) -> list[str]:
-    """The keys of a chord in lower case; ``ctrl+c`` may be given as one word, and a capital alone is held with shift."""
+    """The keys of a chord in lower case.
+
+    ``ctrl+c`` may be given as one word, and a capital alone is held with shift.
+    """
     parts = [part for key in keys for part in (key.split("+") if len(key) > 1 and "+" in key.strip("+") else [key])]
     if len(parts) == 1 and parts[0] in set(ascii_uppercase):
         return ["shift", parts[0].lower()]

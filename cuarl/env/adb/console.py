@@ -1,4 +1,7 @@
-"""The console of an Android emulator, by which snapshots are loaded: lines over TCP, at the port in the serial number."""
+"""The console of an Android emulator, by which snapshots are loaded.
+
+Lines over TCP, at the port in the serial number.
+"""
 
 from __future__ import annotations
 

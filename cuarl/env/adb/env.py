@@ -53,10 +53,10 @@ class AdbOptions:
 class AdbEnv:
     """One episode on ``device``.
 
-    A task whose ``env`` is ``adb`` is reset, set up, read and torn down by shell commands. ``managed`` is for tasks of the
-    simulated phone: the device must have the program ``cuarl-device``, as the fake server's do. Without ``prepare`` the
-    device is taken as it is shown, since somebody else has set it up. ``note_undo`` is told what will end the episode on the
-    device, before anything is begun, and nothing once that is done; ``release`` is called at the end.
+    A task whose ``env`` is ``adb`` is reset, set up, read and torn down by shell commands. ``managed`` is for tasks of
+    the simulated phone: the device must have the program ``cuarl-device``, as the fake server's do. Without ``prepare``
+    the device is taken as it is shown, since somebody else has set it up. ``note_undo`` is told what will end the
+    episode on the device, before anything is begun, and nothing once that is done; ``release`` is called at the end.
     """
 
     def __init__(

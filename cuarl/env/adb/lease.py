@@ -1,4 +1,7 @@
-"""Devices on the ledger: each is lent to one process at a time, with what must be undone on it should that be killed."""
+"""Devices on the ledger.
+
+Each is lent to one process at a time, with what must be undone on it should that be killed.
+"""
 
 from __future__ import annotations
 

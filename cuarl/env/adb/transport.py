@@ -1,7 +1,7 @@
 """The real adb client library, called in threads, with its failures as EnvError.
 
-Every command has a connection of its own, so that a link that drops is restored by the next one. A command that certainly
-did not arrive, or that changes nothing, is asked again for a while; any other is never sent twice.
+Every command has a connection of its own, so that a link that drops is restored by the next one. A command that
+certainly did not arrive, or that changes nothing, is asked again for a while; any other is never sent twice.
 """
 
 from __future__ import annotations

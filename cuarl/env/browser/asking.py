@@ -19,9 +19,9 @@ T = TypeVar("T")
 async def first_answer(ask: Callable[[], Awaitable[T]], again: Callable[[], Awaitable[T]] | None = None) -> T:
     """What ``ask`` gives, or ``again`` (if it is not given: ``ask`` once more), whichever answers first.
 
-    It is asked again after ``ASK_AGAIN_S``, and after times that double, beside what was asked before: the page may just be
-    slow, and whatever it answers is good. Neither may change anything. Bound it in time.
-    Raises the EnvError or Playwright's Error that comes first.
+    It is asked again after ``ASK_AGAIN_S``, and after times that double, beside what was asked before: the page may
+    just be slow, and whatever it answers is good. Neither may change anything. Bound it in time. Raises the EnvError or
+    Playwright's Error that comes first.
     """
     from playwright.async_api import Error
 

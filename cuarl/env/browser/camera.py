@@ -23,9 +23,9 @@ class Camera:
     async def take(self, shown: Callable[[], Awaitable[Any]]) -> bytes:
         """The page that ``shown`` gives, encoded; asked again until there is an answer, so bound it in time.
 
-        A picture asked for in the moment in which a page is replaced is never answered, neither with a picture nor with an
-        error. Which page is shown may change meanwhile, since pages open and close by themselves.
-        Raises Playwright's Error if the browser can't take pictures any more.
+        A picture asked for in the moment in which a page is replaced is never answered, neither with a picture nor with
+        an error. Which page is shown may change meanwhile, since pages open and close by themselves. Raises
+        Playwright's Error if the browser can't take pictures any more.
         """
         from playwright.async_api import Error
 

@@ -1,7 +1,7 @@
 """The clipboard of an episode: all contexts of a browser share the system's, and episodes must not.
 
-Copying, cutting and pasting is done by scripts in the frame that has the focus, as a browser would: the page's own handlers
-are asked first. A page's copy buttons use the same clipboard.
+Copying, cutting and pasting is done by scripts in the frame that has the focus, as a browser would: the page's own
+handlers are asked first. A page's copy buttons use the same clipboard.
 """
 
 from __future__ import annotations

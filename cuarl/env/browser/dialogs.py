@@ -13,8 +13,8 @@ ANSWERS_S = (0.5, 1.0, 2.0)
 async def answered(dialog: Any, *, accept: bool) -> bool:
     """Answer ``dialog``: by OK, or by Cancel where that is a choice. Whether its page goes on.
 
-    Chromium can't answer a dialog that opens in the moment in which another page takes over its tab, and hangs that tab for
-    good: nothing but closing it helps.
+    Chromium can't answer a dialog that opens in the moment in which another page takes over its tab, and hangs that tab
+    for good: nothing but closing it helps.
     """
     from playwright.async_api import Error
 

@@ -28,7 +28,10 @@ CAP_MS = 3000.0
 
 
 class BrowserEnv(ABC):
-    """A page, seen by its picture and acted on by mouse and keyboard. Subclasses say what is loaded and how it is judged."""
+    """A page, seen by its picture and acted on by mouse and keyboard.
+
+    Subclasses say what is loaded and how it is judged.
+    """
 
     fenced = True
     """Whether each request is checked; pages that can't reach anything need no guard."""
@@ -71,7 +74,8 @@ class BrowserEnv(ABC):
     async def step(self, action: Action) -> StepResult:
         """Carry out one action and show what came of it.
 
-        One that a page which was being replaced never acknowledged is not repeated; ``info["unknown_outcome"]`` says so.
+        One that a page which was being replaced never acknowledged is not repeated; ``info["unknown_outcome"]`` says
+        so.
         """
         tabs, size = self._ready(), self.options.pixels
         reason = refusal(action, size, self.capabilities.actions)

@@ -9,7 +9,10 @@ from cuarl.env.browser.options import Fence
 
 
 class Guard:
-    """Lets requests inside ``fence`` pass. ``blocked`` is told the addresses of others, ``leaves`` the tabs that go to a page."""
+    """Lets requests inside ``fence`` pass.
+
+    ``blocked`` is told the addresses of others, ``leaves`` the tabs that go to a page.
+    """
 
     def __init__(self, fence: Fence, blocked: Callable[[str], None], leaves: Callable[[Any], None]) -> None:
         self._fence, self._blocked, self._leaves = fence, blocked, leaves

@@ -40,8 +40,8 @@ class UnknownKey(ValueError):
 def chord(keys: Sequence[str]) -> tuple[str, ...]:
     """The keys of a chord in Playwright's names, modifiers first. Raises UnknownKey.
 
-    With Ctrl, Alt or Meta the case of a letter does not count, as on a keyboard. Of other keys a chord with a modifier has one:
-    more would be several chords, each of which may mean something of its own.
+    With Ctrl, Alt or Meta the case of a letter does not count, as on a keyboard. Of other keys a chord with a modifier
+    has one: more would be several chords, each of which may mean something of its own.
     """
     named = [_name(part) for key in keys for part in _parts(key)]
     held = [key for key in named if key in MODIFIERS]

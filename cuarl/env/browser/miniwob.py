@@ -1,7 +1,7 @@
 """MiniWoB++: the pages of the ``miniwob`` package, its own reward, and an oracle for most of them.
 
-Source of the protocol: the pages' ``core.js``. The raw reward counts, not the one that falls with wall-clock time, and the
-time limit is raised out of the way. Each episode loads its page afresh, since a restart by JavaScript alone leaves
+Source of the protocol: the pages' ``core.js``. The raw reward counts, not the one that falls with wall-clock time, and
+the time limit is raised out of the way. Each episode loads its page afresh, since a restart by JavaScript alone leaves
 focus and widgets as they were. A page tells its goal only once it is loaded, so the goal is a text field of the first
 observation (``goal``), by which the episode goes on.
 """
@@ -49,8 +49,8 @@ START = """([seed, again]) => {
   core.startedHere = true;
   return WOB_TASK_READY ? [core.getUtterance()] : [];
 }"""
-"""Start an episode: null if that takes a load, else the goal, if the page tells it yet. A page that starts again is first rid of
-what its own script would leave of the last episode."""
+"""Start an episode: null if that takes a load, else the goal, if the page tells it yet. A page that starts again is
+first rid of what its own script would leave of the last episode."""
 GOAL = "WOB_TASK_READY ? [core.getUtterance()] : []"
 STATUS = """typeof core === 'undefined' || !core.startedHere ? [true, -1, 'the page was left']
   : [WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL, WOB_REWARD_REASON]"""
@@ -70,8 +70,9 @@ UNPACED_CANVAS = (
     "position: fixed !important; left: 0 !important; top: 0 !important; width: 1px !important; height: 1px !important;"
     " pointer-events: none !important; opacity: 0.001 !important"
 )
-"""The page draws clicks on a canvas beside it. Where frames are not paced, a picture is taken with the next one: this canvas,
-which can't be seen, brings it about at once after a click, and without it Chromium gives up waiting for one after 10 ms."""
+"""The page draws clicks on a canvas beside it. Where frames are not paced, a picture is taken with the next one: this
+canvas, which can't be seen, brings it about at once after a click, and without it Chromium gives up waiting for one
+after 10 ms."""
 MASK = "#query {color: transparent !important} #query * {visibility: hidden !important}"
 STILL = "document.addEventListener('dragstart', (event) => event.preventDefault(), true);"
 """Pages are dragged about in by mouse events alone; a system's drag of selected text would only get in the way."""

@@ -1,4 +1,7 @@
-"""What a page says of itself for the checks of its task: the text that it shows, and the values of the task's scripts."""
+"""What a page says of itself for the checks of its task.
+
+The text that it shows, and the values of the task's scripts.
+"""
 
 from __future__ import annotations
 

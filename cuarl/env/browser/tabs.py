@@ -145,7 +145,10 @@ class Tabs:
             return await self.page.evaluate(script, argument)
 
     async def reading(self, read: Callable[[Any], Awaitable[T]], *, what: str) -> T:
-        """What ``read`` makes of the shown tab; it may be called several times, also at once, so it must change nothing."""
+        """What ``read`` makes of the shown tab.
+
+        It may be called several times, also at once, so it must change nothing.
+        """
         async with self.bounded(what):
             return await first_answer(lambda: self._read(read))
 
@@ -173,7 +176,10 @@ class Tabs:
         return bool(self._pages) and self._pages[-1] in self._leaving
 
     async def arrive(self, most_s: float) -> None:
-        """Wait until the page that the shown tab was sent to is there and loaded, at most that long: it may never come."""
+        """Wait until the page that the shown tab was sent to is there and loaded, at most that long.
+
+        It may never come.
+        """
         from playwright.async_api import Error
 
         page = await self.shown()

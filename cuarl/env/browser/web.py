@@ -10,8 +10,8 @@ The task's preset says what to load and what to read::
       state_url: "http://127.0.0.1:8000/state"          # GET, JSON: the state as ``app``
       read: {total: "document.querySelector('#total').innerText"}   # JavaScript: the values as ``read.total``
 
-Checks read ``url``, ``title``, ``text`` (what is visible), ``read.NAME``, ``app.…``, ``downloads``, ``dialogs``, ``tabs``. Of
-these only ``app`` counts for side effects: what changes there without being asked for spoils the task.
+Checks read ``url``, ``title``, ``text`` (what is visible), ``read.NAME``, ``app.…``, ``downloads``, ``dialogs``,
+``tabs``. Of these only ``app`` counts for side effects: what changes there without being asked for spoils the task.
 """
 
 from __future__ import annotations

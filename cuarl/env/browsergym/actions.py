@@ -1,7 +1,7 @@
 """BrowserGym's action strings (``mouse_click(12, 30)``, one call a line) as cuarl's actions, and back.
 
-Only calls by coordinates, keyboard, history and message are read. Calls by element id (``click('12')``) name no place on the
-picture, so they are refused. Names and arguments follow browsergym.core.action.functions.
+Only calls by coordinates, keyboard, history and message are read. Calls by element id (``click('12')``) name no place
+on the picture, so they are refused. Names and arguments follow browsergym.core.action.functions.
 """
 
 from __future__ import annotations

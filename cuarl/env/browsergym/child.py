@@ -47,7 +47,10 @@ class BrowserGymChild(Child):
 
 
 def use_browser(program: str | None) -> None:
-    """Have Playwright start ``program`` wherever no other is named: BrowserGym lets that be said for one of its two alone."""
+    """Have Playwright start ``program`` wherever no other is named.
+
+    BrowserGym lets that be said for one of its two alone.
+    """
     if program is None:
         return
     launch = getattr(BrowserType, "cuarl_launch", BrowserType.launch)

@@ -48,7 +48,9 @@ class Counters:
         }  # fmt: skip
 
     def verdict(self, task: TaskInstance, answer: str | None, claimed: bool | None) -> Verdict:
-        """The verdict by the task's checks, with the sum of the rewards on record. Raises RewardError if one can't be read.
+        """The verdict by the task's checks, with the sum of the rewards on record.
+
+        Raises RewardError if one can't be read.
 
         A check of ``info`` that the environment never told has failed: many tell such a thing at the end only.
         """

@@ -4,8 +4,8 @@ A table has a rule for each kind of action: what the action must be, and what is
 
     {"key Left": 0, "click": {"type": 3, "at": ["$x", "$y"]}, "type": {"type": 5, "text": "$text"}}
 
-A word such as ``$x`` in what is sent stands for that part of the action. The rule that says most about an action counts:
-``click right`` before ``click`` before ``any``.
+A word such as ``$x`` in what is sent stands for that part of the action. The rule that says most about an action
+counts: ``click right`` before ``click`` before ``any``.
 """
 
 from __future__ import annotations
@@ -158,7 +158,10 @@ def parts(action: Action, size: tuple[int, int]) -> dict[str, Any]:
 
 
 def fill(value: Any, words: Mapping[str, Any]) -> Any:
-    """Replace ``$word`` in strings, at any depth; a lone word keeps the part's type. Raises NoWord for one that is missing."""
+    """Replace ``$word`` in strings, at any depth; a lone word keeps the part's type.
+
+    Raises NoWord for one that is missing.
+    """
     if isinstance(value, Mapping):
         return {key: fill(one, words) for key, one in value.items()}
     if isinstance(value, list | tuple):

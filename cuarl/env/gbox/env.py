@@ -47,8 +47,8 @@ class BoxOptions:
 class GBoxEnv:
     """A box for one episode of a task whose ``env`` is ``kind``: ``gbox``, or ``phone`` or ``desktop``.
 
-    The latter two need ``cuarl-device`` in the box's image. ``lent`` is the id of a box that somebody else has set up and
-    will end; it is used as it is. ``starting`` bounds how many boxes are being started at the same time.
+    The latter two need ``cuarl-device`` in the box's image. ``lent`` is the id of a box that somebody else has set up
+    and will end; it is used as it is. ``starting`` bounds how many boxes are being started at the same time.
     """
 
     def __init__(
@@ -104,7 +104,10 @@ class GBoxEnv:
         return Observation(self._shown)
 
     async def _start(self) -> None:
-        """Have a box that runs, within the time that starting may take, refusals included: others wait for their turn."""
+        """Have a box that runs, within the time that starting may take, refusals included.
+
+        Others wait for their turn.
+        """
         start_s = self._options.start_s
         with anyio.move_on_after(start_s):
             if not self._box:
@@ -188,7 +191,10 @@ class GBoxEnv:
         raise EnvError(f"{what}: taps would land elsewhere", hint=UPRIGHT)
 
     async def state(self) -> Mapping[str, Any]:
-        """The device's state as ``cuarl-device`` tells it; the task's readings by name where its ``env`` is ``gbox``."""
+        """The device's state as ``cuarl-device`` tells it.
+
+        The task's readings by name where its ``env`` is ``gbox``.
+        """
         self._ready()
         if not self._managed:
             return await read_all(self._reads, self._read)

@@ -89,8 +89,8 @@ class Gym:
 def read_verdict(body: Mapping[str, Any]) -> Verdict:
     """What an evaluation says. Raises RewardError for one that says nothing: that is no failure of the policy.
 
-    The score is the first of: ``result.score``, the weighted mean of ``result.validators``, ``reward`` or ``score`` beside
-    ``result``, and whether it was a success. A number that is there counts, zero as well.
+    The score is the first of: ``result.score``, the weighted mean of ``result.validators``, ``reward`` or ``score``
+    beside ``result``, and whether it was a success. A number that is there counts, zero as well.
     """
     result = body.get("result")
     found: Mapping[str, Any] = result if isinstance(result, Mapping) else {}

@@ -1,4 +1,6 @@
-"""Following a run of gbox-mini-agent: what its model sampled comes from whoever serves the model, what it did from events.
+"""Following a run of gbox-mini-agent.
+
+What its model sampled comes from whoever serves the model, what it did from events.
 
 The served model's turns lead: the k-th ``model_output`` of the events belongs to the k-th recorded turn, and what was
 carried out before the next one is that turn's action. So a turn has the exact ids and pictures of the model's call.
@@ -85,7 +87,10 @@ class FollowedRun:
             await self._poll()
 
     async def done(self, index: int, turn: Turn) -> Done:
-        """What the agent did upon the model's turn. Raises AgentError if the events are of other turns than the record."""
+        """What the agent did upon the model's turn.
+
+        Raises AgentError if the events are of other turns than the record.
+        """
         while True:
             segment, closed = self._segment(index)
             if closed or self.end is not None:

@@ -1,7 +1,7 @@
 """``MiniAgentEnv``: an execution in which gbox-mini-agent acts, with a model that cuarl serves.
 
-The usual loop of an episode drives it. The agent that ``follow`` gives tells what the mini-agent has done, and ``step`` then
-shows what the model was shown next. So limits, verdict, score and record are those of any other episode.
+The usual loop of an episode drives it. The agent that ``follow`` gives tells what the mini-agent has done, and ``step``
+then shows what the model was shown next. So limits, verdict, score and record are those of any other episode.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ class MiniAgentEnv(GymEnv):
         return super().capabilities
 
     def follow(self, sampler: Sampler, params: SamplingParams, sampling_seed: int) -> RelayAgent:
-        """Have the mini-agent act, asking ``sampler``; the agent that tells what it does. To be called before ``reset``."""
+        """Have the mini-agent act, asking ``sampler``; the agent that tells what it does.
+
+        To be called before ``reset``.
+        """
         self._conversation = self._talk(sampler, params, sampling_seed)
         return RelayAgent(f"mini-agent-{self._run_options.agent}", self._decision)
 

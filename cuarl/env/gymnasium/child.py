@@ -103,7 +103,10 @@ class Child:
 
 
 def made(id: str, kwargs: Mapping[str, Any], picture: str) -> gymnasium.Env[Any, Any]:
-    """Make a registered environment (``module:id`` imports the module first), or call ``module:name``. Raises Refused."""
+    """Make a registered environment (``module:id`` imports the module first), or call ``module:name``.
+
+    Raises Refused.
+    """
     module, _, name = id.rpartition(":")
     try:
         found = import_module(module) if module else None

@@ -1,7 +1,9 @@
-"""Whether an application has read what was sent to it: windows are asked, as window managers do (EWMH, ``_NET_WM_PING``).
+"""Whether an application has read what was sent to it.
 
-Key presses wait in an application's queue. What a key stands for is looked up when the press is read, and a picture taken before
-that shows nothing of it.
+Windows are asked, as window managers do (EWMH, ``_NET_WM_PING``).
+
+Key presses wait in an application's queue. What a key stands for is looked up when the press is read, and a picture
+taken before that shows nothing of it.
 """
 
 from __future__ import annotations

@@ -49,7 +49,8 @@ NOTCH_PX = 50
 WINDOW_S = 15.0
 """How long an application may take to show a window."""
 AFTERMATH_S = 0.4
-"""What an action brings about (a pressed button, a file being saved) has this long to happen before the state is read."""
+"""What an action brings about (a pressed button, a file being saved) has this long to happen before the state is
+read."""
 T = TypeVar("T")
 
 

@@ -30,7 +30,8 @@ LOCK_MASK = 2
 AT_A_TIME = 100
 """Characters that are typed before the application is asked whether it has read them."""
 CATCH_UP_S = 0.15
-"""Before a borrowed key gets another character, applications that can't be asked have this long to read what was typed with it."""
+"""Before a borrowed key gets another character, applications that can't be asked have this long to read what was typed
+with it."""
 
 
 CHORD_S = 0.03

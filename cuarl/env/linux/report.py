@@ -14,7 +14,9 @@ MAX_TEXT_BYTES = 65_536
 
 
 def list_files(folder: Path) -> list[dict[str, Any]]:
-    """Everything below a folder but hidden names, sorted: ``path``, ``folder``, ``size_bytes``, ``executable``, ``text``.
+    """Everything below a folder but hidden names, sorted.
+
+    ``path``, ``folder``, ``size_bytes``, ``executable``, ``text``.
 
     ``text`` is None for folders, links, large files and what is not UTF-8. Links are listed, never followed.
     """

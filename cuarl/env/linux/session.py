@@ -1,4 +1,6 @@
-"""The processes of one desktop: display server, session bus, window manager, applications. On record from first to last.
+"""The processes of one desktop: display server, session bus, window manager, applications.
+
+On record from first to last.
 
 All of them carry a mark in their environment, so that what an application started in turn is found too, and all run as
 the user ``nobody`` where cuarl itself is root: a terminal on the desktop is a shell of that user.

@@ -64,7 +64,10 @@ def parse(text: str, *, raw: bool = False) -> dict[str, dict[str, Any]]:
 
 
 def with_named(settings: Mapping[str, Any], paths: Iterator[str]) -> dict[str, Any]:
-    """``settings`` with None for those that ``paths`` name and that are not there: their application's default holds."""
+    """``settings`` with None for those that ``paths`` name and that are not there.
+
+    Their application's default holds.
+    """
     completed = {name: {group: dict(keys) for group, keys in groups.items()} for name, groups in settings.items()}
     for path in paths:
         name, group, key = path.split(".")

@@ -1,1 +1,4 @@
-"""OpenEnv: servers of environments, spoken to over a WebSocket, and how cuarl's own are written (docs/guides/openenv.md)."""
+"""OpenEnv: servers of environments, spoken to over a WebSocket, and how cuarl's own are written.
+
+See docs/guides/openenv.md.
+"""

@@ -1,7 +1,7 @@
 """An OpenEnv server: what it tells over HTTP, and sessions, each on a WebSocket of its own.
 
-Source of the protocol: OpenEnv 0.10. One message is answered by one; nothing is ever sent twice, and a connection that is
-lost ends its session, and so the episode.
+Source of the protocol: OpenEnv 0.10. One message is answered by one; nothing is ever sent twice, and a connection that
+is lost ends its session, and so the episode.
 """
 
 from __future__ import annotations

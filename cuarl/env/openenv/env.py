@@ -39,7 +39,10 @@ class Terms:
 
 
 class OpenEnvEnv:
-    """One episode in a session of its own. A server of cuarl's is asked for its verdict; others are judged by the task's checks."""
+    """One episode in a session of its own.
+
+    A server of cuarl's is asked for its verdict; others are judged by the task's checks.
+    """
 
     def __init__(self, server: Server, terms: Terms) -> None:
         self._server, self._terms = server, terms
@@ -103,7 +106,10 @@ class OpenEnvEnv:
         )
 
     async def state(self) -> Mapping[str, Any]:
-        """The counters of the episode and, as ``server``, the state that the server tells; {} for a server that judges itself."""
+        """The counters of the episode and, as ``server``, the state that the server tells.
+
+        {} for a server that judges itself.
+        """
         _, session = self._ready()
         if self._terms.table is None:
             return {}

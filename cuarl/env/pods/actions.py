@@ -1,7 +1,7 @@
 """The words of ``/act``, both ways: an action as queries, and a query as an action.
 
-``pods`` sessions understand the protocol's own words. Sessions of our server take any action besides: ``action`` then holds
-it as JSON.
+``pods`` sessions understand the protocol's own words. Sessions of our server take any action besides: ``action`` then
+holds it as JSON.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ def queries(action: Action, *, own: bool = False) -> list[Query]:
 
 
 def read(query: Mapping[str, str]) -> Action | None:
-    """The action that a query means; None for a screenshot alone. Raises ValueError, KeyError for one that means nothing."""
+    """The action that a query means; None for a screenshot alone.
+
+    Raises ValueError, KeyError for one that means nothing.
+    """
     kind = query["action_type"]
     if kind == SCREENSHOT:
         return None

@@ -106,7 +106,10 @@ class Pods:
         return (reply.get("status") or {}).get("allowed") is True
 
     async def lacking(self, *, proxied: bool) -> list[str]:
-        """What sessions need to do that this account may not; ``proxied`` says whether by the API server's own proxy."""
+        """What sessions need to do that this account may not.
+
+        ``proxied`` says whether by the API server's own proxy.
+        """
         needed = [("create", ""), ("get", ""), ("delete", "")]
         needed += [("get", "proxy"), ("create", "proxy")] if proxied else []
         return [f"{verb} pods{part and '/'}{part}" for verb, part in needed if not await self.may(verb, part)]

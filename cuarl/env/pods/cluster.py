@@ -54,7 +54,10 @@ class Cluster:
 
 
 def find(where: Where, environment: Mapping[str, str] | None = None, account: Path = ACCOUNT) -> Cluster:
-    """The cluster. Raises PrerequisiteError if none is set, or if what is set can't be read or would send a token openly."""
+    """The cluster.
+
+    Raises PrerequisiteError if none is set, or if what is set can't be read or would send a token openly.
+    """
     found = _found(where, os.environ if environment is None else environment, account)
     url = httpx.URL(found.server)
     if found.login is not None and url.scheme == "http" and url.host not in LOOPBACK:

@@ -52,8 +52,8 @@ class PodOptions:
 class PodEnv:
     """A pod for one episode of a task whose ``env`` is ``kind``: ``pods``, or ``phone``, ``desktop`` or ``linux``.
 
-    The latter need our session server in the pod, which sets the task up and tells the device's state; of a ``pods`` session
-    only ``/progress`` is known. ``starting`` bounds how many pods are being started at the same time.
+    The latter need our session server in the pod, which sets the task up and tells the device's state; of a ``pods``
+    session only ``/progress`` is known. ``starting`` bounds how many pods are being started at the same time.
     """
 
     def __init__(

@@ -75,7 +75,10 @@ class HostedSession:
         return self._shown
 
     async def progress(self) -> dict[str, Any]:
-        """How far the task is, in both of the protocol's forms: its checks are the rows, and side effects are mistakes."""
+        """How far the task is, in both of the protocol's forms.
+
+        Its checks are the rows, and side effects are mistakes.
+        """
         held: list[int] = []
         mistakes = 0
         if self._task is not None and self._task.checks:

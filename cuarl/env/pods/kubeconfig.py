@@ -1,6 +1,7 @@
 """Reading kubeconfig files: of several, the first that names a thing wins, as in kubectl.
 
-What is not understood is refused by name, since leaving it out could mean speaking to the wrong server or as somebody else.
+What is not understood is refused by name, since leaving it out could mean speaking to the wrong server or as somebody
+else.
 """
 
 from __future__ import annotations

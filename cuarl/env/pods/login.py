@@ -1,4 +1,7 @@
-"""Bearer tokens for an API server: one that is given, one in a file, or one that a program prints. None is ever stored."""
+"""Bearer tokens for an API server: one that is given, one in a file, or one that a program prints.
+
+None is ever stored.
+"""
 
 from __future__ import annotations
 

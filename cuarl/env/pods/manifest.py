@@ -71,7 +71,10 @@ def owner() -> str:
 
 
 def load(path: Path | None = None) -> Template:
-    """A template from a file, or the shipped one. Raises ConfigError for one that is no pod, or names what is unknown."""
+    """A template from a file, or the shipped one.
+
+    Raises ConfigError for one that is no pod, or names what is unknown.
+    """
     where = str(path) if path else "cuarl/env/pods/manifest.yaml"
     try:
         text = path.read_text(encoding="utf-8") if path else _shipped()

@@ -1,4 +1,6 @@
-"""The session server that runs in a pod: ``/act`` and ``/progress`` of the protocol, and what our own client asks besides.
+"""The session server that runs in a pod.
+
+``/act`` and ``/progress`` of the protocol, and what our own client asks besides.
 
     GET  /          text for people and readiness probes; needs no token
     GET  /act       action_type, x, y, text, keys, direction, delay (or action: any action as JSON) → PNG after it
@@ -7,9 +9,9 @@
     GET  /state     {"state": the device's, "volatile": globs of what in it changes by itself}
     GET  /oracle    the next action of a solution
 
-Actions are one after another, and a request that arrives twice (the same Idempotency-Key, as proxies may send a GET again)
-is carried out once and answered alike. Since a GET acts here, and any page that a browser shows may send one, everything
-but the first line needs the token.
+Actions are one after another, and a request that arrives twice (the same Idempotency-Key, as proxies may send a GET
+again) is carried out once and answered alike. Since a GET acts here, and any page that a browser shows may send one,
+everything but the first line needs the token.
 """
 
 from __future__ import annotations
@@ -54,7 +56,10 @@ class Setup(Record):
 
 
 class SessionServer:
-    """Serves ``session`` to whoever bears ``token``; with ``local`` only by the names of this machine, and by ``hosts``."""
+    """Serves ``session`` to whoever bears ``token``.
+
+    With ``local`` only by the names of this machine, and by ``hosts``.
+    """
 
     def __init__(
         self,

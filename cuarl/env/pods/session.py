@@ -34,8 +34,8 @@ class DeviceState(NamedTuple):
 class Session:
     """One session below ``path`` of ``service``. Methods raise EnvError.
 
-    ``own`` says that its server is ours: that one knows a request that comes twice (by its Idempotency-Key), so that every
-    request may be sent again.
+    ``own`` says that its server is ours: that one knows a request that comes twice (by its Idempotency-Key), so that
+    every request may be sent again.
     """
 
     def __init__(self, service: Service, path: str, token: str, *, own: bool) -> None:

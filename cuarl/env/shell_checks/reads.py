@@ -43,7 +43,7 @@ _FOCUS = re.compile(r"mCurrentFocus=\S+ \S+ ([^\s/}]+)/([^\s}]+)")
 
 
 def check_task(task: TaskInstance, also: Collection[str] = ()) -> None:
-    """Raise TaskError unless the preset is well formed and each check looks at the answer or at something that is read."""
+    """Raise TaskError unless the preset is well formed and each check is about the answer or something read."""
     check_preset(task.task_id, task.preset, also)
     names = {"answer", *task.preset.get("reads", {})}
     for check in task.checks:
@@ -97,9 +97,9 @@ async def read_all(reads: Mapping[str, str], shell: Shell) -> dict[str, Any]:
 async def read(text: str, shell: Shell) -> Any:
     """One reading; None for what is not there.
 
-    A setting, a property, a file's text and a group of dumpsys' output are text or numbers; ``package`` and ``permission``
-    are true or false; ``files`` and ``content`` are lists, of names in order and of a column's values; ``foreground`` is
-    ``{"app", "activity"}``; ``notifications`` is how many there are.
+    A setting, a property, a file's text and a group of dumpsys' output are text or numbers; ``package`` and
+    ``permission`` are true or false; ``files`` and ``content`` are lists, of names in order and of a column's values;
+    ``foreground`` is ``{"app", "activity"}``; ``notifications`` is how many there are.
     """
     match text.split(maxsplit=2):
         case ["settings", space, key]:

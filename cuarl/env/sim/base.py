@@ -42,8 +42,8 @@ class Oracle(Protocol[W_contra]):
 class SimulatedEnv(ABC, Generic[W]):
     """A simulated device for one episode: a frozen world, a pure step, a picture of each world.
 
-    ``faults`` are troubles to inject, which ``patience`` (see ``env/settle.py``) waits out in simulated time; without any,
-    every step is instantaneous.
+    ``faults`` are troubles to inject, which ``patience`` (see ``env/settle.py``) waits out in simulated time; without
+    any, every step is instantaneous.
     """
 
     def __init__(self, *, faults: Faults | None = None, patience: Patience | None = None) -> None:
@@ -128,7 +128,10 @@ class SimulatedEnv(ABC, Generic[W]):
         return self._frame(self._running()).screenshot
 
     def oracle_action(self) -> Action:
-        """The next action of a solution; ``Finish(success=False)``, saying where it is stuck, if there seems to be none."""
+        """The next action of a solution.
+
+        ``Finish(success=False)``, saying where it is stuck, if there seems to be none.
+        """
         world = self._running()
         assert self._oracle is not None
         self._told = self._oracle.next(world)
@@ -145,7 +148,7 @@ class SimulatedEnv(ABC, Generic[W]):
         yield from ()
 
     async def around(self, x: int, y: int) -> Box | None:
-        """Left, top, right and bottom of the control whose middle is ``(x, y)``, if a tap anywhere in it is the same."""
+        """Left, top, right and bottom of the control with the middle ``(x, y)``, if a tap anywhere in it is the same."""
         return self.reach(x, y)
 
     def reach(self, x: int, y: int) -> Box | None:

@@ -26,8 +26,8 @@ from cuarl.types import Action
 class DesktopEnv(SimulatedEnv[DesktopWorld]):
     """A simulated desktop for one episode.
 
-    ``profile`` names the screen (``desktop-small``, ``desktop``); ``clutter`` is the share of episodes that start with a
-    notification in the way; ``faults`` and ``patience`` are as in ``SimulatedEnv``.
+    ``profile`` names the screen (``desktop-small``, ``desktop``); ``clutter`` is the share of episodes that start with
+    a notification in the way; ``faults`` and ``patience`` are as in ``SimulatedEnv``.
     """
 
     def __init__(

@@ -18,7 +18,8 @@ PROFILES: Mapping[str, Mapping[str, str]] = {
         "small": "desktop-small", "phone": "desktop", "tall": "desktop", **{name: name for name in SCREENS}
     },
 }  # fmt: skip
-"""Screen by kind of device and name of a profile: a run's one profile gives its desktop tasks a screen of that size too."""
+"""Screen by kind of device and name of a profile: a run's one profile gives its desktop tasks a screen of that size
+too."""
 _DEVICES: Mapping[str, Callable[..., SimulatedEnv[Any]]] = {"phone": SimEnv, "desktop": DesktopEnv}
 SIMULATED: tuple[str, ...] = tuple(_DEVICES)
 """What ``env`` of a task that is simulated says."""

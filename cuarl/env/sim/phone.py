@@ -28,8 +28,8 @@ from cuarl.types import Action
 class SimEnv(SimulatedEnv[World]):
     """A simulated phone for one episode.
 
-    ``profile`` names the screen (``small``, ``phone``, ``tall``); ``clutter`` is the share of episodes that start with a
-    pop-up in the way; ``faults`` and ``patience`` are as in ``SimulatedEnv``.
+    ``profile`` names the screen (``small``, ``phone``, ``tall``); ``clutter`` is the share of episodes that start with
+    a pop-up in the way; ``faults`` and ``patience`` are as in ``SimulatedEnv``.
     """
 
     def __init__(
@@ -81,6 +81,9 @@ class SimEnv(SimulatedEnv[World]):
         return surveyed(world)
 
     def reach(self, x: int, y: int) -> Box | None:
-        """The visible part of the control whose middle that is; None for a slider, where each place is another value."""
+        """The visible part of the control whose middle that is.
+
+        None for a slider, where each place is another value.
+        """
         aimed = [e for e in elements(self._running()) if e.centre == (x, y)]
         return aimed[-1].box if aimed and aimed[-1].role != "slider" else None

@@ -15,7 +15,10 @@ from cuarl.env.workers.frames import Call, Refused, pack
 
 
 def serve(call: Call) -> None:
-    """Answer each request by ``call``. A ``Refused`` is told to the owner; any other error ends the process, traceback said."""
+    """Answer each request by ``call``.
+
+    A ``Refused`` is told to the owner; any other error ends the process, traceback said.
+    """
     requests = os.fdopen(os.dup(0), "rb")
     replies = os.fdopen(os.dup(1), "wb")
     with Path(os.devnull).open("rb") as nothing:

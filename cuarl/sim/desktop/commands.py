@@ -1,4 +1,7 @@
-"""The shell's commands: each a function of a session, its arguments and what is piped into it, giving what it prints."""
+"""The shell's commands.
+
+Each a function of a session, its arguments and what is piped into it, giving what it prints.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The tree of files as a flat tuple of records, and what can be done with it. Pure; ``FileProblem`` says what went wrong."""
+"""The tree of files as a flat tuple of records, and what can be done with it.
+
+Pure; ``FileProblem`` says what went wrong.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +85,10 @@ def remove(files: Files, paths: Iterable[str]) -> Files:
 
 
 def move(files: Files, source: str, target: str) -> Files:
-    """With a file or folder, and all that is in it, at another path. A file at the target is overwritten. Raises FileProblem."""
+    """With a file or folder, and all that is in it, at another path.
+
+    A file at the target is overwritten. Raises FileProblem.
+    """
     if source == target:
         raise FileProblem("are the same file")
     moving = _movable(files, source, target)

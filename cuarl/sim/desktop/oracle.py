@@ -1,7 +1,8 @@
 """The oracle: the next action of a solution, worked out from the task's checks, its plan and what is on the screen.
 
-For a setting it looks for the page that can change it and for the control there that makes the check hold, tried out on the
-immutable world; for windows it knows how each is opened, closed and sized. The rest a task says in its ``plan``: ``script.py``.
+For a setting it looks for the page that can change it and for the control there that makes the check hold, tried out on
+the immutable world; for windows it knows how each is opened, closed and sized. The rest a task says in its ``plan``:
+``script.py``.
 """
 
 from __future__ import annotations

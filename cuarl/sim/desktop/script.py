@@ -2,17 +2,13 @@
 
 Each line is a mapping with one of these keys::
 
-    open: files/Documents        show a place: an app, or APP/PAGE (folder, page of settings, address, text file)
-    click: Save                  click what is labelled so  (role: button | row | menuitem … to be exact)
-    double_click: notes.txt      twice
-    right_click: notes.txt       with the other button, which opens its menu
-    type: Zoe, into: Name        make a field say Zoe; without ``into``, type where the focus is  (submit: true presses Enter)
-    key: ctrl+s                  press keys together
-    run: ls Documents            type a command into a terminal
-    drag: notes.txt, to: Music   drag one thing onto another
-    set: sound.volume, value: 30     make a state path have a value
-    answer: 320                  tell the user something
-    wait: 1                      wait some seconds
+    open: files/Documents        show a place: an app, or APP/PAGE (folder, page of settings, address, text file) click:
+    Save                  click what is labelled so  (role: button | row | menuitem … to be exact) double_click:
+    notes.txt      twice right_click: notes.txt       with the other button, which opens its menu type: Zoe, into: Name
+    make a field say Zoe; without ``into``, type where the focus is  (submit: true presses Enter) key: ctrl+s
+    press keys together run: ls Documents            type a command into a terminal drag: notes.txt, to: Music   drag
+    one thing onto another set: sound.volume, value: 30     make a state path have a value answer: 320
+    tell the user something wait: 1                      wait some seconds
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The terminal's shell: a small honest part of a POSIX shell, as a pure function on the tree of files.
 
-Quotes, ``~``, ``*`` and ``?``, pipes, ``>``, ``>>``, ``;`` and ``&&`` work; everything outside of the home folder is out of
-reach. Commands and their messages are in ``commands.py``.
+Quotes, ``~``, ``*`` and ``?``, pipes, ``>``, ``>>``, ``;`` and ``&&`` work; everything outside of the home folder is
+out of reach. Commands and their messages are in ``commands.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Pictures of the desktop, to look at while working on it: ``python -m cuarl.sim.desktop.shots OUT --page files/Documents``."""
+"""Pictures of the desktop, to look at while working on it.
+
+``python -m cuarl.sim.desktop.shots OUT --page files/Documents``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The desktop on which an episode starts: the look of its seed, the task's preset, open windows, now and then a notification."""
+"""The desktop on which an episode starts.
+
+The look of its seed, the task's preset, open windows, now and then a notification.
+"""
 
 from __future__ import annotations
 

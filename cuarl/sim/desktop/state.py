@@ -1,4 +1,7 @@
-"""The desktop's state: one typed, immutable tree that validators, presets and side-effect checks read by dotted path."""
+"""The desktop's state.
+
+One typed, immutable tree that validators, presets and side-effect checks read by dotted path.
+"""
 
 from __future__ import annotations
 

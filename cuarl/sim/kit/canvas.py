@@ -1,4 +1,7 @@
-"""Drawing primitives in units: anti-aliased shapes (drawn four times as large, then reduced), text, icons. All cached."""
+"""Drawing primitives in units: anti-aliased shapes (drawn four times as large, then reduced), text, icons.
+
+All cached.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ OVERSAMPLE = 4
 
 
 class _Area(NamedTuple):
-    """What was painted: nothing outside of ``box``, just ``ink`` in the boxes of ``flat``, nothing in those of ``kept``."""
+    """What was painted.
+
+    Nothing outside of ``box``, just ``ink`` in the boxes of ``flat``, nothing in those of ``kept``.
+    """
 
     box: Box
     ink: Ink
@@ -144,7 +150,7 @@ class Canvas:
         self.paste(colour, line.mask, x_px + line.left, y_px + line.top)
 
     def fitted(self, text: str, size: float, width: float, *, bold: bool = False) -> float:
-        """The largest font size, from ``size`` down to 80 % of it, in which ``text`` is at most ``width`` units wide."""
+        """The largest font size, from ``size`` down to 80 % of it, in which ``text`` is at most ``width`` wide."""
         for step in range(5):
             smaller = size * (1 - 0.05 * step)
             if text_width(text, font_px(self.style, smaller), bold) <= width * self.style.scale:

@@ -119,7 +119,8 @@ class Dialog:
     inputs: tuple[Input, ...] = ()
     buttons: tuple[Option, ...] = ()
     kind: str = "dialog"
-    """``dialog``, ``menu`` (a list at the top right, closed by a tap outside) or ``popup`` (in the way; shown unasked)."""
+    """``dialog``, ``menu`` (a list at the top right, closed by a tap outside) or ``popup`` (in the way; shown
+    unasked)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """All icons, drawn by us as a few primitives on a grid of 24 units.
 
-Operations: ``l`` polyline (width, points), ``c`` disc, ``o`` ring (width, x, y, r), ``r`` filled rounded rectangle (corners,
-radius), ``b`` its border (width, corners, radius), ``p`` polygon, ``a`` arc (width, box, from, to in degrees, clockwise from
-east). A leading ``-`` erases.
+Operations: ``l`` polyline (width, points), ``c`` disc, ``o`` ring (width, x, y, r), ``r`` filled rounded rectangle
+(corners, radius), ``b`` its border (width, corners, radius), ``p`` polygon, ``a`` arc (width, box, from, to in degrees,
+clockwise from east). A leading ``-`` erases.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Lines of text put together from letters, as Pillow would draw them whole, in a tenth of the time.
 
-Pillow's font places letters on whole pixels and moves none for its neighbour, so a line is its letters one after the other.
-That is tried out on each size of the font, and only for ASCII; everything else is laid out and drawn by Pillow.
+Pillow's font places letters on whole pixels and moves none for its neighbour, so a line is its letters one after the
+other. That is tried out on each size of the font, and only for ASCII; everything else is laid out and drawn by Pillow.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PROBE = 'AVATAW To Ty Va Ya LT P. r, fi fl ff ffi -- -> 11 rn vy wo (j) f\' "A" 
 
 
 class Letter(NamedTuple):
-    """Coverage of a letter, mode L (None if it has none), where it lies from the pen and the baseline, and the pen's way."""
+    """A letter's coverage, mode L (None if it has none), its place from pen and baseline, and the pen's advance."""
 
     core: Core
     width: int

@@ -1,4 +1,7 @@
-"""Small drawn parts that several widgets share: switches, boxes, launcher icons, captions, and the geometry of sliders."""
+"""Small drawn parts that several widgets share.
+
+Switches, boxes, launcher icons, captions, and the geometry of sliders.
+"""
 
 from __future__ import annotations
 

@@ -39,7 +39,10 @@ ITEM_BYTES = 512
 
 
 class Stamp(NamedTuple):
-    """One bitmap at one place: ``tile`` (None for a scrim) with its top left corner at ``x``, ``y``, cut to ``seen``."""
+    """One bitmap at one place.
+
+    ``tile`` (None for a scrim) with its top left corner at ``x``, ``y``, cut to ``seen``.
+    """
 
     tile_id: int
     x: int

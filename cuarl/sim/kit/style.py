@@ -158,7 +158,10 @@ def fit(text: str, px: int, width: float, bold: bool = False) -> str:
 
 @lru_cache(maxsize=16384)
 def wrap(text: str, px: int, width: float, bold: bool = False, lines: int = 12) -> tuple[str, ...]:
-    """Break ``text`` at spaces into at most ``lines`` lines of ``width`` pixels; the last one may end in an ellipsis."""
+    """Break ``text`` at spaces into at most ``lines`` lines of ``width`` pixels.
+
+    The last one may end in an ellipsis.
+    """
     done: list[str] = []
     for paragraph in text.split("\n"):
         line = ""

@@ -263,7 +263,10 @@ class Space(Widget):
 
 @dataclass(frozen=True, slots=True)
 class Bar(Widget):
-    """A filled area behind other widgets: ``bar``, ``surface``, ``raised``, ``sheet`` (rounded top), ``scrim`` (dims all below)."""
+    """A filled area behind other widgets.
+
+    ``bar``, ``surface``, ``raised``, ``sheet`` (rounded top), ``scrim`` (dims all below).
+    """
 
     fill: str = "bar"
 

@@ -1,4 +1,7 @@
-"""``step(world, action) -> world``: what a finger does to the device. Pure; ``Rejected`` says why nothing can happen."""
+"""``step(world, action) -> world``: what a finger does to the device.
+
+Pure; ``Rejected`` says why nothing can happen.
+"""
 
 from __future__ import annotations
 

@@ -59,7 +59,10 @@ class PageGraph:
         return self._distances[goal]
 
     def pages_for(self, path: str) -> tuple[str, ...]:
-        """Pages where ``path`` can be changed: those that write it, else those that write a list or record around it."""
+        """Pages where ``path`` can be changed.
+
+        Those that write it, else those that write a list or record around it.
+        """
         while path:
             if path in self.writers:
                 return tuple(self.writers[path])

@@ -59,7 +59,10 @@ def _arranged(
     height: float,
     style: Style,
 ) -> list[Spot]:
-    """A home page: one list for what looks the same, however the device came to it. Icons that look the same do the same."""
+    """A home page: one list for what looks the same, however the device came to it.
+
+    Icons that look the same do the same.
+    """
     spots: list[Spot] = []
     top = STATUS_HEIGHT + 10
     if time is not None:

@@ -112,7 +112,10 @@ def recents(world: World) -> list[Spot]:
 
 
 def dialog(world: World, box: Dialog, bottom: float) -> tuple[Spot, list[Spot]]:
-    """A dialog's box and what is in it, centred between the status bar and ``bottom``; a menu hangs at the top right."""
+    """A dialog's box and what is in it, centred between the status bar and ``bottom``.
+
+    A menu hangs at the top right.
+    """
     style, menu = world.style, box.kind == "menu"
     left, width = (84.0, 104.0) if menu else (12.0, WIDTH - 24.0)
     body: list[w.Widget] = [w.Space(6)]

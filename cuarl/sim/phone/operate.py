@@ -1,4 +1,7 @@
-"""How a visible control is used so that a check holds: tapped, slid to a value, typed into, or opened for its dialog."""
+"""How a visible control is used so that a check holds.
+
+Tapped, slid to a value, typed into, or opened for its dialog.
+"""
 
 from __future__ import annotations
 

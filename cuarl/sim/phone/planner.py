@@ -1,8 +1,8 @@
 """The oracle: the next action of a solution, worked out from the task's checks, its plan and what is on the screen.
 
 Nothing is scripted. For a check that does not hold, the planner looks for a control whose declared effect would make it
-hold (tried out on the immutable world), uses it, or goes one step towards a page that has one. What can't be told from the
-checks (which button saves a form) a task says in its ``plan``: see ``script.py``.
+hold (tried out on the immutable world), uses it, or goes one step towards a page that has one. What can't be told from
+the checks (which button saves a form) a task says in its ``plan``: see ``script.py``.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Remembering what is worked out from a world by what of the world was read.
 
-A page that shows the sound settings reads ``state.sound`` and little else, so it is the same page whatever happened to the
-Wi-Fi. The first time, a function is handed a world that notes what is read from it; the result is good for every world that
-has the same there, and since functions are pure, that is certain and nothing has to be declared.
+A page that shows the sound settings reads ``state.sound`` and little else, so it is the same page whatever happened to
+the Wi-Fi. The first time, a function is handed a world that notes what is read from it; the result is good for every
+world that has the same there, and since functions are pure, that is certain and nothing has to be declared.
 
-The look, the screen and the sections of the state are the same if they are the same objects; what is in ``ui`` is compared
-by value.
+The look, the screen and the sections of the state are the same if they are the same objects; what is in ``ui`` is
+compared by value.
 """
 
 from __future__ import annotations

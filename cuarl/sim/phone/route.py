@@ -24,8 +24,8 @@ def leads_to(world: World, target: str) -> Step | None:
     """What to use next on the way to ``target``: a visible element, or a scroll, swipe or button.
 
     ``target`` is a page id (``settings/wifi``), ``app/KEY``, ``layer/NAME`` (``drawer``, ``recents``, ``shade``,
-    ``quick``, ``folder:NAME``), ``home`` (``home/1`` is the second page) or a state path (``network.nfc``), for which the element that changes it is the end of the way. None if
-    one is there already, or if there is no way.
+    ``quick``, ``folder:NAME``), ``home`` (``home/1`` is the second page) or a state path (``network.nfc``), for which
+    the element that changes it is the end of the way. None if one is there already, or if there is no way.
     """
     if world.ui.dialog:
         return _through_dialog(world, target)

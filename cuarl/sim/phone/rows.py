@@ -22,7 +22,10 @@ def switch(ctx: Context, label: str, path: str, subtitle: str = "", icon: str = 
 def link(
     ctx: Context, label: str, page: str, subtitle: str = "", icon: str = "", *, path: str = "", keep: bool = False
 ) -> w.Row:
-    """A row that opens a page; with ``path`` it has a switch of its own at the end. ``keep`` never hides the subtitle."""
+    """A row that opens a page; with ``path`` it has a switch of its own at the end.
+
+    ``keep`` never hides the subtitle.
+    """
     shown = subtitle if keep else hint(ctx, subtitle)
     if not path:
         return w.Row(label, Open(page), subtitle=shown, icon=icon)

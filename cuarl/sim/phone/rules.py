@@ -1,6 +1,7 @@
 """What a device changes by itself when something is set. Few, as on a real phone, and each one listed here.
 
-- Airplane mode on switches Wi-Fi, Bluetooth and the hotspot off and remembers which were on; off switches those on again.
+- Airplane mode on switches Wi-Fi, Bluetooth and the hotspot off and remembers which were on; off switches those on
+  again.
 - Wi-Fi on joins the first saved network in range; off leaves it. Forgetting the joined network leaves it.
 
 Paths changed here are collected in ``ui.derived``, so that nobody is blamed for them.

@@ -2,16 +2,13 @@
 
 Each line is a mapping with one of these keys::
 
-    open: settings/wifi          go to a page, app/KEY, layer/NAME (drawer, recents, shade, quick) or home
-    tap: Save                    tap what is labelled so; scrolls to it if needed  (role: icon | button | row … to be exact)
-    long_press: Chrome           press and hold it
-    type: Zoe, into: Name        make the field labelled Name say Zoe  (submit: true presses Enter as well)
-    set: display.brightness, value: 200     make a state path have a value
-    drag: Maps, to: Music        drag one thing onto another
-    swipe: left                  slide the finger across the middle of the screen  (on: Rain soon, across what is labelled so)
-    button: back                 press a device button
-    answer: 83%                  tell the user something
-    wait: 1                      wait some seconds
+    open: settings/wifi          go to a page, app/KEY, layer/NAME (drawer, recents, shade, quick) or home tap: Save
+    tap what is labelled so; scrolls to it if needed  (role: icon | button | row … to be exact) long_press: Chrome
+    press and hold it type: Zoe, into: Name        make the field labelled Name say Zoe  (submit: true presses Enter as
+    well) set: display.brightness, value: 200     make a state path have a value drag: Maps, to: Music        drag one
+    thing onto another swipe: left                  slide the finger across the middle of the screen  (on: Rain soon,
+    across what is labelled so) button: back                 press a device button answer: 83%                  tell the
+    user something wait: 1                      wait some seconds
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Pictures of pages, to look at while working on them: ``python -m cuarl.sim.phone.shots OUT --page settings/display``."""
+"""Pictures of pages, to look at while working on them.
+
+``python -m cuarl.sim.phone.shots OUT --page settings/display``.
+"""
 
 from __future__ import annotations
 

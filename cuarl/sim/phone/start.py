@@ -1,4 +1,7 @@
-"""The world in which an episode starts: the look of its seed, the task's preset, and now and then a pop-up in the way."""
+"""The world in which an episode starts.
+
+The look of its seed, the task's preset, and now and then a pop-up in the way.
+"""
 
 from __future__ import annotations
 

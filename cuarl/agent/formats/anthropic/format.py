@@ -2,9 +2,10 @@
 
     {"type": "tool_use", "name": "computer", "input": {"action": "left_click", "coordinate": [512, 233]}}
 
-Points are pixels of the picture that the model sees. The service shrinks a picture whose long side or number of tokens is too
-large, so it is shrunk here, before it is sent, by the same rule. A block of text ends the task. Readings of ours: on a phone
-``left_click_drag`` slides a finger (or holds a point, if it ends where it began) and ``key`` presses back, home, recents …
+Points are pixels of the picture that the model sees. The service shrinks a picture whose long side or number of tokens
+is too large, so it is shrunk here, before it is sent, by the same rule. A block of text ends the task. Readings of
+ours: on a phone ``left_click_drag`` slides a finger (or holds a point, if it ends where it began) and ``key`` presses
+back, home, recents …
 """
 
 from __future__ import annotations

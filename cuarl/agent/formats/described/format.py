@@ -1,12 +1,14 @@
 """Descriptions in the place of coordinates, for a model that names what to act on and a second one that points there.
 
-Markup and words are those of ``qwen3-vl``; ``target`` and ``target2`` stand where it has ``coordinate`` and ``coordinate2``:
+Markup and words are those of ``qwen3-vl``; ``target`` and ``target2`` stand where it has ``coordinate`` and
+``coordinate2``:
 
     <tool_call>
     {"name": "mobile_use", "arguments": {"action": "click", "target": {"element": "switch", "label": "Wi-Fi"}}}
     </tool_call>
 
-A phone has one word more, ``scroll`` with a direction, since a description of an empty place to swipe to is hard to find.
+A phone has one word more, ``scroll`` with a direction, since a description of an empty place to swipe to is hard to
+find.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     {"name": "click", "args": {"x": 512, "y": 233}}
 
-Points run from 0 to 999 across the screen. The names are those of Gemini 3.5 for phones and desktops; ``intent``, the model's
-reason, may be given. A text ends the task. A reading of ours: ``press_key`` of back, home, recents … presses that button of a
-phone.
+Points run from 0 to 999 across the screen. The names are those of Gemini 3.5 for phones and desktops; ``intent``, the
+model's reason, may be given. A text ends the task. A reading of ours: ``press_key`` of back, home, recents … presses
+that button of a phone.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
     {"type": "computer_call", "action": {"type": "click", "button": "left", "x": 512, "y": 233}}
 
-Points are pixels of the screenshot. A message ends the task, and a refusal within one ends it without success. Readings of
-ours: on a phone ``drag`` slides a finger (or holds a point, if it ends where it began) and ``keypress`` of BACK, HOME, RECENTS … presses that button.
+Points are pixels of the screenshot. A message ends the task, and a refusal within one ends it without success. Readings
+of ours: on a phone ``drag`` slides a finger (or holds a point, if it ends where it began) and ``keypress`` of BACK,
+HOME, RECENTS … presses that button.
 """
 
 from __future__ import annotations

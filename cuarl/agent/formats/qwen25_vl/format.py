@@ -1,7 +1,8 @@
 """The tool calls of Qwen2.5-VL: words and markup of ``qwen3-vl``, points in pixels of the resized picture.
 
-The family's processor makes both sides multiples of 28 and bounds the area; with other bounds the same numbers mean another
-place (https://github.com/QwenLM/Qwen3-VL/issues/676), so the size that was really seen is handed in and recorded.
+The family's processor makes both sides multiples of 28 and bounds the area; with other bounds the same numbers mean
+another place (https://github.com/QwenLM/Qwen3-VL/issues/676), so the size that was really seen is handed in and
+recorded.
 """
 
 from __future__ import annotations

@@ -54,7 +54,10 @@ def _strict_json(text: str) -> Any:
 
 
 def _lenient_json(text: str, warnings: list[str]) -> Any:
-    """The first whole JSON value where a call may be: behind the tag, in a code fence, or a bare object with an action."""
+    """The first whole JSON value where a call may be.
+
+    Behind the tag, in a code fence, or a bare object with an action.
+    """
     start = text.find(_OPEN)
     if start >= 0:
         start = text.find("{", start)

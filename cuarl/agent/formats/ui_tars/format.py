@@ -3,10 +3,10 @@
     Thought: The switch is off.
     Action: click(start_box='(512,233)')
 
-Version 1.0 gives points from 0 to 1000, version 1.5 in pixels of the resized picture, and no answer tells which. Points of both
-spellings (boxes in brackets, ``<point>`` tags) are read. Readings of ours: on a phone ``drag`` slides a finger and
-``scroll`` slides it the other way by half of the screen; ``amount`` says how many pixels a wheel scrolls; ``time`` how many
-seconds a long press takes; ``call_user`` gives up.
+Version 1.0 gives points from 0 to 1000, version 1.5 in pixels of the resized picture, and no answer tells which. Points
+of both spellings (boxes in brackets, ``<point>`` tags) are read. Readings of ours: on a phone ``drag`` slides a finger
+and ``scroll`` slides it the other way by half of the screen; ``amount`` says how many pixels a wheel scrolls; ``time``
+how many seconds a long press takes; ``call_user`` gives up.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ _PLAIN = PLAIN_NUMBER
 _POINT_LIKE = re.compile(r"[-\d.,()\[\]\s]|<\|box_(?:start|end)\|>|</?(?:point|bbox)>", re.ASCII)
 _QUOTED = re.compile(r"'((?:[^'\\\n]|\\.)*)'|\"((?:[^\"\\\n]|\\.)*)\"", re.DOTALL)
 _CLOSING = re.compile(r"\s*(?:,\s*[a-z_]+\s*=|\)\s*(?:\n|$)|$)")
-"""What follows a value's last quote, however the quotes are muddled; nothing only behind a point, which is whole then."""
+"""What follows a value's last quote, however the quotes are muddled; nothing only behind a point, which is whole
+then."""
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.?)", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
 _WRITTEN = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"})

@@ -1,7 +1,7 @@
 """The apps of the simulated desktop: one module each, with an ``APP``.
 
-An app's ``pane`` is a pure function from a ``Context`` to what its window shows; widgets are values, and what they do is an
-effect, as on the phone. What only the window remembers is in its ``form``. ``Open("APP/PAGE")`` shows a page.
+An app's ``pane`` is a pure function from a ``Context`` to what its window shows; widgets are values, and what they do
+is an effect, as on the phone. What only the window remembers is in its ``form``. ``Open("APP/PAGE")`` shows a page.
 """
 
 from __future__ import annotations

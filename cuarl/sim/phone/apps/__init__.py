@@ -1,9 +1,8 @@
 """The apps of the simulated phone: one module each, found by its name.
 
 How to add an app
------------------
-Write ``apps/KEY.py`` with an ``APP``; nothing else needs to know of it. ``KEY`` is the key that ``defaults.APPS`` gives it
-(its name, package and launcher icon are there and in ``kit/icons.py``). ::
+----------------- Write ``apps/KEY.py`` with an ``APP``; nothing else needs to know of it. ``KEY`` is the key that
+``defaults.APPS`` gives it (its name, package and launcher icon are there and in ``kit/icons.py``). ::
 
     APP = AppModule("notes", home="notes/list")
 
@@ -22,15 +21,18 @@ Write ``apps/KEY.py`` with an ``APP``; nothing else needs to know of it. ``KEY``
 
 - A page is a pure function from a ``Context`` to a ``Screen``; it is built anew whenever it is shown, so it never goes
   stale. What follows the colon of a page id is ``ctx.arg``.
-- Widgets are values (``kit/widgets.py``); what they do is an ``Effect`` (``kit/effects.py``), a value too. Bind to paths
+- Widgets are values (``kit/widgets.py``); what they do is an ``Effect`` (``kit/effects.py``), a value too. Bind to
+  paths
   of the typed state tree (``state.py``, ``records.py``). What only the page remembers (a search text, a tab) lives at
   ``ui.form.NAME`` and needs no declaration. ``parts.py`` has the usual rows: switch, link, choice, slider, text field.
-- Prefer Put, Toggle, Append, Remove, Open, Show over ``Do``: the planner reads them. Where ``Do`` is needed, declare the
+- Prefer Put, Toggle, Append, Remove, Open, Show over ``Do``: the planner reads them. Where ``Do`` is needed, declare
+  the
   paths it ``writes`` and the page it ``opens``.
 - A ``Field`` typed into writes its path at each key; save buttons copy from ``ui.form`` into the state.
 - Use ``ctx.shuffled(rows)`` for order that may differ between devices, and ``ctx.world.look`` for nothing that a task's
   meaning depends on. No clocks, no randomness, no iteration over sets.
-- Labels are what the user reads and what ``elements()`` reports: short (a row holds about 20 letters at the small size),
+- Labels are what the user reads and what ``elements()`` reports: short (a row holds about 20 letters at the small
+  size),
   unique on their page, plain ASCII (the font has little more).
 - Look at the result: ``python -m cuarl.sim.phone.shots OUT --page notes/list``.
 """

@@ -1,4 +1,7 @@
-"""Maps: places of one invented town, how far they are, saved places. The way to a place is an estimate, not guidance."""
+"""Maps: places of one invented town, how far they are, saved places.
+
+The way to a place is an estimate, not guidance.
+"""
 
 from __future__ import annotations
 
