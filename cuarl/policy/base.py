@@ -1,7 +1,8 @@
 """The seam between policies and all that samples, scores and trains them.
 
-A policy is one model in this process. What it is made of is its own business: ``qwen_vl`` takes models apart, ``generic`` runs
-them as they are, and a test has one of a few lines. Samplers, ``score.Scorer`` and the learner know this protocol alone.
+A policy is one model in this process. What it is made of is its own business: ``qwen_vl`` takes models apart,
+``generic`` runs them as they are, and a test has one of a few lines. Samplers, ``score.Scorer`` and the learner know
+this protocol alone.
 """
 
 from __future__ import annotations
@@ -92,9 +93,9 @@ class Policy(Renderer, Protocol):
     def collate(self, rows: Sequence[Row], *, padding: Side = "left", pack: bool = False) -> Inputs:
         """``rows`` as a batch on this policy's device.
 
-        ``padding`` is the side of the prompts' padding; the answers' is always the right. With ``pack``, rows that extend
-        one another become one sequence, for scoring (``packing``). Neither changes a result. Raises ValueError if a row's
-        image tokens and screenshots don't agree.
+        ``padding`` is the side of the prompts' padding; the answers' is always the right. With ``pack``, rows that
+        extend one another become one sequence, for scoring (``packing``). Neither changes a result. Raises ValueError
+        if a row's image tokens and screenshots don't agree.
         """
         ...
 
@@ -105,7 +106,8 @@ class Policy(Renderer, Protocol):
     def score(self, inputs: Inputs, temperature: torch.Tensor, options: ScoreOptions) -> TokenScores:
         """Score the real answer tokens of a batch of this policy's own, with gradients where they are on.
 
-        ``temperature`` is (N,), one for each of them. Drawn from and scored is the same distribution (``distribution``).
+        ``temperature`` is (N,), one for each of them. Drawn from and scored is the same distribution
+        (``distribution``).
         """
         ...
 

@@ -1,8 +1,8 @@
 """Rows of tokens and screenshots to padded tensors.
 
 A batch keeps prompts and answers apart, and each distinct prompt once: the attempts of a group start on the same screen
-with the same goal, so their prompt is encoded a single time in sampling as in training. In training, an answer that lies
-inside a later turn's prompt needs no prompt of its own (``packing``).
+with the same goal, so their prompt is encoded a single time in sampling as in training. In training, an answer that
+lies inside a later turn's prompt needs no prompt of its own (``packing``).
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ class Prompts(NamedTuple):
 def arrange(rows: Sequence[Row], *, share: bool, pack: bool) -> Prompts:
     """The prompts to encode for ``rows``.
 
-    With ``share``, prompts that agree in every token and every pixel are one. With ``pack``, rows whose answer lies inside
-    another row's prompt have that one.
+    With ``share``, prompts that agree in every token and every pixel are one. With ``pack``, rows whose answer lies
+    inside another row's prompt have that one.
     """
     host_of = (
         hosts([SampledTurn(r.prompt_ids, _digests(r), r.answer_ids) for r in rows]) if pack else [None] * len(rows)

@@ -1,8 +1,8 @@
 """An adapter folded into its base for good, and the proof that the folder written says the same.
 
 The sum is made in float32 whatever is written. The proof compares what the written folder, loaded anew, says of prompts
-with pictures against the base with its adapter, both computed in float32: the largest difference of log-probabilities of
-tokens that are likely at all.
+with pictures against the base with its adapter, both computed in float32: the largest difference of log-probabilities
+of tokens that are likely at all.
 """
 
 from __future__ import annotations

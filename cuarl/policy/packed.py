@@ -11,10 +11,10 @@ import torch
 class Packed(NamedTuple):
     """Where the answers of a packed batch are; all int64.
 
-    ``behind`` (S,) are the rows whose answers stand behind their prompts, S of them with up to U answer tokens. ``inside``
-    (P, W) says from which tokens of each padded prompt the answers inside it were drawn. ``source`` (N,) has, for each
-    real answer token, row by row, the place of its state: among the S × U states of the former, then the P × W of the
-    latter.
+    ``behind`` (S,) are the rows whose answers stand behind their prompts, S of them with up to U answer tokens.
+    ``inside`` (P, W) says from which tokens of each padded prompt the answers inside it were drawn. ``source`` (N,)
+    has, for each real answer token, row by row, the place of its state: among the S × U states of the former, then the
+    P × W of the latter.
     """
 
     behind: torch.Tensor
@@ -31,8 +31,9 @@ def lay_out(
 ) -> Packed:
     """Place the answers of some rows.
 
-    ``answers`` are their lengths, ``starts`` how many tokens of its prompt come before an answer that lies inside it (None:
-    it stands behind), ``prompt_of`` the prompts and ``prompt_mask`` (P, L) their real tokens, padded on either side.
+    ``answers`` are their lengths, ``starts`` how many tokens of its prompt come before an answer that lies inside it
+    (None: it stands behind), ``prompt_of`` the prompts and ``prompt_mask`` (P, L) their real tokens, padded on either
+    side.
     """
     behind = [i for i, start in enumerate(starts) if start is None]
     room = max((answers[i] for i in behind), default=0)

@@ -1,9 +1,10 @@
 """Turns that extend one another, packed into one sequence.
 
-Where a prompt holds earlier answers, a turn's prompt is often the prompt of the turn before, its answer, and a new screen.
-Attention is causal and positions count from the beginning, so one pass over the longest of these prompts computes the
-states of all answers inside it: each sees what it saw when it was sampled. A turn that is not extended stands behind its
-prompt as ever. Loss and gradient are those of separate sequences up to rounding. Pure Python, no tensors.
+Where a prompt holds earlier answers, a turn's prompt is often the prompt of the turn before, its answer, and a new
+screen. Attention is causal and positions count from the beginning, so one pass over the longest of these prompts
+computes the states of all answers inside it: each sees what it saw when it was sampled. A turn that is not extended
+stands behind its prompt as ever. Loss and gradient are those of separate sequences up to rounding. Pure Python, no
+tensors.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ import math
 def whole_tokens(width: int, height: int, *, side: int, min_pixels: int, max_pixels: int) -> tuple[int, int]:
     """Width and height in pixels that a model sees of a ``width`` x ``height`` picture (Qwen's ``smart_resize``).
 
-    Both become multiples of ``side``, a token's side in pixels; the aspect is kept as far as possible, and the area lies
-    within ``min_pixels`` and ``max_pixels``. Raises ValueError for an aspect beyond 200.
+    Both become multiples of ``side``, a token's side in pixels; the aspect is kept as far as possible, and the area
+    lies within ``min_pixels`` and ``max_pixels``. Raises ValueError for an aspect beyond 200.
     """
     if max(width, height) > 200 * min(width, height):
         raise ValueError(f"a picture of {width}x{height} is too narrow: the aspect must be at most 200")

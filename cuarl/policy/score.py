@@ -43,8 +43,8 @@ class Scorer(nn.Module):
     ) -> Scores:  # fmt: skip
         """Natural-log probabilities of ``inputs.answer_ids``, and the entropy in nats at each of their positions.
 
-        ``temperature`` is one number, or (B,) numbers; 0 stands for 1, as in the samples drawn greedily. Raises ValueError
-        if there is no answer to score.
+        ``temperature`` is one number, or (B,) numbers; 0 stands for 1, as in the samples drawn greedily. Raises
+        ValueError if there is no answer to score.
         """
         if not inputs.answer_ids.shape[1]:
             raise ValueError("there is no answer to score")

@@ -27,7 +27,8 @@ from cuarl.types import Screenshot
 class TransformersPolicy(ABC):
     """A ``base.Policy`` over a model of transformers; how it computes is left to the packages.
 
-    ``model`` is what trains and saves (a PEFT model if there is an adapter); ``base`` is the transformers model under it.
+    ``model`` is what trains and saves (a PEFT model if there is an adapter); ``base`` is the transformers model under
+    it.
     """
 
     def __init__(

@@ -6,9 +6,10 @@ For the rewards ``r_1 … r_G`` of one group (GRPO, arXiv:2402.03300, section 4.
     A_i =  r_i − mean(r)                        normalise = "none"  (Dr. GRPO, arXiv:2503.20783)
     A_i =  r_i − mean of the other rewards      leave_one_out       (RLOO, arXiv:2402.14740)
 
-``std`` is the deviation of the group itself (divided by G, as the paper's formula reads; some libraries divide by G − 1).
-Attempts without a reward (a lost device, a crashed verifier) take no part in mean and deviation and get no advantage. A
-group whose rewards are equal has advantage exactly 0, rather than rounding dust blown up by a tiny deviation.
+``std`` is the deviation of the group itself (divided by G, as the paper's formula reads; some libraries divide by G −
+1). Attempts without a reward (a lost device, a crashed verifier) take no part in mean and deviation and get no
+advantage. A group whose rewards are equal has advantage exactly 0, rather than rounding dust blown up by a tiny
+deviation.
 """
 
 from __future__ import annotations

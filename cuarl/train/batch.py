@@ -83,8 +83,8 @@ def policy_updates(
 ) -> list[Update]:
     """Turn the groups of a training step into S = ``num_substeps`` updates; group i belongs to update i modulo S.
 
-    ``keep_flat`` keeps rows whose advantages are all 0 (see the module docstring). ``precompute`` is called once. Raises
-    TrainError for a turn that can't be trained on, by name.
+    ``keep_flat`` keeps rows whose advantages are all 0 (see the module docstring). ``precompute`` is called once.
+    Raises TrainError for a turn that can't be trained on, by name.
     """
     groups = [shaped(group, config.shaping) for group in groups]
     rows = policy_rows(groups)
@@ -178,8 +178,8 @@ def share_of_rank(rows: Sequence[TokenRow], rank: int, world: int, *, pack: bool
 def micro_batches(rows: Sequence[TokenRow], max_tokens: int, *, pack: bool) -> list[list[TokenRow]]:
     """Cut rows into forward passes of at most ``max_tokens`` padded tokens, sequences of similar length together.
 
-    Sequences with the same prompt are neighbours, for the scorer encodes a prompt that several rows of a pass share only
-    once. Longest first, so that what does not fit into memory fails at once. The result depends on the rows alone.
+    Sequences with the same prompt are neighbours, for the scorer encodes a prompt that several rows of a pass share
+    only once. Longest first, so that what does not fit into memory fails at once. The result depends on the rows alone.
     """
     batches: list[list[TokenRow]] = []
     longest = count = 0

@@ -61,8 +61,8 @@ def model_card(
 ) -> str:  # fmt: skip
     """Markdown with the front matter of model hubs.
 
-    Of ``metrics``, results of evaluations are shown; ``figures`` are shown in their place. With the adapter's ``rank`` the
-    card says how to serve it.
+    Of ``metrics``, results of evaluations are shown; ``figures`` are shown in their place. With the adapter's ``rank``
+    the card says how to serve it.
     """
     environment = Environment(
         loader=PackageLoader("cuarl.train"), undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False

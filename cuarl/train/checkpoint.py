@@ -10,8 +10,8 @@
       latest.json, latest     the newest checkpoint whose step is over: where a resumed run starts (``run.checkpoints``)
 
 A checkpoint is written in two phases. ``save`` writes both folders under temporary names, makes them durable and
-renames them. ``commit`` moves the mark, after the step's evaluation and metrics are out, so that a run killed in between
-does them again instead of missing them.
+renames them. ``commit`` moves the mark, after the step's evaluation and metrics are out, so that a run killed in
+between does them again instead of missing them.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ For attempt i with reward r_i and screens s_i0 … s_in (n + 1 turns), return-to
     δ_it   = discount V(s_i,t+1) − V(s_it),   V after the last turn = r_i
     A_it   = sum over k of (discount λ)^k δ_i,t+k              (GAE, arXiv:1506.02438, eq. 16)
 
-λ = 1 gives G_it − V(s_it): the whole rest of the attempt against what others made of this screen. λ = 0 looks one screen
-ahead. A screen that only one attempt saw has that attempt's own return as value, so the turns behind it get no credit: where
-no screens repeat (live pages), use the episode's advantage instead.
+λ = 1 gives G_it − V(s_it): the whole rest of the attempt against what others made of this screen. λ = 0 looks one
+screen ahead. A screen that only one attempt saw has that attempt's own return as value, so the turns behind it get no
+credit: where no screens repeat (live pages), use the episode's advantage instead.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Which tasks are practised next, by how the policy fares with them. Pure Python.
 
-``failure-filter`` (failure curriculum filtering of MobileRL, arXiv:2509.18119): tasks come in turn, in rounds of shuffled
-copies; one whose last ``patience`` groups were all failures is set aside for ``cooldown`` rounds.
+``failure-filter`` (failure curriculum filtering of MobileRL, arXiv:2509.18119): tasks come in turn, in rounds of
+shuffled copies; one whose last ``patience`` groups were all failures is set aside for ``cooldown`` rounds.
 
-``pools``: each step draws tasks by weight. Tasks solved now and then teach most, for their groups are mixed; those always
-solved, or never, come up now and then, so that it is noticed when that changes.
+``pools``: each step draws tasks by weight. Tasks solved now and then teach most, for their groups are mixed; those
+always solved, or never, come up now and then, so that it is noticed when that changes.
 
 What it knows is part of a checkpoint, and depends only on the batches that were trained on.
 """

@@ -1,7 +1,7 @@
 """What each sampled token is credited with: from rewards, and from what was precomputed in the rows, to advantages.
 
-Where a KL divergence from the base counts against the reward (``kl_in: reward``), it enters where each algorithm's paper
-puts it. With k_t the estimate at token t, from the logprobs of the sampler and of the base:
+Where a KL divergence from the base counts against the reward (``kl_in: reward``), it enters where each algorithm's
+paper puts it. With k_t the estimate at token t, from the logprobs of the sampler and of the base:
 
 * group baselines: ``A_t − coef (k_t − mean of k over the batch)``, so that the penalty moves no average;
 * leave-one-out (RLOO, arXiv:2402.14740): ``r_i − coef · sum of k over the episode`` before the comparison;

@@ -20,8 +20,8 @@ _BUCKET = 1 << 25
 def reproducible(device: torch.device) -> Iterator[None]:
     """Inside, the same work on a CPU gives the same bits.
 
-    Some backward passes (indexing with repeated indices) otherwise add up in the order in which threads happen to finish.
-    Accelerators are left alone: not all of their kernels have a reproducible form.
+    Some backward passes (indexing with repeated indices) otherwise add up in the order in which threads happen to
+    finish. Accelerators are left alone: not all of their kernels have a reproducible form.
     """
     if device.type != "cpu":
         yield

@@ -2,9 +2,9 @@
 
 One training step makes ``num_substeps`` updates, ``num_epochs`` times. A batch becomes rows, with their advantages and
 weights, in ``batch.policy_updates``; the loss of rows is ``objective.Objective``'s; here are the gradients of a whole
-update: accumulated over micro-batches, summed over the processes, clipped as a whole, and one AdamW step. Weights of tokens
-are fixed for the whole update before its first backward pass, so the gradient is the same however the rows are split over
-micro-batches and processes.
+update: accumulated over micro-batches, summed over the processes, clipped as a whole, and one AdamW step. Weights of
+tokens are fixed for the whole update before its first backward pass, so the gradient is the same however the rows are
+split over micro-batches and processes.
 
 A step depends only on the weights, the optimiser's moments, the batch and (seed, step): chance and caches start anew
 with each step. That is what makes an interrupted run equal to one that was not.

@@ -1,10 +1,11 @@
 """The training loop: collect → update → save → evaluate → report, step after step.
 
-Everything outside (episodes, evaluation, where metrics go) is handed in, so that the loop can be read, and tested with a
-list. Steps are numbered from 1; step n turns policy version n − 1 into version n, and step 0 is the untrained policy.
+Everything outside (episodes, evaluation, where metrics go) is handed in, so that the loop can be read, and tested with
+a list. Steps are numbered from 1; step n turns policy version n − 1 into version n, and step 0 is the untrained policy.
 
 A step is committed last, when its metrics are out: whatever was cut short before that is done again by a resumed run,
-and nothing is left out. For an exact repetition ``collect`` must depend on nothing but the step, the policy and the seed.
+and nothing is left out. For an exact repetition ``collect`` must depend on nothing but the step, the policy and the
+seed.
 
 A run that is to end early, by a signal or an error, leaves a checkpoint of all that is finished: of the step before if
 episodes were still collected, else of the step that is in hand. Its evaluation, if one was due, is then *pending*: the
@@ -102,10 +103,10 @@ async def train(
 ) -> Outcome:  # fmt: skip
     """Train from ``start_step`` (the step of the checkpoint that was restored; 0: from scratch) to ``max_steps``.
 
-    ``pending`` are that checkpoint's pending metrics. If a step can't be finished, for whatever reason, the steps before
-    it are saved before the error (or the cancellation) goes on. Where episodes are collected beside training, ``collect``
-    gives a batch that was collected before, and ``settled`` is awaited behind each update: only then do both stand
-    still, to be saved and measured.
+    ``pending`` are that checkpoint's pending metrics. If a step can't be finished, for whatever reason, the steps
+    before it are saved before the error (or the cancellation) goes on. Where episodes are collected beside training,
+    ``collect`` gives a batch that was collected before, and ``settled`` is awaited behind each update: only then do
+    both stand still, to be saved and measured.
     """
     loop = _Loop(config, learner, collect, evaluate, sink, checkpoints, settled, shutdown or Shutdown(), start_step)
     finished = False

@@ -1,7 +1,7 @@
 """What is minimised, of rows: collated, scored by the policy, and put into the losses of ``loss`` and ``value``.
 
-Whatever is computed of rows with the model is here: the loss of a micro-batch, with gradient, and what updates need to know
-before the first of them (``precompute``), without. What is done with gradients is the learner's.
+Whatever is computed of rows with the model is here: the loss of a micro-batch, with gradient, and what updates need to
+know before the first of them (``precompute``), without. What is done with gradients is the learner's.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class _Found(NamedTuple):
 class Objective:
     """The objective of one run, as a function of the policy's weights and of rows.
 
-    ``head`` is the critic, if the configuration has one; ``start`` the weights that training began with, if a KL penalty is
-    taken to them.
+    ``head`` is the critic, if the configuration has one; ``start`` the weights that training began with, if a KL
+    penalty is taken to them.
     """
 
     def __init__(self, policy: Policy, config: LearnerConfig, accelerator: Accelerator) -> None:
@@ -126,8 +126,8 @@ class Objective:
     def precompute(self, rows: Sequence[TokenRow], pictures: Pictures) -> list[TokenRow]:
         """``rows`` with all that updates need to know from before the first of them, the same on every process.
 
-        That is, where the configuration asks for it: ``proximal``, logprobs under the policy as it is; ``reference``, those
-        under the reference; ``values``, what the critic says at each token. Every process must call this.
+        That is, where the configuration asks for it: ``proximal``, logprobs under the policy as it is; ``reference``,
+        those under the reference; ``values``, what the critic says at each token. Every process must call this.
         """
         loss, kl_in_reward = self._config.loss, self._config.batch.kl_coef > 0
         proximal, reference = loss.decoupled, bool(loss.kl_penalty_coef) or kl_in_reward

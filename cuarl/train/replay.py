@@ -1,9 +1,10 @@
 """Successes kept for groups in which every attempt fails, which by themselves teach nothing.
 
 ARPO (arXiv:2505.16282, section 3): where no attempt of a group succeeds, one of them gives way to a success that the
-policy had at the same task before. It was sampled by an older policy, and its recorded logprobs say so: ratios are taken
-to that policy, so clipping bounds what it can do, and with ``decoupled`` its weight is that of truncated importance
-sampling. The group's mean is then no longer that of the present policy, which is the price of having a signal at all.
+policy had at the same task before. It was sampled by an older policy, and its recorded logprobs say so: ratios are
+taken to that policy, so clipping bounds what it can do, and with ``decoupled`` its weight is that of truncated
+importance sampling. The group's mean is then no longer that of the present policy, which is the price of having a
+signal at all.
 
 What is kept is part of a checkpoint, and depends only on the batches that were trained on.
 """

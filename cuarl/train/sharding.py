@@ -1,11 +1,12 @@
 """Training with the decoder's layers in shards over the processes (FSDP2, torch's ``fully_shard``; arXiv:2304.11277).
 
-Sampling needs weights that are whole: processes sample different episodes, so nothing may wait for the others there.
-So between updates every layer is whole everywhere. While an update's gradients are computed, each process keeps its shard of
-weights and gradients, and gathers a layer when its turn comes; moments are in shards always. What is outside the layers
-(embeddings, head, vision tower) is whole on every process, and its gradients are summed as without shards.
+Sampling needs weights that are whole: processes sample different episodes, so nothing may wait for the others there. So
+between updates every layer is whole everywhere. While an update's gradients are computed, each process keeps its shard
+of weights and gradients, and gathers a layer when its turn comes; moments are in shards always. What is outside the
+layers (embeddings, head, vision tower) is whole on every process, and its gradients are summed as without shards.
 
-All processes must compute equally many micro-batches, for each takes part in the others' layers: ``train.learner`` fills up.
+All processes must compute equally many micro-batches, for each takes part in the others' layers: ``train.learner``
+fills up.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Training by the Tinker service: batches as datums, losses as sums, checkpoints as the service's paths.
 
-The service's losses are sums over tokens and datums without a mask (a position is idle because its advantage is 0), and its
-clip bounds are bounds of the ratio itself. Ours are weighted sums with distances from 1. So with w the weight of a token
-(``batch.token_weights``) and A its advantage, what is sent is w·A, and 1 − clip_low and 1 + clip_high: for w > 0,
+The service's losses are sums over tokens and datums without a mask (a position is idle because its advantage is 0), and
+its clip bounds are bounds of the ratio itself. Ours are weighted sums with distances from 1. So with w the weight of a
+token (``batch.token_weights``) and A its advantage, what is sent is w·A, and 1 − clip_low and 1 + clip_high: for w > 0,
 min(r w A, clip(r) w A) = w min(r A, clip(r) A). The gradient and the learning rate are then those of local training.
 
-A turn of prompt p_1 … p_n and answer a_1 … a_m becomes one datum: inputs p_1 … p_n a_1 … a_(m−1), targets shifted by one.
-Image positions have target 0 and advantage 0.
+A turn of prompt p_1 … p_n and answer a_1 … a_m becomes one datum: inputs p_1 … p_n a_1 … a_(m−1), targets shifted by
+one. Image positions have target 0 and advantage 0.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Processes of a run end with those that started them, also if these were killed and could not say so.
 
-A process of several looks once a second for the one that started it, and for the ``cuarl train`` above that. When either is
-gone it sends itself a SIGTERM, so that it finishes the step in hand and saves; one that can't is ended after a while.
+A process of several looks once a second for the one that started it, and for the ``cuarl train`` above that. When
+either is gone it sends itself a SIGTERM, so that it finishes the step in hand and saves; one that can't is ended after
+a while.
 """
 
 from __future__ import annotations

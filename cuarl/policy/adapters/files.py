@@ -25,8 +25,8 @@ READ_ERRORS = (OSError, ValueError, KeyError, RuntimeError, SafetensorError, pic
 def put_on(model: Any, folder: Path, *, trained: bool = False) -> Any:
     """``model`` with the adapter in ``folder`` on it, every weight of it.
 
-    A ``model`` on torch's meta device gets an adapter there, too: names and shapes are compared, and nothing is computed.
-    Raises CheckpointError for a folder without an adapter, and for one that does not fit.
+    A ``model`` on torch's meta device gets an adapter there, too: names and shapes are compared, and nothing is
+    computed. Raises CheckpointError for a folder without an adapter, and for one that does not fit.
     """
     from peft import PeftModel
 

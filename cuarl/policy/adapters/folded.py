@@ -1,8 +1,8 @@
 """Sampling with the adapter folded into the weights.
 
 Separate low-rank products cost a small model a third of its sampling time. Folding is exact up to float32 rounding
-(log-probabilities move by about 1e-6), so it is done in float32 only. The base's own weights are put aside and back, never
-added to and subtracted from: they do not drift.
+(log-probabilities move by about 1e-6), so it is done in float32 only. The base's own weights are put aside and back,
+never added to and subtracted from: they do not drift.
 """
 
 from __future__ import annotations

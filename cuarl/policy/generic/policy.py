@@ -1,12 +1,12 @@
 """Any model that transformers can run, by its own forward pass.
 
 Qwen-VL models are taken apart to encode each prompt and picture once (``qwen_vl``). Other families are run as they are:
-sampling by ``generate`` with transformers' own caches, scoring by one forward pass over prompt and answer. Both draw from,
-and score, the same distribution as everywhere (``distribution``), from the logits that the model itself gives, so whatever
-a family does to them behind its head (soft caps, scales) is in both.
+sampling by ``generate`` with transformers' own caches, scoring by one forward pass over prompt and answer. Both draw
+from, and score, the same distribution as everywhere (``distribution``), from the logits that the model itself gives, so
+whatever a family does to them behind its head (soft caps, scales) is in both.
 
-Rows are padded on the left for sampling, as ``generate`` wants it, and on the right for scoring, where positions are then
-those of the tokens themselves, whatever a family makes of positions.
+Rows are padded on the left for sampling, as ``generate`` wants it, and on the right for scoring, where positions are
+then those of the tokens themselves, whatever a family makes of positions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Pictures of any model family, by the family's own processor.
 
-Where a family's patches, their order and the text around them are not known to ``images``, the processor that comes with
-the model is asked: once for each size of screen, what the placeholder of a picture grows into, and for each batch, what the
-model's own forward pass takes for its pictures.
+Where a family's patches, their order and the text around them are not known to ``images``, the processor that comes
+with the model is asked: once for each size of screen, what the placeholder of a picture grows into, and for each batch,
+what the model's own forward pass takes for its pictures.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Messages to token ids for any model family, the text around a picture as the family's own processor writes it.
 
-A stretch of conversation between sampled answers is encoded in one piece, pictures included: tokens may reach across the
-edges of what a placeholder grows into (line breaks, for instance).
+A stretch of conversation between sampled answers is encoded in one piece, pictures included: tokens may reach across
+the edges of what a placeholder grows into (line breaks, for instance).
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class GenericRenderer(TextCodec):
     ) -> Prompt | PromptTooLong:
         """Render a conversation; ``answer`` opens the assistant's turn behind it.
 
-        More than ``max_tokens`` ids give a ``PromptTooLong``. Raises ``AgentError`` if a text holds special tokens, or the
-        template refuses the conversation.
+        More than ``max_tokens`` ids give a ``PromptTooLong``. Raises ``AgentError`` if a text holds special tokens, or
+        the template refuses the conversation.
         """
         pieces = self._template(tuple(shape(m, self._reserved) for m in messages), answer)
         screens = tuple(p.screenshot for m in messages for p in m.parts if isinstance(p, Picture))

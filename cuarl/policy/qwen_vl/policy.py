@@ -137,8 +137,8 @@ class QwenVLPolicy(TransformersPolicy):
 def _room_for_features(device: torch.device) -> int:
     """Bytes of encoded pictures to keep: 512 MiB, or a sixteenth of a GPU's memory.
 
-    A screen of 1080x2400 takes 40 MiB at the width of a 2B model, and those of a step are read again in each turn and in
-    the update.
+    A screen of 1080x2400 takes 40 MiB at the width of a 2B model, and those of a step are read again in each turn and
+    in the update.
     """
     if device.type != "cuda":
         return 512 << 20

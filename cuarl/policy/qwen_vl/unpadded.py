@@ -1,8 +1,8 @@
 """Scoring and training on an accelerator: all sequences of a batch behind each other, without padding or masks.
 
 The layers are those of the model itself, taken apart as in sampling (``engine``), but with their own weights, adapters
-apart and gradients through. Adapters are kept in float32 and multiplied in the base's type. A prompt that several answers
-continue is computed once, as in ``Scorer``; what is not kept for the backward pass is computed again there.
+apart and gradients through. Adapters are kept in float32 and multiplied in the base's type. A prompt that several
+answers continue is computed once, as in ``Scorer``; what is not kept for the backward pass is computed again there.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def fits(policy: QwenVLPolicy) -> bool:
 class Layout(NamedTuple):
     """Where tokens go: N in all.
 
-    ``tokens`` (N,) picks them from the flattened prompts (P, L), then the flattened answers (S, U - 1). ``wanted`` are the
-    tokens whose states answers were drawn from, row by row. ``place_of`` (P × L,) is where a prompt's token went.
+    ``tokens`` (N,) picks them from the flattened prompts (P, L), then the flattened answers (S, U - 1). ``wanted`` are
+    the tokens whose states answers were drawn from, row by row. ``place_of`` (P × L,) is where a prompt's token went.
     ``looked_at`` are the tokens that keys and values are taken from, None for all in their order.
     """
 

@@ -4,8 +4,8 @@ Without flash attention transformers runs one attention call per picture (and pe
 length are independent rows of one call; screenshots of a run share a size, so a few calls do instead of hundreds. The
 tower is frozen unless it is trained, so features are kept by the digest of the screenshot.
 
-On a CPU every picture is encoded by itself. How a math library rounds a row may depend on how many rows it is given (MKL
-without AVX-512 is an example), so the features of a picture would depend on what it was first encoded with: a run
+On a CPU every picture is encoded by itself. How a math library rounds a row may depend on how many rows it is given
+(MKL without AVX-512 is an example), so the features of a picture would depend on what it was first encoded with: a run
 resumed with an empty cache would differ from one that was never interrupted.
 """
 

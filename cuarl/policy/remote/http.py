@@ -38,7 +38,8 @@ class Endpoint:
 
     A request is sent again only if it was not served: the connection failed before it was sent, or the server refused
     it for the moment (``BUSY``; ``Retry-After`` is kept). Even if that were wrong, a completion has no side effects.
-    ``http_client`` is a client that is lent, with its own limits, and left open; ``transport`` replaces the network in tests.
+    ``http_client`` is a client that is lent, with its own limits, and left open; ``transport`` replaces the network in
+    tests.
     """
 
     def __init__(

@@ -33,15 +33,16 @@ logger = logging.getLogger(__name__)
 class OpenAISampler:
     """Sends each prompt as one chat completion, pictures as ``data:`` URIs.
 
-    What is sent again, and how often, is ``Endpoint``'s. The bound on parallel requests is there, too, and nowhere else.
+    What is sent again, and how often, is ``Endpoint``'s. The bound on parallel requests is there, too, and nowhere
+    else.
 
-    ``features`` say what the server gives (``remote.probe`` finds out). ``api_key`` is sent as a bearer token and masked in
-    all messages. ``transport`` replaces the network in tests. ``renderer`` renders each prompt here, too: a sample whose
-    prompt ids differ from ours is not exact, because training would put other ids before its answer than sampling did.
-    Where the server's prompts are ours (``features.ours``), pictures go out at the size that the model sees, and the ids
-    that are never sampled here are ruled out there. ``http_client`` is a client that is lent, with its own limits, and left
-    open. ``placeholders`` are ids that no answer may hold, those of pictures for instance: one ends an answer all the same,
-    where there are ids; otherwise they are told by their names in the text.
+    ``features`` say what the server gives (``remote.probe`` finds out). ``api_key`` is sent as a bearer token and
+    masked in all messages. ``transport`` replaces the network in tests. ``renderer`` renders each prompt here, too: a
+    sample whose prompt ids differ from ours is not exact, because training would put other ids before its answer than
+    sampling did. Where the server's prompts are ours (``features.ours``), pictures go out at the size that the model
+    sees, and the ids that are never sampled here are ruled out there. ``http_client`` is a client that is lent, with
+    its own limits, and left open. ``placeholders`` are ids that no answer may hold, those of pictures for instance: one
+    ends an answer all the same, where there are ids; otherwise they are told by their names in the text.
     """
 
     def __init__(

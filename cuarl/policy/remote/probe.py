@@ -57,8 +57,8 @@ async def probe(sampler: OpenAISampler) -> EndpointFeatures:
 async def check_draws(sampler: OpenAISampler) -> DrawTest:
     """See by what it draws whether the server samples from the log-probabilities that it tells.
 
-    Where the first draws look doubtful, more are made before anything is said. Raises ``SamplerError`` for a server that
-    fails at it; one that does not tell the likeliest tokens is not tested.
+    Where the first draws look doubtful, more are made before anything is said. Raises ``SamplerError`` for a server
+    that fails at it; one that does not tell the likeliest tokens is not tested.
     """
     found = await _drawn(sampler, range(_DRAWS)) if sampler.features.logprobs else []
     doubtful = is_doubtful(found)

@@ -1,8 +1,9 @@
 """Sampling through Tinker's SDK, and the conversions that training shares: prompts as chunks, errors as ours.
 
 A prompt is a row of chunks: token ids, and pictures as PNG with the number of tokens that we expect of each, so that a
-service that sees a picture in another size fails instead of shifting every position. Each picture is encoded once, since
-the service compares pictures by their bytes. The log-probabilities that come with a sample are those of temperature 1.
+service that sees a picture in another size fails instead of shifting every position. Each picture is encoded once,
+since the service compares pictures by their bytes. The log-probabilities that come with a sample are those of
+temperature 1.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ def connect(api_key: str, base_url: str | None = None) -> Any:
 def mapped(kind: type[CuarlError], what: str) -> Iterator[None]:
     """Raise what the SDK raises as ``kind``.
 
-    The SDK's own tree is not enough: a result that the service has lost (HTTP 410) is a ``RetryableException``, one that it
-    never had (404) a plain ``ValueError``, and both reach the caller.
+    The SDK's own tree is not enough: a result that the service has lost (HTTP 410) is a ``RetryableException``, one
+    that it never had (404) a plain ``ValueError``, and both reach the caller.
     """
     tinker = sdk()
     from tinker.lib.retryable_exception import RetryableException

@@ -20,9 +20,10 @@ from cuarl.trajectory import Sampled
 class LocalSampler:
     """Samples from ``policy`` with its weights as they are when a batch runs; samples carry its version.
 
-    Episodes say ``with sampler.join():`` for as long as they may ask; a forward pass starts when all of them wait.
-    It runs in a worker thread, so that environments go on meanwhile. The same batches since the policy's ``forget_prompts``
-    give the same samples on a CPU, bit for bit; a row's draws depend on its own seed alone, whatever else is in the batch.
+    Episodes say ``with sampler.join():`` for as long as they may ask; a forward pass starts when all of them wait. It
+    runs in a worker thread, so that environments go on meanwhile. The same batches since the policy's
+    ``forget_prompts`` give the same samples on a CPU, bit for bit; a row's draws depend on its own seed alone, whatever
+    else is in the batch.
 
     ``max_batch`` bounds the rows of one pass. ``max_wait_s`` is how long an episode waits for the others before it
     starts a pass without them: a short one suits slow environments, at the price of reproducibility; the default only

@@ -1,9 +1,9 @@
 """Re-scoring: ids and log-probabilities of an endpoint's answers, made with a policy in this process.
 
 Many endpoints give text only. What was sampled can then be guessed (the text, tokenised anew) and scored under our own
-weights. That is an approximation: a policy may have sampled other tokens that spell the same text, and the server may have
-seen another prompt or computed other numbers. So such turns stay marked as not exact, and only whoever asks for it trains
-on them (``accept``).
+weights. That is an approximation: a policy may have sampled other tokens that spell the same text, and the server may
+have seen another prompt or computed other numbers. So such turns stay marked as not exact, and only whoever asks for it
+trains on them (``accept``).
 """
 
 from __future__ import annotations

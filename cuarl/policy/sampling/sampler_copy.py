@@ -1,8 +1,8 @@
 """A second policy on the same base: one is trained while the other samples.
 
-The copy has modules of its own, so that modes, adapters switched off and folded weights of one don't reach the other. It
-shares the memory of what is frozen, and copies what is trained: for an adapter that is next to nothing. On a device of its
-own it shares nothing; what is copied after an update is what is trained, from memory to memory.
+The copy has modules of its own, so that modes, adapters switched off and folded weights of one don't reach the other.
+It shares the memory of what is frozen, and copies what is trained: for an adapter that is next to nothing. On a device
+of its own it shares nothing; what is copied after an update is what is trained, from memory to memory.
 """
 
 from __future__ import annotations

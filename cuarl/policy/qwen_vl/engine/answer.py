@@ -20,8 +20,8 @@ _AHEAD = 4
 class Answer:
     """A row of a batch.
 
-    ``chain`` are the pages that its prompt fills, ``own`` those behind; ``launched`` counts its tokens after the first that
-    were asked of the device, ``limit`` how many it may have.
+    ``chain`` are the pages that its prompt fills, ``own`` those behind; ``launched`` counts its tokens after the first
+    that were asked of the device, ``limit`` how many it may have.
     """
 
     job: Job

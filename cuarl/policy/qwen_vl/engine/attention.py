@@ -87,8 +87,8 @@ def decode(
 ) -> torch.Tensor:
     """One query a row, (rows, heads, size), over its first ``lengths`` (rows,) tokens; the plain form.
 
-    ``keys`` and ``values`` (slots, KV heads, size) hold pages of ``PAGE`` slots each, and ``table`` (rows, pages) int32 says
-    which a row has.
+    ``keys`` and ``values`` (slots, KV heads, size) hold pages of ``PAGE`` slots each, and ``table`` (rows, pages) int32
+    says which a row has.
     """
     longest = int(lengths.max())
     at = torch.arange(longest, device=q.device)

@@ -1,12 +1,13 @@
 """Answers to many prompts at once.
 
 Each distinct prompt is encoded once, in passes without padding, and only as far as no earlier turn has: keys and values
-stay in pages until the weights change (``pages``). Then, on an accelerator, one captured graph makes a token of every row
-at a time (``step``), and the host reads a token while the next is on its way; on a CPU a plain pass does (``rows``).
+stay in pages until the weights change (``pages``). Then, on an accelerator, one captured graph makes a token of every
+row at a time (``step``), and the host reads a token while the next is on its way; on a CPU a plain pass does
+(``rows``).
 
-Which rows share a pass, and what of a prompt was known, changes roundings. What is recorded are the log-probabilities of
-what was really drawn. On a CPU the same waves since ``forget`` give the same bits: what is known, and what gives way when
-memory is short, depends on what was asked for and on the budget alone.
+Which rows share a pass, and what of a prompt was known, changes roundings. What is recorded are the log-probabilities
+of what was really drawn. On a CPU the same waves since ``forget`` give the same bits: what is known, and what gives way
+when memory is short, depends on what was asked for and on the budget alone.
 """
 
 from __future__ import annotations
@@ -100,7 +101,8 @@ class Engine:
     def generate(self, jobs: Sequence[Job]) -> None:
         """Answer every job: its tokens, log-probabilities and stop reason are filled in.
 
-        Raises RuntimeError for a prompt whose keys and values alone are beyond the budget, SamplingHalted once the policy is.
+        Raises RuntimeError for a prompt whose keys and values alone are beyond the budget, SamplingHalted once the
+        policy is.
         """
         with ExitStack() as undo:
             # pages in use when sampling breaks off would stay so

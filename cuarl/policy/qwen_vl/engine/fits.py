@@ -17,8 +17,8 @@ _PRODUCTS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "do
 def fits(policy: QwenVLPolicy) -> bool:
     """Whether its layers are those that the engine computes, and a fused copy of their weights fits beside them.
 
-    Not mixtures of experts, sliding windows, layers in shards, quantised weights, or adapters other than plain LoRA; and on a
-    CPU float32 alone, in which merging an adapter is exact up to roundings of that size.
+    Not mixtures of experts, sliding windows, layers in shards, quantised weights, or adapters other than plain LoRA;
+    and on a CPU float32 alone, in which merging an adapter is exact up to roundings of that size.
     """
     language_model = policy.base.model.language_model
     if not plain_layers(language_model, policy.width):

@@ -34,8 +34,8 @@ def run_layers(
 ) -> torch.Tensor:  # fmt: skip
     """Hidden states (N, D) behind all layers, or (M, D) of those that ``narrow`` names, before the final norm.
 
-    ``rotary`` are cosine and sine (N, size); token n's keys and values go to ``slots[n]`` (int64) of ``buffer``, which has
-    (2, slots, KV heads, size) for each layer.
+    ``rotary`` are cosine and sine (N, size); token n's keys and values go to ``slots[n]`` (int64) of ``buffer``, which
+    has (2, slots, KV heads, size) for each layer.
     """
     tokens, eps = len(hidden), weights.eps
     heads = weights.heads + 2 * weights.kv_heads

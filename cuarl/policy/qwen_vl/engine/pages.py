@@ -1,9 +1,9 @@
 """Which page of the key-value buffer holds what: free pages, pages in use, and a tree of prefixes that may be used again.
 
-Keys and values of a token depend on all tokens and pictures before it. So a page is known by the chain of pages that leads
-to it, each named by its token ids and the digests of the pictures whose tokens are in it: no hash that could collide.
-Pages are shared by all rows that begin alike, over turns too. A prompt whose window has moved (an old screenshot dropped)
-differs from there on, and is computed anew from there on. Pure Python, no tensors.
+Keys and values of a token depend on all tokens and pictures before it. So a page is known by the chain of pages that
+leads to it, each named by its token ids and the digests of the pictures whose tokens are in it: no hash that could
+collide. Pages are shared by all rows that begin alike, over turns too. A prompt whose window has moved (an old
+screenshot dropped) differs from there on, and is computed anew from there on. Pure Python, no tensors.
 """
 
 from __future__ import annotations

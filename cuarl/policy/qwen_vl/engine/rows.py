@@ -1,7 +1,7 @@
 """Answers in the making where nothing is captured, as on a CPU: each row's keys and values lie together, ending alike.
 
-So attention needs no table of pages, and no row computes a token that nobody waits for. What was computed goes back to the
-pages in the end.
+So attention needs no table of pages, and no row computes a token that nobody waits for. What was computed goes back to
+the pages in the end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One token more for every row: the forward pass, the draw and the bookkeeping, captured as one CUDA graph.
 
-Everything that differs from token to token is read from tensors that stay where they are: tokens, lengths, pages, and the
-chances that decide the draws, which depend on a row's seed and the number of its token alone (``distribution.Chance``). So
-rows come and go, and grow, without another capture.
+Everything that differs from token to token is read from tensors that stay where they are: tokens, lengths, pages, and
+the chances that decide the draws, which depend on a row's seed and the number of its token alone
+(``distribution.Chance``). So rows come and go, and grow, without another capture.
 """
 
 from __future__ import annotations
