@@ -27,7 +27,7 @@ class ScoreOptions(NamedTuple):
     training: bool = False
     """Whether gradients will be asked for, so that layers may be replayed (gradient checkpointing)."""
     one_pass: bool = False
-    """Run every layer exactly once whatever the batch, so that processes which hold shards of it meet in every layer."""
+    """Run every layer exactly once whatever the batch, so that processes which hold its shards meet in each."""
     unpadded: bool = False
     """Run the rows behind each other, without padding; only for policies that say ``unpadded``."""
     keep_bytes: int = 0
@@ -35,7 +35,7 @@ class ScoreOptions(NamedTuple):
 
 
 class TokenScores(NamedTuple):
-    """Of the N real answer tokens of a batch, row by row: (N,) float32 each, and the states (N, D) they were drawn from."""
+    """Of the N real answer tokens, row by row: (N,) float32 each, and the states (N, D) they were drawn from."""
 
     logprobs: torch.Tensor
     entropy: torch.Tensor
@@ -130,7 +130,7 @@ class Policy(Renderer, Protocol):
         ...
 
     def with_model(self, model: Any, memo: dict[int, object]) -> Self:
-        """A copy of this policy around ``model``, its own's deep copy that was made with ``memo``; caches start empty."""
+        """A copy of this policy around ``model``, a deep copy of its own made with ``memo``; caches start empty."""
         ...
 
     def forget_pictures(self) -> None:

@@ -10,7 +10,7 @@ _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 
 
 def write(folder: str, *companions: Any) -> None:
-    """Save each into ``folder``. Raises OSError, also where the tokenizers library raises a bare Exception that says so."""
+    """Save each into ``folder``. Raises OSError, also where tokenizers raises a bare Exception that says so."""
     for companion in companions:
         try:
             companion.save_pretrained(folder)

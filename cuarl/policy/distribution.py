@@ -67,7 +67,7 @@ def widest(device: torch.device) -> torch.dtype:
 
 
 class Chance:
-    """Uniform numbers in [0, 1) of one seed, one a token; the same on every machine (Philox, a counter-based stream)."""
+    """Uniform numbers in [0, 1) of one seed, one a token; alike on every machine (Philox, counter-based)."""
 
     def __init__(self, seed: int) -> None:
         self._generator = np.random.Generator(np.random.Philox(key=seed & (1 << 128) - 1))

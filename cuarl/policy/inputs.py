@@ -148,7 +148,7 @@ def pad(sequences: Sequence[Sequence[int]], fill: int, side: Side) -> tuple[torc
 
 
 def check_placeholders(rows: Sequence[Row], image: int, picture_tokens: Callable[[int, int], int]) -> None:
-    """Raise ValueError unless each row has as many tokens ``image`` as its screenshots need (width and height to tokens)."""
+    """Raise ValueError unless each row has as many tokens ``image`` as its screenshots need, by width and height."""
     for i, row in enumerate(rows):
         needed = sum(picture_tokens(s.width, s.height) for s in row.screenshots)
         found = row.prompt_ids.count(image)

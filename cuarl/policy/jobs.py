@@ -1,4 +1,4 @@
-"""One answer in the making: what decides its next token, and when it ends. The same for every way of running a model."""
+"""One answer in the making: what decides its next token, and when it ends. The same for every policy."""
 
 from __future__ import annotations
 
@@ -78,10 +78,16 @@ def sampled(policy: Policy, job: Job) -> Sampled:
     """The record of a finished job."""
     assert job.stop is not None
     return Sampled(
-        prompt_ids=job.prompt.ids, images=tuple(s.ref for s in job.prompt.screenshots), token_ids=tuple(job.tokens),
-        logprobs=tuple(job.logprobs), text=policy.decode(job.tokens), stop=job.stop,
-        temperature=job.params.temperature, policy=policy.name, policy_version=policy.version,
-    )  # fmt: skip
+        prompt_ids=job.prompt.ids,
+        images=tuple(s.ref for s in job.prompt.screenshots),
+        token_ids=tuple(job.tokens),
+        logprobs=tuple(job.logprobs),
+        text=policy.decode(job.tokens),
+        stop=job.stop,
+        temperature=job.params.temperature,
+        policy=policy.name,
+        policy_version=policy.version,
+    )
 
 
 def why_stop(policy: Policy, job: Job) -> Literal["eos", "length", "stop_string"] | None:

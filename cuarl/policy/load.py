@@ -58,10 +58,14 @@ def load_policy(spec: ModelSpec) -> TransformersPolicy:
         return GenericPolicy(wrapped, pictures, special, name=name, revision=revision)
     tokenizer, processor = companions
     policy = QwenVLPolicy(
-        wrapped, tokenizer, ImageProcessor(processor, min_pixels=spec.min_pixels, max_pixels=spec.max_pixels),
-        special_ids(model.config, model.generation_config, tokenizer), name=name, revision=revision,
+        wrapped,
+        tokenizer,
+        ImageProcessor(processor, min_pixels=spec.min_pixels, max_pixels=spec.max_pixels),
+        special_ids(model.config, model.generation_config, tokenizer),
+        name=name,
+        revision=revision,
         train_vision=_trains_vision(spec, wrapped),
-    )  # fmt: skip
+    )
     if spec.kv_cache_gib is not None:
         policy.kv_bytes = int(spec.kv_cache_gib * 2**30)
         if policy.engine() is None:
@@ -72,8 +76,9 @@ def load_policy(spec: ModelSpec) -> TransformersPolicy:
 def _no_kv_cache(spec: ModelSpec, device: torch.device) -> ConfigError:
     return ConfigError(
         "kv_cache_gib has no effect here: it is for sampling from a Qwen-VL model on a GPU, or a small one in float32",
-        where=f"{spec.model} on {device}", hint="leave --kv-cache-gib out",
-    )  # fmt: skip
+        where=f"{spec.model} on {device}",
+        hint="leave --kv-cache-gib out",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +125,7 @@ def _folder(spec: ModelSpec) -> Path | None:
 
 
 def load_renderer(spec: ModelSpec) -> QwenRenderer:
-    """Tokenizer and image processor of the model that ``spec`` names, without its weights: what a prompt must look like.
+    """What prompts of the model that ``spec`` names look like: its tokenizer and image processor, not its weights.
 
     Raises ``ConfigError`` or ``PrerequisiteError`` as ``load_policy`` does.
     """
@@ -220,9 +225,10 @@ def _config(source: str, common: dict[str, Any]) -> Any:
     own = common["trust_remote_code"] and "AutoModelForImageTextToText" in (getattr(config, "auto_map", None) or {})
     if config.model_type not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES and not own:
         raise ConfigError(
-            f"a {config.model_type} model does not turn pictures and text into text", where=source,
+            f"a {config.model_type} model does not turn pictures and text into text",
+            where=source,
             hint="use a vision-language model that AutoModelForImageTextToText of transformers loads",
-        )  # fmt: skip
+        )
     return config
 
 
@@ -262,8 +268,9 @@ def _check_options(spec: ModelSpec, device: torch.device) -> None:
     if spec.min_pixels or spec.max_pixels:
         raise ConfigError(
             f"min_pixels and max_pixels have no effect on this family; they are for {', '.join(FAMILIES)}",
-            where=spec.model, hint="leave them out; the model's preprocessor_config.json sets the size",
-        )  # fmt: skip
+            where=spec.model,
+            hint="leave them out; the model's preprocessor_config.json sets the size",
+        )
 
 
 def _check_family(config: Any, name: str) -> None:
@@ -351,9 +358,10 @@ def _trains_vision(spec: ModelSpec, wrapped: Any) -> bool:
 def _unreadable(name: str, source: str, offline: bool, error: Exception) -> PrerequisiteError:
     if "trust_remote_code" in str(error):
         return PrerequisiteError(
-            "the model comes with code of its own, which is run only if you say so", where=source,
+            "the model comes with code of its own, which is run only if you say so",
+            where=source,
             hint="read its .py files, then add --trust-remote-code",
-        )  # fmt: skip
+        )
     reason = str(error).strip().splitlines()[0]
     if Path(source).is_dir():
         return PrerequisiteError(f"the model can't be read: {reason}", where=source)

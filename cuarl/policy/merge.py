@@ -69,8 +69,9 @@ def merge(spec: ModelSpec, folder: Path, dtype: MergeType) -> Merged:
         raise CheckpointError(
             f"the merged model does not say what base and adapter say: they differ by {largest:.2g} nats, "
             f"{TOLERANCE[dtype]:g} is allowed",
-            where=f"{spec.adapter}, merged in {dtype}", hint="--dtype float32" if dtype == "bfloat16" else None,
-        )  # fmt: skip
+            where=f"{spec.adapter}, merged in {dtype}",
+            hint="--dtype float32" if dtype == "bfloat16" else None,
+        )
     return Merged(dtype, largest, TOLERANCE[dtype], len(expected))
 
 

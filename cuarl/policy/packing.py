@@ -34,7 +34,7 @@ def hosts(turns: Sequence[SampledTurn]) -> list[int | None]:
 
 def _host(
     turn: SampledTurn, turns: Sequence[SampledTurn], order: Sequence[int], prompts: Sequence[tuple[int, ...]]
-) -> int | None:  # fmt: skip
+) -> int | None:
     if not turn.answer:
         return None
     whole, found = turn.prompt + turn.answer, None

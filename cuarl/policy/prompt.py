@@ -83,7 +83,7 @@ class TextCodec:
         return tuple(self._tokenizer.encode(text, add_special_tokens=False))
 
     def _encode_said(self, text: str) -> tuple[int, ...]:
-        """Ids of an answer that is text: marks of the end of a turn and of pictures in it are spelled, for they were typed."""
+        """Ids of an answer that is text: marks of turns' ends and of pictures are spelled, for they were typed."""
         ids: list[int] = []
         for i, piece in enumerate(self._typed.split(text)):
             spelled = (

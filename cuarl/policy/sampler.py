@@ -114,5 +114,5 @@ class Sees(Protocol):
     """A sampler that knows the size at which its model sees a picture."""
 
     def sees(self, width: int, height: int) -> tuple[int, int] | None:
-        """Width and height in pixels that the model sees of a ``width`` x ``height`` picture; None if not known here."""
+        """Width and height in pixels at which the model sees a ``width`` x ``height`` picture; None if unknown."""
         ...

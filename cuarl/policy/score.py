@@ -38,9 +38,7 @@ class Scorer(nn.Module):
         # decided once: what a policy can do is no longer to be seen when its layers are in shards
         self.unpadded = policy.unpadded and not one_pass
 
-    def forward(
-        self, inputs: Inputs, temperature: float | torch.Tensor = 1.0, *, with_hidden: bool = False
-    ) -> Scores:  # fmt: skip
+    def forward(self, inputs: Inputs, temperature: float | torch.Tensor = 1.0, *, with_hidden: bool = False) -> Scores:
         """Natural-log probabilities of ``inputs.answer_ids``, and the entropy in nats at each of their positions.
 
         ``temperature`` is one number, or (B,) numbers; 0 stands for 1, as in the samples drawn greedily. Raises

@@ -1,4 +1,4 @@
-"""What the policies of both kinds have in common: a model of transformers with its tokenizer, perhaps with an adapter."""
+"""What policies of both kinds have in common: a model of transformers, its tokenizer, perhaps an adapter."""
 
 from __future__ import annotations
 
@@ -32,8 +32,14 @@ class TransformersPolicy(ABC):
     """
 
     def __init__(
-        self, model: Any, tokenizer: Any, renderer: Renderer, *, name: str, revision: str | None,
-    ) -> None:  # fmt: skip
+        self,
+        model: Any,
+        tokenizer: Any,
+        renderer: Renderer,
+        *,
+        name: str,
+        revision: str | None,
+    ) -> None:
         self.model = model
         self.base: Any = model.get_base_model() if hasattr(model, "peft_config") else model
         self.tokenizer = tokenizer
@@ -109,9 +115,7 @@ class TransformersPolicy(ABC):
         """``screenshot`` at the size at which the model sees it; as it is if that is not known."""
         return self.renderer.shown(screenshot)
 
-    def written(
-        self, messages: Sequence[Message], text: str, max_tokens: int | None = None
-    ) -> Sampled | PromptTooLong:  # fmt: skip
+    def written(self, messages: Sequence[Message], text: str, max_tokens: int | None = None) -> Sampled | PromptTooLong:
         """A record of a given answer, tokenised as if it had been sampled; without logprobs, for it was not.
 
         The prompt must fit into the context, and into ``max_tokens``.
@@ -121,9 +125,13 @@ class TransformersPolicy(ABC):
         if isinstance(prompt, PromptTooLong):
             return prompt
         return Sampled(
-            prompt_ids=prompt.ids, images=tuple(s.ref for s in prompt.screenshots), token_ids=self.encode_answer(text),
-            text=text, policy=self.name, policy_version=self.version,
-        )  # fmt: skip
+            prompt_ids=prompt.ids,
+            images=tuple(s.ref for s in prompt.screenshots),
+            token_ids=self.encode_answer(text),
+            text=text,
+            policy=self.name,
+            policy_version=self.version,
+        )
 
     # --- sampling and scoring --------------------------------------------------------------------------------------
 
@@ -172,7 +180,7 @@ class TransformersPolicy(ABC):
         """Write tokenizer and processor into ``folder``, beside the weights."""
 
     def with_model(self, model: Any, memo: dict[int, object]) -> Self:
-        """A copy of this policy around ``model``, its own's deep copy that was made with ``memo``; caches start empty."""
+        """A copy of this policy around ``model``, a deep copy of its own made with ``memo``; caches start empty."""
         memo[id(self.tokenizer)] = self.tokenizer
         # made anew by whoever needs it first, on the device that the copy is on
         memo |= {id(held): None for held in (self._suppressed,) if held is not None}

@@ -2,9 +2,9 @@
 
 Two decisions that change the gradient:
 
-* Rows without signal (all advantages 0) are dropped before any forward pass, for their policy gradient is exactly 0, but
-  they stay in the denominators: dropping is an optimisation, not another loss. They are kept where a KL penalty, an
-  entropy bonus or a critic gives them a gradient.
+* Rows without signal (all advantages 0) are dropped before any forward pass, for their policy gradient is exactly 0,
+  but they stay in the denominators: dropping is an optimisation, not another loss. They are kept where a KL penalty,
+  an entropy bonus or a critic gives them a gradient.
 * ``mask_truncated`` leaves answers that were cut off by the length limit out, from the denominators too.
 """
 
@@ -194,7 +194,7 @@ def micro_batches(rows: Sequence[TokenRow], max_tokens: int, *, pack: bool) -> l
 
 
 def sequences(rows: Sequence[TokenRow], *, pack: bool) -> list[list[TokenRow]]:
-    """Rows that are one sequence each: the row that holds all, then those that it extends; without ``pack``, every row."""
+    """Rows that are one sequence each: the one that holds all, then those it extends; without ``pack``, every row."""
     if not pack:
         return [[row] for row in rows]
     host_of = hosts([SampledTurn(row.prompt_ids, row.images, row.token_ids) for row in rows])

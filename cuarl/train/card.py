@@ -56,9 +56,15 @@ class Folded(Record):
 
 
 def model_card(
-    about: About, step: int, *, adapter: bool, metrics: Mapping[str, float], figures: Sequence[Figure] = (),
-    rank: int | None = None, merged: Folded | None = None,
-) -> str:  # fmt: skip
+    about: About,
+    step: int,
+    *,
+    adapter: bool,
+    metrics: Mapping[str, float],
+    figures: Sequence[Figure] = (),
+    rank: int | None = None,
+    merged: Folded | None = None,
+) -> str:
     """Markdown with the front matter of model hubs.
 
     Of ``metrics``, results of evaluations are shown; ``figures`` are shown in their place. With the adapter's ``rank``
@@ -70,9 +76,16 @@ def model_card(
     results = sorted((name, value) for name, value in metrics.items() if name.startswith("eval/"))
     served = next((r for r in _SERVED_RANKS if rank is not None and r >= rank), rank)
     return environment.get_template("card.md.jinja").render(
-        about=about, step=step, adapter=adapter, version=cuarl.__version__, results=results, figures=figures,
-        rank=served, merged=merged, citation=_citation(about.algorithm),
-    )  # fmt: skip
+        about=about,
+        step=step,
+        adapter=adapter,
+        version=cuarl.__version__,
+        results=results,
+        figures=figures,
+        rank=served,
+        merged=merged,
+        citation=_citation(about.algorithm),
+    )
 
 
 _SERVED_RANKS = (8, 16, 32, 64, 128, 256)

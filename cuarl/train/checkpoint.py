@@ -89,8 +89,9 @@ class Checkpoints:
         except IO_ERRORS as error:
             raise CheckpointError(
                 f"the checkpoint of step {step} can't be written: {_reason(error)}",
-                where=str(self.folder(step)), hint=f"df -h {self.root}",
-            ) from error  # fmt: skip
+                where=str(self.folder(step)),
+                hint=f"df -h {self.root}",
+            ) from error
 
     def commit(self, step: int, metrics: Mapping[str, float], pending: Mapping[str, float] | None = None) -> None:
         """Make ``step`` the checkpoint to resume from, note its evaluation in the card, delete those beyond the limit.
@@ -135,8 +136,9 @@ class Checkpoints:
         except (*IO_ERRORS, KeyError, ValueError) as error:
             raise CheckpointError(
                 f"the checkpoint can't be restored: {_reason(error)}",
-                where=str(folder), hint=f"ls -l {folder} {state.parent}",
-            ) from error  # fmt: skip
+                where=str(folder),
+                hint=f"ls -l {folder} {state.parent}",
+            ) from error
         self.pending = read_pending(state.parent)
         return step
 

@@ -89,9 +89,12 @@ class Curriculum:
     def state(self) -> dict[str, Any]:
         """All of it, of types that a checkpoint may hold."""
         return {
-            "rates": dict(self._rates), "failures": dict(self._failures), "aside": dict(self._aside),
-            "position": self._position, "drawn": self._drawn,
-        }  # fmt: skip
+            "rates": dict(self._rates),
+            "failures": dict(self._failures),
+            "aside": dict(self._aside),
+            "position": self._position,
+            "drawn": self._drawn,
+        }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take ``state()`` back."""

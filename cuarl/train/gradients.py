@@ -77,7 +77,7 @@ def _buckets(parameters: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]
 
 
 def check_trained_names(named: Iterable[tuple[str, nn.Parameter]]) -> list[str]:
-    """Names of what is trained of a policy with an adapter. Raises TrainError if that is not the adapter, whole and alone."""
+    """Names of what is trained of a policy with an adapter. Raises TrainError if that is not just the whole adapter."""
     trained, frozen = [], []
     for name, p in named:
         if p.requires_grad:

@@ -25,11 +25,19 @@ def launch_command(arguments: Sequence[str], *, processes: int, accelerate: str 
     for something that is neither.
     """
     return [
-        sys.executable, "-m", "cuarl.train.launcher", "--config_file", str(_configuration(accelerate)),
-        "--num_processes", str(processes),
-        "--main_process_port", "0",  # a free one, so that several runs fit on one machine
-        "-m", "cuarl", *arguments,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "cuarl.train.launcher",
+        "--config_file",
+        str(_configuration(accelerate)),
+        "--num_processes",
+        str(processes),
+        "--main_process_port",
+        "0",  # a free one, so that several runs fit on one machine
+        "-m",
+        "cuarl",
+        *arguments,
+    ]
 
 
 def _configuration(name: str) -> Path:
@@ -41,8 +49,9 @@ def _configuration(name: str) -> Path:
     close = difflib.get_close_matches(name, PRESETS, n=1)
     raise ConfigError(
         f'"{name}" is neither a launch preset nor a file' + (f' (did you mean "{close[0]}"?)' if close else ""),
-        where="--accelerate", hint=f"--accelerate {close[0] if close else 'ddp'}",
-    )  # fmt: skip
+        where="--accelerate",
+        hint=f"--accelerate {close[0] if close else 'ddp'}",
+    )
 
 
 def check_launched(environment: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""accelerate's launcher, run as ``python -m cuarl.train.launcher ARGUMENTS``: what it starts is told of signals, and it is quiet.
+"""accelerate's launcher, as ``python -m cuarl.train.launcher ARGUMENTS``: it passes signals on, and is quiet.
 
 By itself torch's agent answers a signal with a traceback, kills its processes after 30 s, and leaves a folder of empty
 logs behind. Here it passes signals on and waits; processes print their own errors, so that the agent's are left out.

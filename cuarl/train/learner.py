@@ -120,9 +120,13 @@ class Learner:
         optim = self.config.optim
         groups = [{"params": p} for p in (self._parameters, self._head_parameters) if p]
         optimizer = torch.optim.AdamW(
-            groups, lr=0.0, betas=(optim.adam_beta1, optim.adam_beta2), eps=optim.adam_eps,
-            weight_decay=optim.weight_decay, foreach=False if self.config.sharded else None,
-        )  # fmt: skip
+            groups,
+            lr=0.0,
+            betas=(optim.adam_beta1, optim.adam_beta2),
+            eps=optim.adam_eps,
+            weight_decay=optim.weight_decay,
+            foreach=False if self.config.sharded else None,
+        )
         return self.accelerator.prepare(optimizer)
 
     def begin_step(self, step: int) -> None:
@@ -170,9 +174,11 @@ class Learner:
         if config.objective == "rejection":
             return rejection_updates(batch.groups, config.batch, config.rejection)
         return policy_updates(
-            batch.groups, config.batch, keep_flat=config.loss.uses_flat_groups,
+            batch.groups,
+            config.batch,
+            keep_flat=config.loss.uses_flat_groups,
             precompute=lambda rows: self._objective.precompute(rows, batch.pictures),
-        )  # fmt: skip
+        )
 
     def _make_all(self, updates: Sequence[Update], pictures: Pictures, report: StepReport) -> None:
         self._changed, nonfinite = False, self._nonfinite
@@ -350,7 +356,7 @@ class Learner:
         return self._shards.weights() if self._shards is not None else None
 
     def load_weights(self, weights: Mapping[str, torch.Tensor]) -> bool:
-        """Take trained weights by name into the shards; False if there are none, so that the policy itself may take them."""
+        """Take trained weights by name into the shards; False if there are none, so that the policy may take them."""
         if self._shards is not None:
             self._shards.load(weights)
         return self._shards is not None

@@ -97,10 +97,18 @@ class Outcome:
 
 
 async def train(
-    config: LoopConfig, learner: Trainable, collect: Collect, evaluate: Evaluate, sink: Sink, checkpoints: Saver,
-    start_step: int = 0, settled: Settled | None = None, *, pending: Metrics | None = None,
+    config: LoopConfig,
+    learner: Trainable,
+    collect: Collect,
+    evaluate: Evaluate,
+    sink: Sink,
+    checkpoints: Saver,
+    start_step: int = 0,
+    settled: Settled | None = None,
+    *,
+    pending: Metrics | None = None,
     shutdown: Shutdown | None = None,
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     """Train from ``start_step`` (the step of the checkpoint that was restored; 0: from scratch) to ``max_steps``.
 
     ``pending`` are that checkpoint's pending metrics. If a step can't be finished, for whatever reason, the steps
@@ -128,9 +136,17 @@ class _Loop:
     """The loop's parts, and what it remembers from step to step."""
 
     def __init__(
-        self, config: LoopConfig, learner: Trainable, collect: Collect, evaluate: Evaluate, sink: Sink,
-        checkpoints: Saver, settled: Settled | None, shutdown: Shutdown, start_step: int,
-    ) -> None:  # fmt: skip
+        self,
+        config: LoopConfig,
+        learner: Trainable,
+        collect: Collect,
+        evaluate: Evaluate,
+        sink: Sink,
+        checkpoints: Saver,
+        settled: Settled | None,
+        shutdown: Shutdown,
+        start_step: int,
+    ) -> None:
         self.config, self.learner, self.sink, self.checkpoints = config, learner, sink, checkpoints
         self.collect, self.evaluate, self.settled, self.shutdown = collect, evaluate, settled, shutdown
         self.first: Metrics | None = None

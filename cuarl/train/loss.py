@@ -101,9 +101,12 @@ class Surrogate(NamedTuple):
 
 
 def surrogate(
-    logprobs: torch.Tensor, behaviour: torch.Tensor, advantages: torch.Tensor, config: LossConfig,
+    logprobs: torch.Tensor,
+    behaviour: torch.Tensor,
+    advantages: torch.Tensor,
+    config: LossConfig,
     turns: torch.Tensor | None = None,
-) -> Surrogate:  # fmt: skip
+) -> Surrogate:
     """Compute ``l_t`` of the module docstring for each token; ``behaviour`` is what ratios are taken to.
 
     Raises ValueError if one ratio an answer is asked for without ``turns``.
@@ -118,9 +121,13 @@ def surrogate(
         loss = -torch.minimum(ratio * advantages, ratio.clamp(low, high) * advantages)
         below, above = (ratio < low) & (advantages < 0), (ratio > high) & (advantages > 0)
     return Surrogate(
-        loss=loss, log_ratio=log_ratio, ratio=ratio, clipped_low=below, clipped_high=above,
+        loss=loss,
+        log_ratio=log_ratio,
+        ratio=ratio,
+        clipped_low=below,
+        clipped_high=above,
         clamped=log_ratio.abs() > config.log_ratio_limit,
-    )  # fmt: skip
+    )
 
 
 def _level(log_ratio: torch.Tensor, config: LossConfig, turns: torch.Tensor | None) -> torch.Tensor:

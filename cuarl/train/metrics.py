@@ -28,7 +28,8 @@ METRICS: dict[str, str] = {
     "stop/<reason>": "share of episodes that ended for this reason; the shares sum to one",
     "failure/<boundary>": "share of episodes in which this boundary failed",
     "action/parse_failure_rate": "share of turns whose output was not an action",
-    "action/special_token_rate": "share of turns in which a server sampled an image or vision token, which ended the answer",
+    "action/special_token_rate": "share of turns in which a server sampled an image or vision token, "
+    "which ended the answer",
     "action/rejected_rate": "share of turns whose action the device refused",
     "action/<kind>_share": "share of this kind among the parsed actions",
     "tokens/prompt_mean": "mean prompt tokens of a turn, image tokens included",
@@ -44,7 +45,8 @@ METRICS: dict[str, str] = {
     "policy/importance_mean": "mean weight of a token for the policy that sampled it; only where the loss is decoupled",
     "policy/kl_post": "KL(sampler ‖ policy) after the updates of the step, k3 estimate; only with compute_post_kl",
     "policy/kl_post_k1": "the same, k1 estimate",
-    "policy/ratio_mean": "mean probability ratio of policy and sampler, or, decoupled, the policy at the start of the step",
+    "policy/ratio_mean": "mean probability ratio of policy and sampler, or, decoupled, "
+    "the policy at the start of the step",
     "policy/clip_frac_low": "share of trained tokens whose gradient the lower clip took away",
     "policy/clip_frac_high": "share of trained tokens whose gradient the upper clip took away",
     "policy/clamp_frac": "share of trained tokens whose log ratio was beyond the numeric limit",

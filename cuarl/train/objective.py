@@ -60,8 +60,9 @@ class Objective:
         if keep and not (config.gradient_checkpointing and self.scorer.unpadded):
             raise ConfigError(
                 "activation_gib has no effect here: it is for gradient_checkpointing on a GPU, with plain LoRA or all "
-                "weights of a Qwen-VL model, not in shards", hint="leave --activation-gib out",
-            )  # fmt: skip
+                "weights of a Qwen-VL model, not in shards",
+                hint="leave --activation-gib out",
+            )
         self.start = StartWeights(policy) if config.reference == "start" and config.penalised else None
         self.head = self._value_head()
 
@@ -109,9 +110,12 @@ class Objective:
             valued += range(at, at + len(r.values))
             at += len(r.token_ids)
         found = value_loss(
-            self.head(hidden[valued]), self._flat([r.values for r in rows]), self._flat([r.returns for r in rows]),
-            torch.tensor([r.value_weight for r in rows for _ in r.values], device=hidden.device), config.clip,
-        )  # fmt: skip
+            self.head(hidden[valued]),
+            self._flat([r.values for r in rows]),
+            self._flat([r.returns for r in rows]),
+            torch.tensor([r.value_weight for r in rows for _ in r.values], device=hidden.device),
+            config.clip,
+        )
         coef = config.coef if config.trunk == "shared" else 1.0
         return Loss(loss.total + coef * found.total, loss.sums | found.sums)
 
@@ -141,9 +145,14 @@ class Objective:
         return [found.proximal for found in self._pass_over(rows, pictures, proximal=True)]
 
     def _pass_over(
-        self, rows: Sequence[TokenRow], pictures: Pictures, *, proximal: bool = False, reference: bool = False,
+        self,
+        rows: Sequence[TokenRow],
+        pictures: Pictures,
+        *,
+        proximal: bool = False,
+        reference: bool = False,
         values: bool = False,
-    ) -> list[_Found]:  # fmt: skip
+    ) -> list[_Found]:
         """One pass over ``rows``, shared out over the processes."""
         pack, limit = self._config.batch.pack, self._config.batch.max_tokens
         share = share_of_rank(rows, self._accelerator.process_index, self._accelerator.num_processes, pack=pack)

@@ -63,7 +63,7 @@ def any_of(mine: bool) -> bool:
 
 @contextmanager
 def waited_for() -> Iterator[None]:
-    """Around what a process collects for ``gather_batch``: the others, who wait for it there, are told if it is cut short."""
+    """Around what a process collects for ``gather_batch``: the others, waiting there, are told if it is cut short."""
     done = False
     try:
         yield

@@ -19,7 +19,7 @@ class StartWeights:
 
     @contextmanager
     def put_into(self, policy: Policy) -> Iterator[None]:
-        """Inside, ``policy``, whose weights must be whole, has these; its own are back afterwards, after an error too."""
+        """Inside, ``policy``, whose weights must be whole, has these; its own are back after it, an error included."""
         named = dict(policy.model.named_parameters())
         own = {name: named[name].data for name in self._weights}
         try:

@@ -47,7 +47,7 @@ class TokenRow:
     reference: tuple[float, ...] = ()
     """Logprobs under the reference, where the divergence from it counts or is reported."""
     values: tuple[float, ...] = ()
-    """What the critic said at the start of the step: at each token, or (in an update, at turn level) at the first alone."""
+    """What the critic said at the start of the step: at each token; in an update at turn level, at the first alone."""
     returns: tuple[float, ...] = ()
     """What it should have said, at the same places."""
     value_weight: float = 0.0
@@ -97,7 +97,7 @@ def _saying(trajectory: Trajectory) -> Iterator[Turn]:
 def without(
     groups: Sequence[Group], unsayable: frozenset[int], decode: Callable[[Sequence[int]], str]
 ) -> tuple[Group, ...]:
-    """``groups`` with every sample ended at the first of the ids ``unsayable``; those that hold none are the same objects.
+    """``groups`` with samples ended at the first of the ids ``unsayable``; those that hold none are the same objects.
 
     Samplers end their answers so. What was stored by others may not be, and an image token has no picture behind it: it
     could be neither scored nor trained.

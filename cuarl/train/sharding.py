@@ -73,7 +73,7 @@ class Shards:
         if missing or unknown:
             matched = len(self._trained) - len(missing)
             raise ValueError(
-                f"matched {matched} of {len(self._trained)} trained weights ({', '.join((missing or unknown)[:1])} for one)"
+                f"matched {matched} of {len(self._trained)} trained weights ({(missing or unknown)[0]} for one)"
             )
         with self.apart(), torch.no_grad():
             for name, p in self._trained:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import anyio
 
 GRACE_S = 30.0
-"""How long after a signal training may take to save and end: what Kubernetes and Slurm leave a process before they kill it."""
+"""How long after a signal training may take to save and end: what Kubernetes and Slurm leave before they kill."""
 
 _FOR_SAVING = 1 / 3
 """The part of it that is kept for saving: until then what is under way may be finished."""
@@ -32,9 +32,12 @@ class Shutdown:
     """Whether training is to end, and by when. ``request`` may be called by a signal handler."""
 
     def __init__(
-        self, grace_s: float = GRACE_S, *, agreed: Callable[[bool], bool] | None = None,
+        self,
+        grace_s: float = GRACE_S,
+        *,
+        agreed: Callable[[bool], bool] | None = None,
         clock: Callable[[], float] = time.monotonic,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """``agreed`` says on every process whether any of them has passed True; every process must call it."""
         self._patience_s, self._agreed, self._clock = grace_s * (1 - _FOR_SAVING), agreed, clock
         self._since, self._until = 0.0, math.inf
@@ -45,7 +48,7 @@ class Shutdown:
 
     @contextmanager
     def cutting(self) -> Iterator[None]:
-        """Inside, the first request cancels what is awaited, which ends the block. Inner blocks come before outer ones."""
+        """Inside, the first request cancels what is awaited, which ends the block; inner blocks before outer ones."""
         with anyio.CancelScope() as scope:
             outer, self._scope = self._scope, scope
             try:

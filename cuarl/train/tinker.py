@@ -49,7 +49,7 @@ class TinkerConfig(Record):
 
 
 class TinkerLearner:
-    """What ``train.loop`` needs of a learner, by a ``TrainingClient``. ``sampler`` gets the new weights after each step."""
+    """What ``train.loop`` needs of a learner, by a ``TrainingClient``. ``sampler`` gets new weights after each step."""
 
     def __init__(self, client: Any, sampler: TinkerSampler, renderer: Renderer, config: TinkerConfig) -> None:
         self.client, self.sampler, self._renderer, self.config = client, sampler, renderer, config
@@ -119,9 +119,13 @@ class TinkerLearner:
     def _adam(self) -> Any:
         c = self.config
         return sdk().AdamParams(
-            learning_rate=c.learning_rate, beta1=c.adam_beta1, beta2=c.adam_beta2, eps=c.adam_eps,
-            weight_decay=c.weight_decay, grad_clip_norm=c.max_grad_norm,
-        )  # fmt: skip
+            learning_rate=c.learning_rate,
+            beta1=c.adam_beta1,
+            beta2=c.adam_beta2,
+            eps=c.adam_eps,
+            weight_decay=c.weight_decay,
+            grad_clip_norm=c.max_grad_norm,
+        )
 
     def _datum(self, row: Any, pictures: Mapping[str, Screenshot]) -> Any:
         import numpy as np
@@ -161,9 +165,14 @@ class TinkerCheckpoints:
     """
 
     def __init__(
-        self, root: Path, learner: TinkerLearner, *, run: str, on_commit: Callable[[int, Path], None] | None = None,
+        self,
+        root: Path,
+        learner: TinkerLearner,
+        *,
+        run: str,
+        on_commit: Callable[[int, Path], None] | None = None,
         start: int = 0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.root, self._learner, self._run, self._on_commit = root, learner, run, on_commit
         self._start = start
 

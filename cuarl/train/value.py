@@ -1,7 +1,7 @@
 """The critic of PPO: a head on the policy's hidden state, its advantages and its loss.
 
-The hidden state from which a token is drawn is the state that the token acts in, so the critic is a small network on it:
-no second model, and one forward pass for both. Generalised advantage estimation (arXiv:1506.02438, eq. 16)::
+The hidden state from which a token is drawn is the state that the token acts in, so the critic is a small network on
+it: no second model, and one forward pass for both. Generalised advantage estimation (arXiv:1506.02438, eq. 16)::
 
     δ_k = r_k + discount V_k+1 − V_k,    A_k = sum over l of (discount λ)^l δ_k+l,    R_k = A_k + V_k
 

@@ -33,10 +33,11 @@ def put_on(model: Any, folder: Path, *, trained: bool = False) -> Any:
     _check_folder(folder)
     device = next(model.parameters()).device
     how = {
-        "is_trainable": trained, "low_cpu_mem_usage": device.type == "meta",
+        "is_trainable": trained,
+        "low_cpu_mem_usage": device.type == "meta",
         "torch_device": "cpu" if device.type == "meta" else str(device),
         "key_mapping": getattr(model, "_checkpoint_conversion_mapping", {}),
-    }  # fmt: skip
+    }
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Found missing adapter keys")
@@ -84,7 +85,7 @@ def write(model: Any, folder: Path) -> None:
 
 
 def weights_of(folder: Path, device: str = "cpu") -> dict[str, torch.Tensor]:
-    """The weights of the adapter in ``folder`` by name. Raises CheckpointError for a folder without, or a damaged file."""
+    """The weights of the adapter in ``folder`` by name. Raises CheckpointError if there is none or it is damaged."""
     from peft import load_peft_weights
 
     _check_folder(folder)
@@ -134,8 +135,9 @@ def _refuse(total: int, missing: Collection[str], unknown: Collection[str], fold
     ]
     raise CheckpointError(
         f"the adapter does not fit: matched {total - len(missing)} of {total} weights ({'; '.join(said)})",
-        where=str(folder), hint=_how_to_fix(folder, str(getattr(model.config, "_name_or_path", ""))),
-    )  # fmt: skip
+        where=str(folder),
+        hint=_how_to_fix(folder, str(getattr(model.config, "_name_or_path", ""))),
+    )
 
 
 def _how_to_fix(folder: Path, model: str) -> str:

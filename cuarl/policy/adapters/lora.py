@@ -30,9 +30,13 @@ def add_lora(model: Any, spec: LoraSpec, *, revision: str | None = None) -> Any:
     from peft import LoraConfig, get_peft_model
 
     config = LoraConfig(
-        r=spec.rank, lora_alpha=spec.alpha or 2 * spec.rank, lora_dropout=spec.dropout,
-        target_modules=target_pattern(model, spec), task_type="CAUSAL_LM", revision=revision,
-    )  # fmt: skip
+        r=spec.rank,
+        lora_alpha=spec.alpha or 2 * spec.rank,
+        lora_dropout=spec.dropout,
+        target_modules=target_pattern(model, spec),
+        task_type="CAUSAL_LM",
+        revision=revision,
+    )
     # named, or every GPU of the machine would be woken
     devices = {p.device for p in model.parameters() if p.device.type == "cuda"}
     with torch.random.fork_rng(devices=devices):
@@ -59,7 +63,8 @@ def target_pattern(model: nn.Module, spec: LoraSpec) -> str:
         raise ConfigError(
             f"the language model has no linear layers of the group {spec.targets}",
             where=f"lora targets, {type(model).__name__}",
-            hint=f"--lora-target-option all-linear, or custom with some of: {', '.join(sorted(set(map(_leaf, language))))}",
+            hint="--lora-target-option all-linear, or custom with some of: "
+            + ", ".join(sorted(set(map(_leaf, language)))),
         )
     paths = {_STACKED.sub(r"\1\\d+", re.escape(_below_root(n))) for n in chosen}
     return rf".*\.({'|'.join(sorted(paths))})"
@@ -81,5 +86,6 @@ def _check_names(names: tuple[str, ...], known: set[str]) -> None:
             guess = f' (did you mean "{close[0]}"?)' if close else ""
             raise ConfigError(
                 f'"{name}" is no linear layer of this model{guess}',
-                where="lora targets", hint=f"choose from: {', '.join(sorted(known))}",
-            )  # fmt: skip
+                where="lora targets",
+                hint=f"choose from: {', '.join(sorted(known))}",
+            )

@@ -70,11 +70,15 @@ class GenericPolicy(TransformersPolicy):
         ids, mask = pad([r.prompt_ids for r in prompts.rows], self.special.pad, padding)
         answers, answer_mask = pad([r.answer_ids for r in rows], self.special.pad, "right")
         return GenericInputs(
-            prompt_ids=ids, prompt_mask=mask, prompt_of=torch.tensor(prompts.of),
-            last=(mask * torch.arange(mask.shape[1])).amax(1), answer_ids=answers, answer_mask=answer_mask,
+            prompt_ids=ids,
+            prompt_mask=mask,
+            prompt_of=torch.tensor(prompts.of),
+            last=(mask * torch.arange(mask.shape[1])).amax(1),
+            answer_ids=answers,
+            answer_mask=answer_mask,
             pictures=self.pictures.tensors([r.screenshots for r in prompts.rows]),
             packed=packed_answers(rows, prompts, mask),
-        ).to(self.device)  # fmt: skip
+        ).to(self.device)
 
     def answer(self, jobs: Sequence[Job]) -> None:
         """Sample an answer to every job. A row's draws depend on its own seed and logits alone."""
@@ -85,15 +89,20 @@ class GenericPolicy(TransformersPolicy):
     def _answer_at_once(self, jobs: Sequence[Job]) -> None:
         inputs = self.collate([Row(j.prompt.ids, j.prompt.screenshots) for j in jobs])
         config = GenerationConfig(
-            max_new_tokens=max(room(self, j) for j in jobs), do_sample=False, use_cache=True,
+            max_new_tokens=max(room(self, j) for j in jobs),
+            do_sample=False,
+            use_cache=True,
             pad_token_id=self.special.pad,
-        )  # fmt: skip
+        )
         with _own_settings(self.base, config):
             self.base.generate(
-                input_ids=inputs.prompt_ids, attention_mask=inputs.prompt_mask.long(), generation_config=config,
-                logits_processor=[_Draws(self, jobs)], stopping_criteria=[_Stopped(jobs)],
+                input_ids=inputs.prompt_ids,
+                attention_mask=inputs.prompt_mask.long(),
+                generation_config=config,
+                logits_processor=[_Draws(self, jobs)],
+                stopping_criteria=[_Stopped(jobs)],
                 **self._seen(inputs, inputs.prompt_ids),
-            )  # fmt: skip
+            )
 
     def score(self, inputs: Inputs, temperature: torch.Tensor, options: ScoreOptions) -> TokenScores:
         """One pass over prompts and answers, the head on the tokens wanted alone (see ``Policy.score``)."""

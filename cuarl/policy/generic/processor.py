@@ -103,9 +103,14 @@ class FamilyPictures:
         eos: set[int] = {end, *(i for i in (tokenizer.eos_token_id, *ends) if i is not None)}
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else end
         return SpecialIds(
-            image=image, vision_start=placeholder, vision_end=placeholder, eos=frozenset(eos),
-            end_of_turn=end, pad=pad, suppressed=tuple(sorted((pictures | set(beyond)) - eos)),
-        )  # fmt: skip
+            image=image,
+            vision_start=placeholder,
+            vision_end=placeholder,
+            eos=frozenset(eos),
+            end_of_turn=end,
+            pad=pad,
+            suppressed=tuple(sorted((pictures | set(beyond)) - eos)),
+        )
 
     def _end_of_turn(self) -> int:
         """The special token that the template closes an answer with; the tokenizer's end token if there is none."""

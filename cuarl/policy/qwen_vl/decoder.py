@@ -130,10 +130,17 @@ class Decoder:
         return self.model.embed_tokens(ids)
 
     def run(
-        self, hidden: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, cache: Cache | None = None,
-        *, image_index: torch.Tensor | None = None, deep: torch.Tensor | None = None, wanted: torch.Tensor | None = None,
-    ) -> torch.Tensor:  # fmt: skip
-        """Hidden states (rows, tokens, D) after the final norm, or (rows, W, D) of the tokens ``wanted`` (rows, W) alone.
+        self,
+        hidden: torch.Tensor,
+        positions: torch.Tensor,
+        mask: torch.Tensor | None,
+        cache: Cache | None = None,
+        *,
+        image_index: torch.Tensor | None = None,
+        deep: torch.Tensor | None = None,
+        wanted: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Hidden states (rows, tokens, D) after the final norm; (rows, W, D) of tokens ``wanted`` (rows, W) alone.
 
         ``mask`` is (rows, 1, tokens, keys) bool, True where a token may look; None means causal over the tokens given.
         ``deep`` (levels, N, D) is added at ``image_index`` (N,) of the flattened tokens behind the first layers
@@ -219,7 +226,7 @@ def _take(values: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
 
 
 def causal_mask(mask: torch.Tensor) -> torch.Tensor:
-    """(rows, 1, L, L) bool from (rows, L): earlier real tokens; padding sees itself, since an empty row has no softmax."""
+    """(rows, 1, L, L) bool from (rows, L): earlier real tokens; padding sees itself, for softmax needs something."""
     length = mask.shape[1]
     causal = torch.ones(length, length, dtype=torch.bool, device=mask.device).tril()
     itself = torch.eye(length, dtype=torch.bool, device=mask.device)

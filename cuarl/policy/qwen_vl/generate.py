@@ -55,9 +55,11 @@ class _Batch:
             if seen is not None:
                 seen = torch.nn.functional.pad(seen, (0, 1), value=True)
             hidden = policy.decoder.run(
-                policy.decoder.embed(tokens[:, None]), position.expand(3, 1, -1).transpose(1, 2),
-                None if seen is None else seen[:, None, None], cache,
-            )[:, -1]  # fmt: skip
+                policy.decoder.embed(tokens[:, None]),
+                position.expand(3, 1, -1).transpose(1, 2),
+                None if seen is None else seen[:, None, None],
+                cache,
+            )[:, -1]
             cache.advance(1)
             position = position + 1
 

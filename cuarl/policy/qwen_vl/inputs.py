@@ -31,7 +31,7 @@ class Vision(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QwenInputs(Inputs):
-    """A batch with positions, which are (3, rows, tokens) int64; ``answer_start`` (P,) is the one behind each prompt."""
+    """A batch with positions, (3, rows, tokens) int64; ``answer_start`` (P,) is the one behind each prompt."""
 
     prompt_positions: torch.Tensor
     answer_start: torch.Tensor
@@ -63,8 +63,15 @@ def collate_tokens(
     tokens = torch.arange(mask.shape[1])
     vision = Vision(None, None, grids, is_image.flatten().nonzero()[:, 0]) if screens else None
     inputs = QwenInputs(
-        prompt_ids=ids, prompt_mask=mask, prompt_positions=positions, last=(mask * tokens).amax(1), vision=vision,
-        prompt_of=torch.tensor(prompts.of, dtype=torch.long), answer_ids=answers, answer_mask=answer_mask,
-        answer_start=after, packed=packed_answers(rows, prompts, mask),
-    )  # fmt: skip
+        prompt_ids=ids,
+        prompt_mask=mask,
+        prompt_positions=positions,
+        last=(mask * tokens).amax(1),
+        vision=vision,
+        prompt_of=torch.tensor(prompts.of, dtype=torch.long),
+        answer_ids=answers,
+        answer_mask=answer_mask,
+        answer_start=after,
+        packed=packed_answers(rows, prompts, mask),
+    )
     return inputs, screens

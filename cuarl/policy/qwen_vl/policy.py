@@ -33,9 +33,17 @@ class QwenVLPolicy(TransformersPolicy):
     """
 
     def __init__(
-        self, model: Any, tokenizer: Any, images: ImageProcessor, special: SpecialIds, *, name: str,
-        revision: str | None = None, train_vision: bool = False, cache_bytes: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        model: Any,
+        tokenizer: Any,
+        images: ImageProcessor,
+        special: SpecialIds,
+        *,
+        name: str,
+        revision: str | None = None,
+        train_vision: bool = False,
+        cache_bytes: int | None = None,
+    ) -> None:
         renderer = QwenRenderer(tokenizer, images, special)
         super().__init__(model, tokenizer, renderer, name=name, revision=revision)
         self.images = images
@@ -87,7 +95,7 @@ class QwenVLPolicy(TransformersPolicy):
         return inputs.to(self.device)
 
     def embed_prompts(self, inputs: QwenInputs) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Embeddings (P, L, D) of the prompts with their pictures in place, and what deeper levels add (levels, N, D)."""
+        """Embeddings (P, L, D) of prompts with pictures in place, and what deeper levels add (levels, N, D)."""
         hidden = self.decoder.embed(inputs.prompt_ids)
         seen = inputs.vision
         if seen is None:

@@ -6,7 +6,7 @@ import torch
 
 
 def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Turn the halves (a, b) of the last axis of ``x`` to (a cos - b sin, b cos + a sin); ``cos`` and ``sin`` broadcast.
+    """Turn halves (a, b) of the last axis of ``x`` to (a cos - b sin, b cos + a sin); ``cos``, ``sin`` broadcast.
 
     The same as concatenating (-b, a) and adding products, with half the memory traffic.
     """

@@ -51,34 +51,47 @@ def _answer_hidden(policy: QwenVLPolicy, inputs: QwenInputs, options: ScoreOptio
 
 
 def _shared(
-    policy: QwenVLPolicy, inputs: QwenInputs, hidden: torch.Tensor, deep: torch.Tensor | None,
+    policy: QwenVLPolicy,
+    inputs: QwenInputs,
+    hidden: torch.Tensor,
+    deep: torch.Tensor | None,
     inside: torch.Tensor | None,
-) -> _States:  # fmt: skip
+) -> _States:
     """Encode each distinct prompt once, then all answers behind them."""
     decoder, cache = policy.decoder, PromptCache()
     index = inputs.vision.index if inputs.vision else None
     mask = causal_mask(inputs.prompt_mask) if inputs.padded else None
     last = inputs.last[:, None]
     prompts = decoder.run(
-        hidden, inputs.prompt_positions, mask, cache, image_index=index, deep=deep,
+        hidden,
+        inputs.prompt_positions,
+        mask,
+        cache,
+        image_index=index,
+        deep=deep,
         wanted=last if inside is None else torch.cat([last, inside], dim=1),
-    )  # fmt: skip
+    )
     # the first token of an answer is drawn from the last state of its prompt
     first, within = prompts[:, :1].index_select(0, inputs.prompt_of), prompts[:, 1:]
     tokens = inputs.answer_ids.shape[1] - 1
     if tokens < 1:
         return _States(first, within)
     rest = decoder.run(
-        decoder.embed(inputs.answer_ids[:, :-1]), inputs.answer_positions[:, :, :-1],
-        continuation_mask(inputs.prompt_mask[inputs.prompt_of], tokens), Continuation(cache, inputs.prompt_of),
-    )  # fmt: skip
+        decoder.embed(inputs.answer_ids[:, :-1]),
+        inputs.answer_positions[:, :, :-1],
+        continuation_mask(inputs.prompt_mask[inputs.prompt_of], tokens),
+        Continuation(cache, inputs.prompt_of),
+    )
     return _States(torch.cat([first, rest], dim=1), within)
 
 
 def _joined(
-    policy: QwenVLPolicy, inputs: QwenInputs, hidden: torch.Tensor, deep: torch.Tensor | None,
+    policy: QwenVLPolicy,
+    inputs: QwenInputs,
+    hidden: torch.Tensor,
+    deep: torch.Tensor | None,
     inside: torch.Tensor | None,
-) -> _States:  # fmt: skip
+) -> _States:
     """One pass over prompts and answers together."""
     decoder, of = policy.decoder, inputs.prompt_of
     length, tokens = hidden.shape[1], inputs.answer_ids.shape[1]
@@ -93,9 +106,11 @@ def _joined(
     states = decoder.run(
         torch.cat([hidden.index_select(0, of), decoder.embed(inputs.answer_ids[:, :-1])], dim=1),
         torch.cat([inputs.prompt_positions[:, of], inputs.answer_positions[:, :, :-1]], dim=2),
-        None if mask is None else causal_mask(mask), image_index=index, deep=deep,
+        None if mask is None else causal_mask(mask),
+        image_index=index,
+        deep=deep,
         wanted=wanted if inside is None else torch.cat([wanted, inside[of]], dim=1),
-    )  # fmt: skip
+    )
     # rows that repeat a prompt computed the answers inside it alike: those of the first row count
     prompts = torch.arange(len(hidden), device=hidden.device)
     first_row = (of == prompts[:, None]).int().argmax(1)

@@ -90,10 +90,12 @@ def lay_out(inputs: QwenInputs) -> Layout:
     place_of = torch.zeros(prompts * width + len(of) * max(steps, 0), dtype=torch.long, device=device)
     place_of[index] = torch.arange(count, device=device)
     return Layout(
-        tokens=index, wanted=_wanted(inputs, behind, last, start_of_answer, place_of), place_of=place_of,
+        tokens=index,
+        wanted=_wanted(inputs, behind, last, start_of_answer, place_of),
+        place_of=place_of,
         parts=segments(queries, keys, device),
         looked_at=_joined(looked_at, device) if sum(keys) != count else None,
-    )  # fmt: skip
+    )
 
 
 def _wanted(
@@ -200,7 +202,7 @@ class LayerAdapters(NamedTuple):
 
 
 def adapters_of(policy: QwenVLPolicy) -> list[LayerAdapters]:
-    """The active adapters of all layers in the base's type: cast at once, since thousands of small casts take the host long."""
+    """The active adapters of all layers in the base's type: cast at once, for thousands of small casts take long."""
     groups: list[list[tuple[int, Any, str]]] = []
     for layer in policy.decoder.model.layers:
         a, m = layer.self_attn, layer.mlp

@@ -160,9 +160,13 @@ def batch_attention(visual: nn.Module) -> int:
 
 
 def _segment_attention(
-    layer: Any, hidden_states: torch.Tensor, cu_seqlens: torch.Tensor, *_: object,
-    position_embeddings: tuple[torch.Tensor, torch.Tensor], **__: object,
-) -> torch.Tensor:  # fmt: skip
+    layer: Any,
+    hidden_states: torch.Tensor,
+    cu_seqlens: torch.Tensor,
+    *_: object,
+    position_embeddings: tuple[torch.Tensor, torch.Tensor],
+    **__: object,
+) -> torch.Tensor:
     """Attention of patches (S, D) within the segments bounded by ``cu_seqlens``."""
     count = hidden_states.shape[0]
     q, k, v = layer.qkv(hidden_states).reshape(count, 3, layer.num_heads, -1).unbind(1)

@@ -41,5 +41,6 @@ def _refused(endpoint: Endpoint, verb: str, status: int, text: str) -> SamplerEr
     hint = hint.format(rank=asked[1] if asked else "RANK")
     return SamplerError(
         f"the server does not {verb} the adapter ({status}): {loggable(text[:SHOWN])}",
-        where=loggable(f"{endpoint.url}/{verb}_lora_adapter"), hint=hint,
-    )  # fmt: skip
+        where=loggable(f"{endpoint.url}/{verb}_lora_adapter"),
+        hint=hint,
+    )

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 ASKED = 20
 """Likeliest tokens that are asked for: vLLM's own limit."""
 LISTED = ASKED - 2
-"""Likeliest tokens that count as known: the last place of a list may be given to the token that was drawn, and the last but
-one may be tied with others that are not listed."""
+"""Likeliest tokens that count as known: the last place of a list may be given to the token that was drawn, and the last
+but one may be tied with others that are not listed."""
 UNSURE = 0.5
 """A position counts where its likeliest token is less probable than this."""
 FALSE_ALARM = 1e-5
@@ -79,7 +79,8 @@ class DrawTest(NamedTuple):
             return "how the server samples was not tested: it tells no position at which the policy is unsure"
         found = ", ".join(f"{name} {chance:.0%}" for name, chance in self.power.items())
         return (
-            f"draws tested at {self.positions} positions with a likeliest token below {UNSURE:g}: mean rank {self.mean:.3f}, "
+            f"draws tested at {self.positions} positions with a likeliest token below {UNSURE:g}: "
+            f"mean rank {self.mean:.3f}, "
             f"0.5 expected (z {self.z:+.1f}); would be noticed: {found}"
         )
 
@@ -129,7 +130,7 @@ def _z(unsure: Sequence[Position]) -> float:
 
 
 def _noticed(unsure: Sequence[Position], name: str, bar: float, *, first: bool) -> float:
-    """Chance that a server which draws in another way fails; at the ``first`` test, that it looks doubtful and then fails."""
+    """Chance that a server which draws otherwise fails; at the ``first`` test, that it looks doubtful, then fails."""
     shift = math.fsum(one.instead[name].mean - 0.5 for one in unsure)
     variance = math.fsum(one.instead[name].variance for one in unsure)
     told = math.fsum(one.told.variance for one in unsure)

@@ -21,7 +21,7 @@ SHOWN = 300
 BUSY = (429, 503, 529)
 """Statuses by which a server refuses a request for the moment (529: overloaded, as some hosts say it)."""
 KEPT_OPEN_S = 2.0
-"""Idle connections are closed after this long: before a server does (uvicorn: 5 s), so that no request runs into a closed one."""
+"""Idle connections are closed after so long: before a server does (uvicorn: 5 s), or requests meet a closed one."""
 _LONGEST_WAIT_S = 60.0
 
 
@@ -43,10 +43,16 @@ class Endpoint:
     """
 
     def __init__(
-        self, base_url: str, *, api_key: str | None = None, timeout_s: float = 300.0, attempts: int = 6,
-        max_connections: int = 64, transport: httpx.AsyncBaseTransport | None = None,
+        self,
+        base_url: str,
+        *,
+        api_key: str | None = None,
+        timeout_s: float = 300.0,
+        attempts: int = 6,
+        max_connections: int = 64,
+        transport: httpx.AsyncBaseTransport | None = None,
         http_client: httpx.AsyncClient | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if not base_url.startswith(("http://", "https://")):
             raise ConfigError(f'"{base_url}" is no URL of an endpoint', hint="cuarl eval http://localhost:8000/v1")
         remember([api_key] if api_key else [])
@@ -55,8 +61,9 @@ class Endpoint:
             httpx.AsyncClient,
             # a slot in the connection pool may be long in coming: others' answers are being sampled
             timeout=httpx.Timeout(timeout_s, connect=10.0, pool=None),
-            limits=httpx.Limits(max_connections=max_connections, keepalive_expiry=KEPT_OPEN_S), transport=transport,
-        )  # fmt: skip
+            limits=httpx.Limits(max_connections=max_connections, keepalive_expiry=KEPT_OPEN_S),
+            transport=transport,
+        )
         self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._lent = http_client
         self._open: httpx.AsyncClient | None = None
@@ -113,9 +120,7 @@ class Endpoint:
         try:
             async for attempt in stamina.retry_context(on=_wait_before_retry, attempts=self._attempts, timeout=None):
                 with attempt:
-                    reply = await self._client.request(
-                        method, f"{self.url}/{path}", json=body, headers=self._headers
-                    )  # fmt: skip
+                    reply = await self._client.request(method, f"{self.url}/{path}", json=body, headers=self._headers)
                     if is_busy(reply):
                         raise _Refused(reply)
         except _Refused as refused:
@@ -144,7 +149,7 @@ def json_of(reply: httpx.Response) -> dict[str, Any]:
 
 
 def error_in(reply: httpx.Response) -> tuple[int, str] | None:
-    """Status and words of a refusal: that of the reply, or, from brokers that say 200 to everything, the one in its body."""
+    """Status and words of a refusal: the reply's, or, from brokers that say 200 to everything, its body's."""
     if not reply.is_success:
         return reply.status_code, reply.text
     if not reply.content.lstrip().startswith(b"{") or b'"error"' not in reply.content[:SHOWN]:

@@ -1,4 +1,4 @@
-"""The sampler for any server that speaks the OpenAI chat-completions protocol (vLLM, SGLang, llama.cpp, hosted APIs)."""
+"""The sampler for any server that speaks OpenAI's chat completions (vLLM, SGLang, llama.cpp, hosted APIs)."""
 
 from __future__ import annotations
 
@@ -46,15 +46,32 @@ class OpenAISampler:
     """
 
     def __init__(
-        self, base_url: str, model: str, *, api_key: str | None = None, features: EndpointFeatures | None = None,
-        encoding: Encoding = "png", name: str = "", version: int = 0, timeout_s: float = 300.0, attempts: int = 6,
-        max_connections: int = 64, transport: httpx.AsyncBaseTransport | None = None, renderer: Renderer | None = None,
-        placeholders: Collection[int] = (), http_client: httpx.AsyncClient | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        base_url: str,
+        model: str,
+        *,
+        api_key: str | None = None,
+        features: EndpointFeatures | None = None,
+        encoding: Encoding = "png",
+        name: str = "",
+        version: int = 0,
+        timeout_s: float = 300.0,
+        attempts: int = 6,
+        max_connections: int = 64,
+        transport: httpx.AsyncBaseTransport | None = None,
+        renderer: Renderer | None = None,
+        placeholders: Collection[int] = (),
+        http_client: httpx.AsyncClient | None = None,
+    ) -> None:
         self.endpoint = Endpoint(
-            base_url, api_key=api_key, timeout_s=timeout_s, attempts=attempts, max_connections=max_connections,
-            transport=transport, http_client=http_client,
-        )  # fmt: skip
+            base_url,
+            api_key=api_key,
+            timeout_s=timeout_s,
+            attempts=attempts,
+            max_connections=max_connections,
+            transport=transport,
+            http_client=http_client,
+        )
         self.model, self.name, self.version = model, name or model, version
         self.features, self._encoding = features or EndpointFeatures(), encoding
         self.renderer, self._told = renderer, set[str]()
@@ -66,9 +83,11 @@ class OpenAISampler:
         """By the server's features. Log-probabilities count as given only where they hold at any temperature."""
         f = self.features
         return SamplerCapabilities(
-            token_ids=f.token_ids, logprobs=f.logprobs and f.scaled_logprobs and not f.wrong_draws, images=self._encoding == "png",
+            token_ids=f.token_ids,
+            logprobs=f.logprobs and f.scaled_logprobs and not f.wrong_draws,
+            images=self._encoding == "png",
             name=self.name,
-        )  # fmt: skip
+        )
 
     async def models(self) -> list[ServedModel]:
         """What the server says it serves; empty if it doesn't say. Raises ``PrerequisiteError`` if nothing answers."""
@@ -83,8 +102,9 @@ class OpenAISampler:
             guess = f' (did you mean "{close[0]}"?)' if close else ""
             raise ConfigError(
                 f'the endpoint serves no model "{self.model}"{guess}',
-                where=self.endpoint.shown, hint=f"choose from: {', '.join(names[:5])}",
-            )  # fmt: skip
+                where=self.endpoint.shown,
+                hint=f"choose from: {', '.join(names[:5])}",
+            )
 
     def use(self, model: str) -> None:
         """Sample from another of the server's models from now on."""
@@ -150,8 +170,9 @@ class OpenAISampler:
         hint = "set the API key of this endpoint" if status in (401, 403) else None
         raise SamplerError(
             f"the endpoint answered {status}: {loggable(text[:SHOWN])}",
-            where=loggable(f"{self.endpoint.url}, model {self.model}"), hint=hint,
-        )  # fmt: skip
+            where=loggable(f"{self.endpoint.url}, model {self.model}"),
+            hint=hint,
+        )
 
     def _checked(self, sampled: Sampled, request: SampleRequest, taken: str) -> Sampled:
         """``sampled``, not exact if the server's prompt is not the one that we would train on."""

@@ -36,7 +36,7 @@ _UNSURE = (Message("user", (Text("Say twenty words at random."),)),)
 
 
 async def probe(sampler: OpenAISampler) -> EndpointFeatures:
-    """Ask for one token, to see that the model is there and what the server gives and takes; the sampler's from then on.
+    """Ask for one token, to see that the model is there and what the server gives and takes; sets the sampler's.
 
     Raises ``PrerequisiteError`` if the server can't be reached or refuses, ``ConfigError`` for an unknown model.
     """
@@ -93,7 +93,7 @@ async def _drawn(sampler: OpenAISampler, seeds: Iterable[int]) -> list[Position]
 
 
 def less(features: EndpointFeatures, sent: Mapping[str, Any], reply: httpx.Response) -> EndpointFeatures | None:
-    """What to do without after a refusal: the fields that it names, else one thing after the other; None if nothing is left."""
+    """What to do without after a refusal: fields that it names, else one after the other; None if none is left."""
     optional = [name for name in (*NEUTRAL, BIAS, "return_token_ids", "logprobs") if name in sent]
     named = [name for name in optional if name in _named(reply)]
     if not named:

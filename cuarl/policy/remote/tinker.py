@@ -117,9 +117,13 @@ class TinkerSampler:
         version = self.version
         types = sdk().types
         wanted = types.SamplingParams(
-            max_tokens=params.max_tokens, seed=request.seed % (1 << 31), temperature=params.temperature,
-            top_p=params.top_p, top_k=params.top_k or -1, stop=list(params.stop) or None,
-        )  # fmt: skip
+            max_tokens=params.max_tokens,
+            seed=request.seed % (1 << 31),
+            temperature=params.temperature,
+            top_p=params.top_p,
+            top_k=params.top_k or -1,
+            stop=list(params.stop) or None,
+        )
         with mapped(SamplerError, f"sampling from {self.name}"):
             sent = model_input(prompt.ids, prompt.screenshots, self._renderer)
             reply = await self._client.sample(prompt=sent, num_samples=1, sampling_params=wanted)
@@ -128,10 +132,16 @@ class TinkerSampler:
         plain = params.temperature in (0.0, 1.0) and params.top_p == 1.0 and params.top_k == 0
         logprobs = tuple(float(p) for p in sequence.logprobs) if plain and sequence.logprobs is not None else None
         sampled = Sampled(
-            prompt_ids=prompt.ids, images=tuple(s.ref for s in prompt.screenshots), token_ids=ids, logprobs=logprobs,
-            text=self._renderer.decode(ids), stop=self._stop(ids, sequence.stop_reason), temperature=params.temperature,
-            policy=self.name, policy_version=version,
-        )  # fmt: skip
+            prompt_ids=prompt.ids,
+            images=tuple(s.ref for s in prompt.screenshots),
+            token_ids=ids,
+            logprobs=logprobs,
+            text=self._renderer.decode(ids),
+            stop=self._stop(ids, sequence.stop_reason),
+            temperature=params.temperature,
+            policy=self.name,
+            policy_version=version,
+        )
         return sampled.before_any(self._unsayable, self._renderer.decode)
 
     async def close(self) -> None:

@@ -48,8 +48,8 @@ class EndpointFeatures(Record):
 NEUTRAL: Mapping[str, float] = {
     "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0,
 }  # fmt: skip
-"""Sent with every request. What a request leaves out, vLLM and SGLang take from the model's ``generation_config.json``, and
-then sample from another distribution than the one whose log-probabilities they tell."""
+"""Sent with every request. What a request leaves out, vLLM and SGLang take from the model's ``generation_config.json``,
+and then sample from another distribution than the one whose log-probabilities they tell."""
 BIAS = "logit_bias"
 NEVER = -100.0
 """Bias of what must not be sampled, the lowest that the protocol has."""
@@ -115,8 +115,14 @@ def data_uri(screenshot: Screenshot, encoding: Encoding) -> str:
 
 
 def read_reply(
-    body: Any, request: SampleRequest, features: EndpointFeatures, *, policy: str, version: int, told_by_ids: bool = False
-) -> Sampled:  # fmt: skip
+    body: Any,
+    request: SampleRequest,
+    features: EndpointFeatures,
+    *,
+    policy: str,
+    version: int,
+    told_by_ids: bool = False,
+) -> Sampled:
     """The sample in a reply. A placeholder's name in the text ends it there, unless ``told_by_ids`` and there are ids.
 
     Raises ``SamplerError`` if it is no chat completion.
@@ -136,12 +142,17 @@ def read_reply(
         len(text) if ids and told_by_ids else min((text.find(p) for p in PLACEHOLDERS if p in text), default=len(text))
     )
     return Sampled(
-        prompt_ids=prompt_ids, images=tuple(s.ref for s in _pictures(request.messages)), token_ids=ids,
-        logprobs=logprobs if ids else None, text=text[:end],
+        prompt_ids=prompt_ids,
+        images=tuple(s.ref for s in _pictures(request.messages)),
+        token_ids=ids,
+        logprobs=logprobs if ids else None,
+        text=text[:end],
         stop="special_token" if end < len(text) else _stop(finish, choice.get("stop_reason")),
-        temperature=request.params.temperature, policy=policy, policy_version=version,
+        temperature=request.params.temperature,
+        policy=policy,
+        policy_version=version,
         exact=bool(ids and prompt_ids) and _keeps_answers(prompt_ids, request.messages),
-    )  # fmt: skip
+    )
 
 
 def _text(content: Any) -> str:
@@ -157,8 +168,11 @@ def why_empty(body: Mapping[str, Any]) -> str:
     message = body["choices"][0]["message"]
     if _text(message.get("content")):
         return ""
-    for part, parser in (("tool_calls", "tool-call-parser"), ("reasoning_content", "reasoning-parser"),
-                         ("reasoning", "reasoning-parser")):  # fmt: skip
+    for part, parser in (
+        ("tool_calls", "tool-call-parser"),
+        ("reasoning_content", "reasoning-parser"),
+        ("reasoning", "reasoning-parser"),
+    ):
         if message.get(part):
             return f"the server put it into {part}; start it without a parser (vLLM: no --{parser})"
     return ""
@@ -202,7 +216,7 @@ def _pictures(messages: Sequence[Message]) -> list[Screenshot]:
 
 
 def _keeps_answers(prompt_ids: tuple[int, ...], messages: Sequence[Message]) -> bool:
-    """Whether past answers are in the prompt with the ids they were sampled as: the server tokenised their text anew."""
+    """Whether past answers are in the prompt with their sampled ids: the server tokenised their text anew."""
     start = 0
     for part in (p for m in messages for p in m.parts if isinstance(p, SampledText)):
         ids = part.token_ids

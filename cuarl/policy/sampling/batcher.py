@@ -32,9 +32,13 @@ class Batcher(Generic[Request, Reply]):
     """
 
     def __init__(
-        self, run: Callable[[Sequence[Request]], Awaitable[Sequence[Reply]]], order: Callable[[Request], Any], *,
-        max_batch: int, max_wait_s: float | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        run: Callable[[Sequence[Request]], Awaitable[Sequence[Reply]]],
+        order: Callable[[Request], Any],
+        *,
+        max_batch: int,
+        max_wait_s: float | None = None,
+    ) -> None:
         self._run, self._order, self._max_batch = run, order, max_batch
         self._max_wait_s = math.inf if max_wait_s is None else max_wait_s
         self._joined = 0

@@ -50,7 +50,7 @@ class LocalSampler:
         return self._batcher.join()
 
     async def sample(self, request: SampleRequest) -> Sampled | PromptTooLong:
-        """Answer one prompt in the next batch. Raises SamplerError if the forward pass fails, AgentError if there is none."""
+        """Answer one prompt in the next batch. Raises SamplerError if it fails, AgentError if it can't be made."""
         limit = self.policy.context - 1
         if request.max_prompt_tokens is not None:
             limit = min(limit, request.max_prompt_tokens)
@@ -76,5 +76,6 @@ class LocalSampler:
         except (RuntimeError, ValueError) as error:  # torch's own, out of memory included
             raise SamplerError(
                 f"sampling failed: {str(error).splitlines()[0]}",
-                where=f"{len(jobs)} prompts, policy {self.policy.name}", hint="--max-concurrent-rollouts 32",
-            ) from error  # fmt: skip
+                where=f"{len(jobs)} prompts, policy {self.policy.name}",
+                hint="--max-concurrent-rollouts 32",
+            ) from error

@@ -39,7 +39,7 @@ def sampler_copy(policy: P, device: str | None = None) -> P:
 
 
 def copy_weights(other: Policy, policy: Policy, version: int) -> None:
-    """Give the copy of ``policy`` its trained weights as they are: version ``version``. Neither may be at work meanwhile.
+    """Give the copy of ``policy`` its trained weights, of version ``version``. Neither may be at work meanwhile.
 
     Raises CheckpointError, with the copy as it was, if it has no place for one of them.
     """

@@ -1,4 +1,4 @@
-"""The shipped tiny vision-language model: a real Qwen3-VL of a few million parameters, pre-trained on simulated screens."""
+"""The shipped tiny vision-language model: a Qwen3-VL of a few million parameters, pre-trained on simulated screens."""
 
 from pathlib import Path
 

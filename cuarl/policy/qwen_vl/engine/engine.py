@@ -62,9 +62,7 @@ class Engine:
     2 GiB. ``stepwise`` answers by ``step``, captured where there is something to capture; None: on an accelerator.
     """
 
-    def __init__(
-        self, policy: QwenVLPolicy, *, budget_bytes: int | None = None, stepwise: bool | None = None
-    ) -> None:  # fmt: skip
+    def __init__(self, policy: QwenVLPolicy, *, budget_bytes: int | None = None, stepwise: bool | None = None) -> None:
         self.policy = policy
         self._stepwise = policy.device.type != "cpu" if stepwise is None else stepwise
         self.work = Work()
@@ -153,8 +151,10 @@ class Engine:
             prompt = pages_for(len(job.prompt.ids))
             if own + prompt > most:
                 gib = (own + prompt) * self._page_bytes / 2**30
-                raise RuntimeError(f"a prompt of {len(job.prompt.ids)} tokens and its answer need {gib:.1f} GiB of keys "
-                                   f"and values, more than the budget of {(most + 1) * self._page_bytes / 2**30:.1f}")  # fmt: skip
+                raise RuntimeError(
+                    f"a prompt of {len(job.prompt.ids)} tokens and its answer need {gib:.1f} GiB of keys "
+                    f"and values, more than the budget of {(most + 1) * self._page_bytes / 2**30:.1f}"
+                )
             key = (job.prompt.ids, tuple(s.digest for s in job.prompt.screenshots))
             more = own + (0 if key in seen else prompt)
             if part and (used + more > most or len(part) == limit):
@@ -206,9 +206,14 @@ class Engine:
             if self._memory is None and self.policy.device.type == "cuda":
                 self._memory = torch.cuda.graph_pool_handle()
             self._steps[size, cut] = Step(
-                self.policy, self._weights, self._buffer, size, pages_for(self.policy.context) + 1, truncated=cut,
+                self.policy,
+                self._weights,
+                self._buffer,
+                size,
+                pages_for(self.policy.context) + 1,
+                truncated=cut,
                 memory=self._memory,
-            )  # fmt: skip
+            )
         return self._steps[size, cut]
 
     # --- one wave ---------------------------------------------------------------------------------------------------
@@ -236,16 +241,19 @@ class Engine:
 
     def _rows(
         self, jobs: Sequence[Job], prompts: Sequence[PromptState], of: Sequence[int], limits: Sequence[int]
-    ) -> list[Answer]:  # fmt: skip
+    ) -> list[Answer]:
         """A row for each job: the full pages of its prompt are shared, a page that is only begun is its own."""
         chains: list[list[Node]] = []
         begun: list[list[int]] = []
         for prompt in prompts:
             known = len(prompt.chain)
             full = prompt.full - known
-            chains.append([
-                *prompt.chain, *self._pages.remember(prompt.chain, prompt.keys[known : prompt.full], prompt.pages[:full])
-            ])  # fmt: skip
+            chains.append(
+                [
+                    *prompt.chain,
+                    *self._pages.remember(prompt.chain, prompt.keys[known : prompt.full], prompt.pages[:full]),
+                ]
+            )
             begun.append(prompt.pages[full:])
         answers: list[Answer] = []
         copies: list[tuple[int, int]] = []

@@ -36,7 +36,7 @@ def _copy_bytes(language_model: Any) -> int:
 
 
 def plain_layers(language_model: Any, width: int) -> bool:
-    """Whether its layers are dense ones of the usual kind, with plain LoRA at most, and its angles those of whole heads."""
+    """Whether layers are dense ones of the usual kind, with plain LoRA at most, and angles those of whole heads."""
     if language_model.config._attn_implementation != "sdpa" or not all(map(_plain_layer, language_model.layers)):
         return False
     weight = language_model.norm.weight

@@ -29,9 +29,15 @@ class Narrow(NamedTuple):
 
 
 def run_layers(
-    weights: Weights, hidden: torch.Tensor, rotary: tuple[torch.Tensor, torch.Tensor], slots: torch.Tensor,
-    buffer: Sequence[torch.Tensor], attend: Attend, deep: Deep | None = None, narrow: Narrow | None = None,
-) -> torch.Tensor:  # fmt: skip
+    weights: Weights,
+    hidden: torch.Tensor,
+    rotary: tuple[torch.Tensor, torch.Tensor],
+    slots: torch.Tensor,
+    buffer: Sequence[torch.Tensor],
+    attend: Attend,
+    deep: Deep | None = None,
+    narrow: Narrow | None = None,
+) -> torch.Tensor:
     """Hidden states (N, D) behind all layers, or (M, D) of those that ``narrow`` names, before the final norm.
 
     ``rotary`` are cosine and sine (N, size); token n's keys and values go to ``slots[n]`` (int64) of ``buffer``, which

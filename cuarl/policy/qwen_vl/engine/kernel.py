@@ -20,9 +20,24 @@ _QUERIES = 16
 
 @triton.jit
 def _split(  # type: ignore[no-untyped-def]
-    Q, K, V, TABLE, LENGTHS, M, L, ACC, width, scale, KV: tl.constexpr, G: tl.constexpr, D: tl.constexpr,
-    BN: tl.constexpr, SPLITS: tl.constexpr, PAGE: tl.constexpr, GB: tl.constexpr,
-):  # fmt: skip
+    Q,
+    K,
+    V,
+    TABLE,
+    LENGTHS,
+    M,
+    L,
+    ACC,
+    width,
+    scale,
+    KV: tl.constexpr,
+    G: tl.constexpr,
+    D: tl.constexpr,
+    BN: tl.constexpr,
+    SPLITS: tl.constexpr,
+    PAGE: tl.constexpr,
+    GB: tl.constexpr,
+):
     pid, part = tl.program_id(0), tl.program_id(1)
     row, head = pid // KV, pid % KV
     length = tl.load(LENGTHS + row)
@@ -70,7 +85,7 @@ def _combine(  # type: ignore[no-untyped-def]
 
 
 class PagedAttention:
-    """The kernels with their buffers, for ``rows`` rows. Sizes of heads must be powers of two, and groups at most 16."""
+    """Kernels with their buffers, for ``rows`` rows. Sizes of heads must be powers of two, groups at most 16."""
 
     def __init__(self, rows: int, heads: int, kv_heads: int, size: int, device: torch.device) -> None:
         self._kv, self._group, self._size = kv_heads, heads // kv_heads, size
@@ -82,16 +97,36 @@ class PagedAttention:
         self._acc = torch.empty((*shape, size), device=device)
 
     def __call__(
-        self, q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, table: torch.Tensor, lengths: torch.Tensor,
+        self,
+        q: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        table: torch.Tensor,
+        lengths: torch.Tensor,
         scale: float,
-    ) -> torch.Tensor:  # fmt: skip
+    ) -> torch.Tensor:
         """See ``attention.decode``."""
         out = torch.empty_like(q)
         parts = (self._top, self._total, self._acc)
         _split[(self._programs, self._splits)](
-            q, keys, values, table, lengths, *parts, table.shape[1], scale, KV=self._kv, G=self._group, D=self._size,
-            BN=_KEYS, SPLITS=self._splits, PAGE=PAGE, GB=_QUERIES, num_warps=4, num_stages=3,
-        )  # fmt: skip
+            q,
+            keys,
+            values,
+            table,
+            lengths,
+            *parts,
+            table.shape[1],
+            scale,
+            KV=self._kv,
+            G=self._group,
+            D=self._size,
+            BN=_KEYS,
+            SPLITS=self._splits,
+            PAGE=PAGE,
+            GB=_QUERIES,
+            num_warps=4,
+            num_stages=3,
+        )
         _combine[(self._programs, self._group)](
             *parts, out, G=self._group, D=self._size, SPLITS=self._splits, GB=_QUERIES, num_warps=4
         )

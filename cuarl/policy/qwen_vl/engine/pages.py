@@ -1,4 +1,4 @@
-"""Which page of the key-value buffer holds what: free pages, pages in use, and a tree of prefixes that may be used again.
+"""Which page of the key-value buffer holds what: free pages, pages in use, a tree of prefixes to use again.
 
 Keys and values of a token depend on all tokens and pictures before it. So a page is known by the chain of pages that
 leads to it, each named by its token ids and the digests of the pictures whose tokens are in it: no hash that could
@@ -152,7 +152,7 @@ class Pages:
 
 
 def page_keys(ids: Sequence[int], image: int, pictures: Sequence[tuple[str, int]]) -> list[Key]:
-    """The key of every full page of ``ids``; ``pictures`` are digest and number of tokens, in the order of their tokens."""
+    """The key of every full page of ``ids``; ``pictures``: digest and number of tokens, in the order of tokens."""
     owners = [digest for digest, tokens in pictures for _ in range(tokens)]
     keys: list[Key] = []
     seen = 0

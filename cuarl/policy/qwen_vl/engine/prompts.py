@@ -77,9 +77,9 @@ def distinct(policy: QwenVLPolicy, jobs: Sequence[Job]) -> tuple[list[PromptStat
         places = [i for i, token in enumerate(row.prompt_ids) if token == policy.special.image]
         ends = list(accumulate(sizes))
         spans = [(places[e - n], places[e - 1] + 1) for e, n in zip(ends, sizes, strict=True)]
-        keys = page_keys(row.prompt_ids, policy.special.image, [
-            (s.digest, n) for s, n in zip(row.screenshots, sizes, strict=True)
-        ])  # fmt: skip
+        keys = page_keys(
+            row.prompt_ids, policy.special.image, [(s.digest, n) for s, n in zip(row.screenshots, sizes, strict=True)]
+        )
         positions = inputs.prompt_positions[:, p, : len(row.prompt_ids)]
         found.append(PromptState(row.prompt_ids, row.screenshots, spans, keys, positions, after[p]))
     return found, of

@@ -32,7 +32,7 @@ class Rows:
 
     def __init__(
         self, policy: QwenVLPolicy, weights: Weights, pages: Sequence[torch.Tensor], answers: Sequence[Answer]
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._policy, self._weights, self._pages = policy, weights, pages
         self.answers = list(answers)
         lengths = [a.length for a in answers]

@@ -45,9 +45,16 @@ class Step:
     """The state of up to ``rows`` rows, and what makes the next token of each."""
 
     def __init__(
-        self, policy: QwenVLPolicy, weights: Weights, buffer: Sequence[torch.Tensor], rows: int, width: int, *, truncated: bool,
+        self,
+        policy: QwenVLPolicy,
+        weights: Weights,
+        buffer: Sequence[torch.Tensor],
+        rows: int,
+        width: int,
+        *,
+        truncated: bool,
         memory: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         device = policy.device
         self.rows, self._policy, self._weights, self._buffer = rows, policy, weights, buffer
         self.truncated = truncated

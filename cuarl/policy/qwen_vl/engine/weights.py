@@ -1,4 +1,4 @@
-"""The decoder's weights as sampling wants them: projections that share an input fused, adapters merged in the base's type.
+"""The decoder's weights for sampling: projections that share an input fused, adapters merged in the base's type.
 
 A second copy, so the base stays exactly what it was. It is written in place, for a captured graph reads it where it is.
 """
@@ -68,12 +68,15 @@ class Weights:
     def _layer(self, layer: Any) -> Layer:
         a, m = layer.self_attn, layer.mlp
         return Layer(
-            before=layer.input_layernorm.weight, after=layer.post_attention_layernorm.weight,
+            before=layer.input_layernorm.weight,
+            after=layer.post_attention_layernorm.weight,
             query_norm=a.q_norm.weight if hasattr(a, "q_norm") else None,
             key_norm=a.k_norm.weight if hasattr(a, "k_norm") else None,
-            qkv=self._fused([a.q_proj, a.k_proj, a.v_proj]), out=self._fused([a.o_proj]),
-            gate_up=self._fused([m.gate_proj, m.up_proj]), down=self._fused([m.down_proj]),
-        )  # fmt: skip
+            qkv=self._fused([a.q_proj, a.k_proj, a.v_proj]),
+            out=self._fused([a.o_proj]),
+            gate_up=self._fused([m.gate_proj, m.up_proj]),
+            down=self._fused([m.down_proj]),
+        )
 
     def _fused(self, modules: Sequence[Any]) -> Linear:
         bases = [_base(m) for m in modules]

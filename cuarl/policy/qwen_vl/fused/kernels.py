@@ -1,4 +1,4 @@
-"""Triton kernels behind ``ops``. One program a row (or a row's heads); arithmetic in float32, rounded as transformers does.
+"""Triton kernels behind ``ops``. One program a row (or a row's heads); float32, rounded as transformers does.
 
 Importing this module raises ImportError where Triton is not installed.
 """
@@ -194,9 +194,19 @@ class NormRotate(torch.autograd.Function):
         y = torch.empty((tokens, heads, size), dtype=x.dtype, device=x.device)
         step = min(8, triton.next_power_of_2(heads))
         _rotate_forward[(tokens, triton.cdiv(heads, step))](
-            x, x if weight is None else weight, cos, sin, y, x.stride(0), heads, eps,
-            NORM=weight is not None, HALF=size // 2, HEADS=step, num_warps=4 if step * size >= 1024 else 1,
-        )  # fmt: skip
+            x,
+            x if weight is None else weight,
+            cos,
+            sin,
+            y,
+            x.stride(0),
+            heads,
+            eps,
+            NORM=weight is not None,
+            HALF=size // 2,
+            HEADS=step,
+            num_warps=4 if step * size >= 1024 else 1,
+        )
         return y
 
     @staticmethod
@@ -207,9 +217,20 @@ class NormRotate(torch.autograd.Function):
         dx = torch.empty((tokens, heads, size), dtype=x.dtype, device=x.device)
         step = min(8, triton.next_power_of_2(heads))
         _rotate_backward[(tokens, triton.cdiv(heads, step))](
-            x, x if weight is None else weight, cos, sin, dy.contiguous(), dx, x.stride(0), heads, ctx.eps,
-            NORM=weight is not None, HALF=size // 2, HEADS=step, num_warps=4 if step * size >= 1024 else 1,
-        )  # fmt: skip
+            x,
+            x if weight is None else weight,
+            cos,
+            sin,
+            dy.contiguous(),
+            dx,
+            x.stride(0),
+            heads,
+            ctx.eps,
+            NORM=weight is not None,
+            HALF=size // 2,
+            HEADS=step,
+            num_warps=4 if step * size >= 1024 else 1,
+        )
         return dx, None, None, None, None
 
 
@@ -238,9 +259,16 @@ class SwiGlu(torch.autograd.Function):
 
 
 def place(
-    qkv: torch.Tensor, query_norm: torch.Tensor | None, key_norm: torch.Tensor | None, cos: torch.Tensor,
-    sin: torch.Tensor, eps: float, slots: torch.Tensor, keys: torch.Tensor, values: torch.Tensor,
-) -> torch.Tensor:  # fmt: skip
+    qkv: torch.Tensor,
+    query_norm: torch.Tensor | None,
+    key_norm: torch.Tensor | None,
+    cos: torch.Tensor,
+    sin: torch.Tensor,
+    eps: float,
+    slots: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+) -> torch.Tensor:
     """See ``ops.place``."""
     tokens, total, size = qkv.shape
     kv = keys.shape[1]
@@ -249,9 +277,23 @@ def place(
     q = torch.empty((tokens, heads, size), dtype=qkv.dtype, device=qkv.device)
     norm = query_norm is not None
     _place[(tokens, total // step)](
-        qkv, query_norm if norm else qkv, key_norm if norm else qkv, cos, sin, slots, q, keys, values, eps, heads, kv,
-        NORM=norm, HALF=size // 2, HEADS=step, num_warps=2 if step * size >= 512 else 1,
-    )  # fmt: skip
+        qkv,
+        query_norm if norm else qkv,
+        key_norm if norm else qkv,
+        cos,
+        sin,
+        slots,
+        q,
+        keys,
+        values,
+        eps,
+        heads,
+        kv,
+        NORM=norm,
+        HALF=size // 2,
+        HEADS=step,
+        num_warps=2 if step * size >= 512 else 1,
+    )
     return q
 
 

@@ -38,7 +38,7 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
 def norm_rotate(
     x: torch.Tensor, weight: torch.Tensor | None, cos: torch.Tensor, sin: torch.Tensor, eps: float
 ) -> torch.Tensor:
-    """Heads (N, heads, size) normalised one by one if there is a ``weight`` (size,), then turned by (N, size) angles."""
+    """Heads (N, heads, size), normalised singly if there is a ``weight`` (size,), then turned by (N, size) angles."""
     if fast(x) and _halves(x) and not (weight is not None and weight.requires_grad):
         return cast(torch.Tensor, kernels.NormRotate.apply(x, weight, cos, sin, eps))
     if weight is not None:
@@ -54,9 +54,15 @@ def swiglu(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
 
 
 def place(
-    qkv: torch.Tensor, query_norm: torch.Tensor | None, key_norm: torch.Tensor | None, rotary: tuple[Any, Any],
-    eps: float, slots: torch.Tensor, keys: torch.Tensor, values: torch.Tensor,
-) -> torch.Tensor:  # fmt: skip
+    qkv: torch.Tensor,
+    query_norm: torch.Tensor | None,
+    key_norm: torch.Tensor | None,
+    rotary: tuple[Any, Any],
+    eps: float,
+    slots: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+) -> torch.Tensor:
     """Queries (N, H, size) of fused projections ``qkv`` (N, H + 2 KV, size); keys and values go into their buffers.
 
     Token n's are written at ``slots[n]`` of ``keys`` and ``values`` (all slots, KV, size). Without gradients.
