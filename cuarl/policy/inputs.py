@@ -111,6 +111,7 @@ def arrange(rows: Sequence[Row], *, share: bool, pack: bool) -> Prompts:
     host_of = (
         hosts([SampledTurn(r.prompt_ids, _digests(r), r.answer_ids) for r in rows]) if pack else [None] * len(rows)
     )
+    # without ``share`` a row's position stands for its prompt, and no two are alike
     found: dict[object, int] = {}
     kept: list[Row] = []
     own: dict[int, int] = {}

@@ -37,15 +37,18 @@ def lay_out(
     """
     behind = [i for i, start in enumerate(starts) if start is None]
     room = max((answers[i] for i in behind), default=0)
+    # real tokens begin here where prompts are padded on the left
     offset = prompt_mask.int().argmax(1).tolist()
     places: list[list[int]] = [[] for _ in range(len(prompt_mask))]
     slots: dict[int, int] = {}
     for i, (length, start, p) in enumerate(zip(answers, starts, prompt_of, strict=True)):
         if start is not None:
             slots[i] = len(places[p])
+            # a token is drawn from the state of the one before it
             places[p] += range(offset[p] + start - 1, offset[p] + start - 1 + length)
     width = max(map(len, places))
     rank = {i: n for n, i in enumerate(behind)}
+    # behind prompts each row has a line of ``room`` states; inside, each prompt has one of ``width``
     source: list[int] = []
     for i, (length, p) in enumerate(zip(answers, prompt_of, strict=True)):
         first = rank[i] * room if i in rank else len(behind) * room + p * width + slots[i]

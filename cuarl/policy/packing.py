@@ -35,7 +35,7 @@ def hosts(turns: Sequence[SampledTurn]) -> list[int | None]:
 def _host(
     turn: SampledTurn, turns: Sequence[SampledTurn], order: Sequence[int], prompts: Sequence[tuple[int, ...]]
 ) -> int | None:
-    if not turn.answer:
+    if not turn.answer:  # to be sampled yet: its prompt is needed with room behind it
         return None
     whole, found = turn.prompt + turn.answer, None
     # what begins with ``whole`` stands together, right behind where ``whole`` itself would
@@ -43,6 +43,7 @@ def _host(
         if prompts[at][: len(whole)] != whole:
             break
         other = turns[order[at]]
+        # ids say where pictures are, not which; the longest prompt, so that hosts need no hosts
         if other.pictures[: len(turn.pictures)] == turn.pictures and (
             found is None or len(other.prompt) > len(turns[found].prompt)
         ):

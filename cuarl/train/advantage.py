@@ -55,9 +55,11 @@ def group_advantages(
     if not scored:
         return GroupAdvantages((None,) * len(rewards), 0, None, None, mixed=False)
     low, high = min(scored), max(scored)
+    # sums of equal rewards differ in the last bit, and a deviation as small would make advantages of 1 of it
     if high - low <= _EQUAL * max(1.0, abs(low), abs(high)):
         flat = tuple(None if r is None else 0.0 for r in rewards)
         return GroupAdvantages(flat, len(scored), low, 0.0, mixed=False)
+    # exact sums, so that the order of the attempts changes nothing
     mean = math.fsum(scored) / len(scored)
     std = math.sqrt(math.fsum((r - mean) ** 2 for r in scored) / len(scored))
     scale = 1.0 / (std + eps) if normalise == "std" else 1.0

@@ -148,6 +148,7 @@ def token_weights(rows: Sequence[TokenRow], reduction: Reduction, *, constant_to
     tokens_E: Counter[int] = Counter()
     for row in rows:
         tokens_E[row.episode] += len(row.token_ids)
+    # every sum of weights times tokens is 1 (with ``constant``: at most), whatever is dropped later
     if reduction == "token":
         tokens = tokens_E.total()
         return [1.0 / tokens for _ in rows]
@@ -166,6 +167,7 @@ def share_of_rank(rows: Sequence[TokenRow], rank: int, world: int, *, pack: bool
     length_E: Counter[int] = Counter()
     for sequence in sequences(rows, pack=pack):
         length_E[sequence[0].episode] += len(sequence[0])
+    # by number where loads are equal, so that all processes agree without a word
     load = [(0, r) for r in range(world)]
     owner: dict[int, int] = {}
     for episode in sorted({row.episode for row in rows}, key=lambda e: (-length_E[e], e)):
@@ -185,6 +187,7 @@ def micro_batches(rows: Sequence[TokenRow], max_tokens: int, *, pack: bool) -> l
     longest = count = 0
     for sequence in sorted(sequences(rows, pack=pack), key=lambda s: _by_prompt(s[0])):
         longest, count = max(longest, len(sequence[0])), count + 1
+        # padded tokens count: a sequence is as long as the longest beside it
         if batches and count * longest <= max_tokens:
             batches[-1] += sequence
         else:

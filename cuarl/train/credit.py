@@ -49,7 +49,7 @@ def screen_credit(group: Group, config: ScreenCredit, normalise: Normalise) -> l
     ``normalise`` divides by the deviation of the group's rewards, as GRPO does.
     """
     whole = group_advantages(group.rewards, normalise=normalise)
-    if not whole.mixed:
+    if not whole.mixed:  # returns still differ by the discount, but that is no reward to learn from
         return episode_credit(group, normalise)
     scale = 1.0 / (whole.std + 1e-4) if normalise == "std" and whole.std is not None else 1.0
     values = _values(group.trajectories, config.discount)
@@ -63,9 +63,10 @@ def _values(trajectories: Sequence[Trajectory], discount: float) -> dict[str, fl
     """Value of each screen, by digest: mean return of the attempts that saw it, from their first visit on."""
     returns: dict[str, list[float]] = {}
     for t in trajectories:
-        if t.reward is None:
+        if t.reward is None:  # an attempt that was lost says nothing of the screens it saw
             continue
         last = len(t.turns) - 1
+        # the first visit alone: an attempt that goes in circles would outvote the others
         first: dict[str, float] = {}
         for i, turn in enumerate(t.turns):
             first.setdefault(turn.screenshot.digest, discount ** (last - i) * t.reward)

@@ -65,6 +65,7 @@ def estimate_advantages(groups: Sequence[Group], rows: Sequence[TokenRow], confi
         return _over_batch(groups, rows, config)
     if config.baseline == "leave-one-out":
         return _leave_one_out(groups, rows, config)
+    # episodes are numbered through the batch as rows number them, those without a reward included
     advantages: dict[Place, float] = {}
     episode = 0
     for group in groups:
@@ -84,6 +85,7 @@ def _within_group(group: Group, config: CreditConfig) -> list[list[float] | None
 
 
 def _centred_penalty(rows: Sequence[TokenRow], config: CreditConfig) -> list[TokenRow]:
+    # less its mean: else every token would be punished for the policy's having moved at all
     kls = [_divergence(r, config) for r in rows]
     tokens = sum(map(len, kls))
     mean = math.fsum(k for row in kls for k in row) / tokens if tokens else 0.0
@@ -94,6 +96,7 @@ def _centred_penalty(rows: Sequence[TokenRow], config: CreditConfig) -> list[Tok
 
 
 def _leave_one_out(groups: Sequence[Group], rows: Sequence[TokenRow], config: CreditConfig) -> list[TokenRow]:
+    # part of the reward, so the comparison within the group already knows it
     cost: dict[int, float] = defaultdict(float)
     for r in rows if config.kl_coef else ():
         cost[r.episode] += config.kl_coef * math.fsum(_divergence(r, config))
@@ -112,6 +115,7 @@ def _over_batch(groups: Sequence[Group], rows: Sequence[TokenRow], config: Credi
     rewards = _rewards(groups)
     to_go: list[list[float]] = [[] for _ in rows]
     for positions in _episodes(rows):
+        # backwards over the episode: a token answers for the divergence behind it, not for what came before
         ahead = rewards[rows[positions[0]].episode]
         for i in reversed(positions):
             kls = _divergence(rows[i], config) if config.kl_coef else [0.0] * len(rows[i].token_ids)
@@ -144,10 +148,13 @@ def _estimated(
     for row in rows:
         at = row.values
         kls = _divergence(row, config) if config.kl_coef else [0.0] * len(at)
+        # a turn is worth what is expected before its first token
         values += [at[0]] if by_turn else list(at)
         costs += [math.fsum(kls)] if by_turn else kls
+        # between turns only: a long answer makes a success worth no less
         discounts += [1.0] * (0 if by_turn else len(at) - 1) + [critic.discount]
     due = [-config.kl_coef * k for k in costs]
+    # the verdict falls due behind the last step
     due[-1] += rewards[rows[0].episode]
     advantages, returns = gae(due, values, discounts, critic.trace_lambda)
     out, start = [], 0
@@ -178,5 +185,6 @@ def _episodes(rows: Sequence[TokenRow]) -> list[list[int]]:
 def _divergence(row: TokenRow, config: CreditConfig) -> list[float]:
     """The estimate at each token, from what was recorded at sampling and what the base says."""
     base, sampler = row.reference, row.logprobs or ()
+    # its expectation is over the sampler, so the ratio is base to sampler; float64, for k3 takes small differences
     log_ratio = torch.tensor(base, dtype=torch.float64) - torch.tensor(sampler, dtype=torch.float64)
     return [float(k) for k in kl_estimate(config.kl_estimator, log_ratio).tolist()]

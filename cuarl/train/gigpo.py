@@ -51,6 +51,7 @@ def gigpo_credit(group: Group, config: AnchorCredit, normalise: Normalise) -> li
     out: list[list[float] | None] = [
         None if a is None else [a] * len(t.turns) for a, t in zip(whole, group.trajectories, strict=True)
     ]
+    # a state met once is a group of one, whose advantage is 0
     for key, values in returns.items():
         for (i, index), a in zip(places[key], group_advantages(values, normalise=normalise).advantages, strict=True):
             row = out[i]

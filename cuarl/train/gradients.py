@@ -49,6 +49,7 @@ def sum_over_processes(accelerator: Accelerator, parameters: Sequence[nn.Paramet
         if p.grad is not None:
             p.grad.mul_(accelerator.num_processes)  # the backward pass has made the mean
     for bucket in _buckets(p for p in parameters if not isinstance(p, DTensor)):
+        # sums of many small numbers lose them in 16 bits
         flat = torch.cat([_gradient(p).float().reshape(-1) for p in bucket])
         flat = accelerator.reduce(flat, reduction="sum")
         for p, summed in zip(bucket, flat.split([p.numel() for p in bucket]), strict=True):
@@ -67,6 +68,7 @@ def _buckets(parameters: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]
     bucket: list[nn.Parameter] = []
     size = 0
     for p in parameters:
+        # few large collectives: each costs the same wait, whatever its size
         if bucket and size + p.numel() > _BUCKET:
             yield bucket
             bucket, size = [], 0
@@ -104,5 +106,6 @@ def dead_adapters(
         if not p.requires_grad or ".lora_" not in name or (not pictures and of_vision(name)):
             continue
         module = name.split(".lora_")[0]
+        # at the start B is zero, and with it the gradient of A: one of the two is enough
         alive[module] = alive.get(module, False) or (p.grad is not None and bool(_whole(p.grad).any()))
     return [module for module, lives in alive.items() if not lives]

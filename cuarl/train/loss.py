@@ -115,6 +115,7 @@ def surrogate(
     ratio = _level(log_ratio, config, turns).clamp(-config.log_ratio_limit, config.log_ratio_limit).exp()
     low, high = 1 - config.clip_low, 1 + config.clip_high
     if config.surrogate == "weights":
+        # a clipped ratio keeps its gradient here, since it goes through log pi alone
         loss = -ratio.clamp(low, high).detach() * advantages * logprobs
         below, above = ratio < low, ratio > high
     else:

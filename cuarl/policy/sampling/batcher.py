@@ -63,6 +63,7 @@ class Batcher(Generic[Request, Reply]):
         self._waiting.append(ticket)
         try:
             self._elect()
+            # called to lead, one may find the batch grown incomplete while all was quiet, and waits again
             while not ticket.done:
                 with anyio.move_on_after(self._max_wait_s) as patience:
                     await ticket.called.wait()
@@ -76,6 +77,7 @@ class Batcher(Generic[Request, Reply]):
         return ticket.result()
 
     def _complete(self) -> bool:
+        # those who have not joined (a single request to a server) wait for nobody
         return len(self._waiting) >= max(1, self._joined)
 
     def _elect(self) -> None:
@@ -87,12 +89,14 @@ class Batcher(Generic[Request, Reply]):
     async def _lead(self, ticket: _Ticket[Request, Reply], *, impatient: bool) -> None:
         """Run the batch, unless somebody else does or it is no longer complete."""
         if not impatient:
+            # an episode that has just ended may be followed by one that joins in its slot
             await self._quiet()
         if ticket.done:
             return
         ticket.called = anyio.Event()
         if self._busy or not (impatient or self._complete()):
             return
+        # rows of a pass influence each other's last bits, so their order must not be that of arrival
         batch = sorted(self._waiting, key=lambda t: self._order(t.request))
         self._waiting.clear()
         self._busy = True
@@ -108,6 +112,7 @@ class Batcher(Generic[Request, Reply]):
         rounds, news = 0, self._news
         while rounds < _QUIET_ROUNDS:
             await checkpoint()
+            # what waits for its turn to compute may still ask, though nothing seems to happen
             still = news == self._news and not pacing.waiting()
             rounds, news = (rounds + 1, news) if still else (0, self._news)
 
