@@ -1,4 +1,4 @@
-"""Which tasks are practised next, by how the policy fares with them. Pure Python.
+"""Which tasks are trained on next, by how the policy fares with them. Pure Python.
 
 ``failure-filter`` (failure curriculum filtering of MobileRL, arXiv:2509.18119): tasks come in turn, in rounds of
 shuffled copies; one whose last ``patience`` groups were all failures is set aside for ``cooldown`` rounds.
@@ -108,7 +108,7 @@ class Curriculum:
             turn, at = divmod(self._position, len(tasks))
             task = random.Random(f"{self.config.seed}/round/{turn}").sample(tasks, len(tasks))[at]
             self._position += 1
-            # where all are set aside, they are practised all the same
+            # where all are set aside, they are trained on all the same
             if self._rests(task, turn) and skipped < len(tasks):
                 skipped += 1
             else:

@@ -35,7 +35,7 @@ Metrics = Mapping[str, float]
 Collect = Callable[[int, int], Awaitable[Batch]]
 """``collect(step, policy_version)``: the batch that training step ``step`` learns from."""
 Settled = Callable[[], Awaitable[Metrics]]
-"""``settled()``: wait until collecting that goes on beside training stands still for this step; metrics of it."""
+"""``settled()``: wait until asynchronous collecting stands still for this step; metrics of it."""
 Evaluate = Callable[[int], Awaitable[Metrics | None]]
 """``evaluate(step)``: metrics of the policy after ``step`` training steps, or None."""
 
@@ -87,7 +87,7 @@ class Outcome:
     steps: int
     """Training steps of the run, those before a resume included."""
     first_eval: Metrics | None
-    """The baseline, if this attempt measured it."""
+    """The baseline, if this attempt evaluated it."""
     last_eval: Metrics | None
     """The last evaluation, if this attempt made one."""
     checkpoint: Path | None
@@ -112,9 +112,9 @@ async def train(
     """Train from ``start_step`` (the step of the checkpoint that was restored; 0: from scratch) to ``max_steps``.
 
     ``pending`` are that checkpoint's pending metrics. If a step can't be finished, for whatever reason, the steps
-    before it are saved before the error (or the cancellation) goes on. Where episodes are collected beside training,
+    before it are saved before the error (or the cancellation) goes on. Where episodes are collected asynchronously,
     ``collect`` gives a batch that was collected before, and ``settled`` is awaited behind each update: only then do
-    both stand still, to be saved and measured.
+    both stand still, to be saved and evaluated.
     """
     loop = _Loop(config, learner, collect, evaluate, sink, checkpoints, settled, shutdown or Shutdown(), start_step)
     finished = False
@@ -126,8 +126,8 @@ async def train(
 def last_reported(start_step: int, pending: Metrics | None) -> int:
     """The newest step whose metrics stand when training goes on from ``start_step``; −1 for none.
 
-    Those of step 0 are measured once more where training begins anew, and pending ones are reported once more: the last
-    attempt may have been killed just then.
+    Those of step 0 are evaluated once more where training begins anew, and pending ones are reported once more: the
+    last attempt may have been killed just then.
     """
     return -1 if start_step == 0 else start_step - (pending is not None)
 
@@ -161,25 +161,25 @@ class _Loop:
         if pending is not None:
             going_on = await self.report_pending(start_step, pending)
         else:
-            going_on = start_step > 0 or self.config.skip_baseline or await self.measure_baseline()
+            going_on = start_step > 0 or self.config.skip_baseline or await self.evaluate_baseline()
         for step in range(start_step + 1, self.config.max_steps + 1):
             going_on = going_on and await self.step(step)
         return going_on
 
-    async def measure_baseline(self) -> bool:
+    async def evaluate_baseline(self) -> bool:
         """Step 0: the untrained policy."""
-        measured, ending = await self._evaluated(0, _Clock())
-        if measured:
-            self.first = measured
-            self.sink.metrics(0, measured)
+        evaluation, ending = await self._evaluated(0, _Clock())
+        if evaluation:
+            self.first = evaluation
+            self.sink.metrics(0, evaluation)
         return not ending
 
     async def report_pending(self, step: int, values: Metrics) -> bool:
         """Do what the checkpoint of ``step`` was saved before: its evaluation."""
         clock = _Clock()
-        measured, ending = await self._evaluated(step, clock)
-        self.sink.metrics(step, {**values, **measured, **clock.times()})
-        self._commit(step, measured)
+        evaluation, ending = await self._evaluated(step, clock)
+        self.sink.metrics(step, {**values, **evaluation, **clock.times()})
+        self._commit(step, evaluation)
         return not ending
 
     async def step(self, step: int) -> bool:
@@ -197,14 +197,14 @@ class _Loop:
         if measuring and ending:
             self._commit(step, {}, pending={**values, **clock.metrics(batch, values)})
             return False
-        measured: Metrics = {}
+        evaluation: Metrics = {}
         if measuring:
-            measured, ending = await self._measured(step, batch, values, clock)
+            evaluation, ending = await self._evaluated_or_pending(step, batch, values, clock)
             if ending:
                 self._save(step, clock)
-        self.sink.metrics(step, {**values, **measured, **clock.metrics(batch, values)})
+        self.sink.metrics(step, {**values, **evaluation, **clock.metrics(batch, values)})
         if self._written == step:
-            self._commit(step, measured)
+            self._commit(step, evaluation)
             self.sink.event("checkpoint", {"step": step, "path": str(self.folder)})
         return not ending
 
@@ -245,16 +245,18 @@ class _Loop:
 
     async def _evaluated(self, step: int, clock: _Clock) -> tuple[Metrics, bool]:
         """The evaluation, which one process makes while the others wait; and whether the run is to end."""
-        measured = None
+        evaluation = None
         try:
             with clock.phase("eval"):
-                measured = await self.evaluate(step) or {}
+                evaluation = await self.evaluate(step) or {}
         finally:
-            ending = self.shutdown.agree(failing=measured is None)
-        self.last = measured or self.last
-        return measured, ending
+            ending = self.shutdown.agree(failing=evaluation is None)
+        self.last = evaluation or self.last
+        return evaluation, ending
 
-    async def _measured(self, step: int, batch: Batch, values: Metrics, clock: _Clock) -> tuple[Metrics, bool]:
+    async def _evaluated_or_pending(
+        self, step: int, batch: Batch, values: Metrics, clock: _Clock
+    ) -> tuple[Metrics, bool]:
         found = None
         try:
             found = await self._evaluated(step, clock)
@@ -280,8 +282,8 @@ class _Loop:
                 self.folder = self.checkpoints.save(step)
             self._written = step
 
-    def _commit(self, step: int, measured: Metrics, pending: Metrics | None = None) -> None:
-        self.checkpoints.commit(step, measured, pending)
+    def _commit(self, step: int, evaluation: Metrics, pending: Metrics | None = None) -> None:
+        self.checkpoints.commit(step, evaluation, pending)
         self.saved = step
 
 
