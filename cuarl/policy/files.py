@@ -1,4 +1,4 @@
-"""The files of a model, as far as they tell whether it can be loaded: where they lie, and that the weights are whole."""
+"""The files of a model, as far as they tell whether it can be loaded: where they are, whether weights are whole."""
 
 from __future__ import annotations
 
@@ -57,12 +57,13 @@ def _unreachable() -> str:
 
 
 def check_tokenizer(folder: Path) -> None:
-    """See that a model's folder has a tokenizer: transformers would make up one without words. Raises PrerequisiteError."""
+    """See that a folder has a tokenizer: transformers would make up one without words. Raises PrerequisiteError."""
     if not any(path.name in _VOCABULARIES or path.suffix == ".tiktoken" for path in folder.iterdir()):
         raise PrerequisiteError(
-            "the model has no tokenizer beside it (tokenizer.json or vocab.json)", where=str(folder),
+            "the model has no tokenizer beside it (tokenizer.json or vocab.json)",
+            where=str(folder),
             hint="fetch the whole model again",
-        )  # fmt: skip
+        )
 
 
 def check_weights(folder: Path) -> int:
@@ -74,9 +75,12 @@ def check_weights(folder: Path) -> int:
     absent = [name for name in names if not (folder / name).is_file()]
     if absent or not names:
         raise PrerequisiteError(
-            f"{len(absent)} of {len(names)} files of weights are missing, {absent[0]} for one" if absent
-            else "there are no weights beside the model's config.json", where=str(folder), hint="fetch the whole model again",
-        )  # fmt: skip
+            f"{len(absent)} of {len(names)} files of weights are missing, {absent[0]} for one"
+            if absent
+            else "there are no weights beside the model's config.json",
+            where=str(folder),
+            hint="fetch the whole model again",
+        )
     return sum(_whole(folder / name) for name in names)
 
 

@@ -92,7 +92,7 @@ class Examined:
 
 
 def examine(spec: ModelSpec) -> Examined | None:
-    """Meet all that ``load_policy`` would, but the weights' values; None for a hub model that is not on this machine yet.
+    """Meet all that ``load_policy`` would, but the weights' values; None for a hub model that isn't here yet.
 
     The network is not asked. Raises as ``load_policy`` does.
     """
