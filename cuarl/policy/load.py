@@ -179,7 +179,9 @@ def resolve(spec: ModelSpec) -> tuple[str, bool]:
     if spec.model == "tiny":
         folder = tiny.path()
         if not (folder / "config.json").is_file():
-            raise PrerequisiteError("the shipped base is not built", where=str(folder), hint="cuarl model build")
+            raise PrerequisiteError(
+                "the shipped base is not built", where=str(folder), hint=f"cuarl model build --out {folder}"
+            )
         return str(folder), True
     folder = Path(spec.model).expanduser()
     if folder.is_dir():

@@ -52,7 +52,9 @@ def merge(spec: ModelSpec, folder: Path, dtype: MergeType) -> Merged:
     policy = load_policy(spec.model_copy(update={"dtype": "float32"}))
     if getattr(policy.base.config, "quantization_config", None) is not None:
         raise ConfigError(
-            "an adapter can't be merged into a quantised base", where=spec.model, hint="cuarl model export"
+            "an adapter can't be merged into a quantised base",
+            where=spec.model,
+            hint="cuarl model export latest --out FOLDER",
         )
     prompts = _prompts(policy)
     expected = logprobs_of(policy, prompts)

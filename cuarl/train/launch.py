@@ -65,5 +65,5 @@ def check_launched(environment: Mapping[str, str]) -> None:
         raise ConfigError(
             "accelerate was asked for several processes, but started only one",
             where="accelerate launch --num_processes",
-            hint="cuarl train --processes N (or: accelerate launch --multi_gpu --num_processes N -m cuarl train)",
+            hint="cuarl train --processes 2 (or: accelerate launch --multi_gpu --num_processes N -m cuarl train)",
         )

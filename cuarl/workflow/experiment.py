@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
+from cuarl.config import backends
 from cuarl.config.load import Resolved
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
@@ -45,6 +46,18 @@ class Experiment:
     def config(self) -> ExperimentConfig:
         """The resolved fields."""
         return self.resolved.config
+
+    def for_tasks(self, tasks: Sequence[Task]) -> Self:
+        """With the environment that all of ``tasks`` are for, where nobody named one and it is not the simulator's."""
+        wanted = {task.env for task in tasks}
+        if self.resolved.sources.get("env", "default") != "default" or len(wanted) != 1 or self.resume is not None:
+            return self
+        (name,) = wanted
+        if name not in backends.names():
+            return self
+        config = ExperimentConfig.model_validate(self.config.model_dump() | {"env": {"type": name}})
+        sources = {**self.resolved.sources, "env": "the tasks"}
+        return replace(self, resolved=replace(self.resolved, config=config, sources=sources))
 
     def open_run(self, kind: Literal["train", "rollout", "eval", "serve"], store: Store) -> Run:
         """Make the run directory, or reopen the one to resume; enter it (``with``) to lock and log.

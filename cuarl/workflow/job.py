@@ -56,6 +56,8 @@ class Job:
         if needs_verdict(config.reward):
             require_checks(tasks)
         evaluation_tasks = parts.tasks_of(experiment, "eval")
+        experiment = experiment.for_tasks([*tasks, *evaluation_tasks])
+        config = experiment.config
         environments.check(config, [*tasks, *evaluation_tasks], settings)
         preflight.check_place(experiment)
         _tell_shared(experiment, tasks, evaluation_tasks)

@@ -35,6 +35,8 @@ def evaluation_plan(experiment: Experiment, target: Target, episodes: int | None
     if resolved.sources["tasks"] != "default":  # whoever names tasks here means those to evaluate on
         config = config.model_copy(update={"eval_tasks": config.tasks})
     tasks = parts.tasks_of(replace(experiment, resolved=replace(resolved, config=config)), "eval")
+    if target.run is None:
+        config = replace(experiment, resolved=replace(resolved, config=config)).for_tasks(tasks).config
     made = environments.check(config, tasks, experiment.settings)
     preflight.check_place(experiment)
     if target.kind == "scripted" and target.name == "oracle":

@@ -98,6 +98,7 @@ def rollout(
     idle.check_agent(request, agent)
     request = replace(request, name=name, overwrite=overwrite)
     tasks = _tasks(request, url, task, check or [])
+    request = request.for_tasks(tasks)
     facts = plan_of(request, agent, tasks)
     groups = -(-episodes // group_size) if episodes else len(tasks)
     in_turn = [tasks[i % len(tasks)] for i in range(groups)]

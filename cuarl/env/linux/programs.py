@@ -51,7 +51,7 @@ def missing(programs: Iterable[str] = ()) -> list[str]:
 def require(programs: Iterable[str] = ()) -> None:
     """Raise PrerequisiteError unless this machine can run desktops with these applications."""
     if not sys.platform.startswith("linux"):
-        raise PrerequisiteError("a Linux desktop needs Linux", hint="use --env sim, or run cuarl in a container")
+        raise PrerequisiteError("a Linux desktop needs Linux", hint="use --env sim, or a container")
     absent = [name for name in MODULES if importlib.util.find_spec(name) is None]
     if absent:
         raise MissingExtra(f"{', '.join(absent)} not installed", hint="pip install 'cuarl[desktop]'")

@@ -21,7 +21,7 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
     if strangers:
         first = next(task.id for task in tasks if task.env == strangers[0])
         raise ConfigError(
-            f"the simulator has no {strangers[0]}, which task {first} needs", hint=f"cuarl tasks show {first}"
+            f"the simulator has no {strangers[0]}, which task {first} needs", hint=f"--env {strangers[0]}"
         )
 
     settable(tasks)

@@ -151,7 +151,7 @@ def test_tiny_is_the_served_base(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setattr(tiny, "path", lambda: tmp_path)
     with pytest.raises(PrerequisiteError, match="not built") as caught:
         resolve(ModelSpec())
-    assert caught.value.hint == "cuarl model build"
+    assert caught.value.hint == f"cuarl model build --out {tmp_path}"
     (tmp_path / "config.json").write_text("{}")
     assert resolve(ModelSpec()) == (str(tmp_path), True)
 
