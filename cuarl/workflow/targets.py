@@ -14,6 +14,7 @@ from cuarl.config.unions import UNIONS
 from cuarl.errors import CheckpointError, ConfigError
 from cuarl.run.checkpoints import LATEST, POINTER, newest, saved_steps, step_name
 from cuarl.safe_text import has_credentials, masked
+from cuarl.workflow.best import best_step
 from cuarl.workflow.players import SCRIPTED
 from cuarl.workflow.watcher import SILENT, Note
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 TINKER_BASE = "tinker"
 """The untrained model, as Tinker has it."""
+BEST = "best"
 ALIASES = {"do-nothing": "nothing", "noop": "nothing"}
 
 
@@ -47,7 +49,7 @@ def resolve_target(text: str, settings: Settings, note: Note = SILENT.note) -> T
 
     An agent's name (oracle, random, nothing), ``base``, a URL, ``tinker`` or the ``tinker://`` path of weights, the folder
     of a checkpoint, or a run: its name, path, unique beginning or ``latest``, with ``@STEP`` for another checkpoint than the
-    last. Raises ConfigError.
+    last, ``@best`` for the one that did best in the run's evaluations, or ``@best:METRIC``. Raises ConfigError.
     """
     name = ALIASES.get(text, text)
     if name in SCRIPTED:
@@ -112,13 +114,16 @@ def _of_run(text: str, settings: Settings, note: Note) -> Target:
     from cuarl.run import find_run
 
     reference, at, wanted = text.partition("@")
-    if at and not wanted.isdecimal():
-        raise ConfigError(f'"{wanted}" is no step', where=text, hint=f"cuarl eval {reference}@8")
+    by_value = wanted == BEST or wanted.startswith(f"{BEST}:")
+    if at and not wanted.isdecimal() and not by_value:
+        raise ConfigError(f'"{wanted}" is no step', where=text, hint=f"cuarl eval {reference}@8, or {reference}@{BEST}")
     try:
         run = find_run(settings.runs_dir, reference)
     except ConfigError as error:
         also = f"{', '.join(SCRIPTED)}, a run, a checkpoint's folder or a URL"
         raise ConfigError(error.what, where=error.where, hint=f"cuarl eval base   # or {also}") from None
+    if by_value:
+        wanted = _best(run, wanted.partition(":")[2], note)
     if wanted and int(wanted) == 0:
         return Target("policy", "base", run=run)
     root = run / "checkpoints"
@@ -130,6 +135,17 @@ def _of_run(text: str, settings: Settings, note: Note) -> Target:
         newest_one = f"cuarl eval {run.name}@{steps[-1]}" if steps else "cuarl eval base"
         raise ConfigError(f"{what} (it has {have})", where=str(run), hint=newest_one)
     return _kept_by_tinker(folder) if (folder / POINTER).is_file() else checkpoint(folder, note)
+
+
+def _best(run: Path, metric: str, note: Note) -> str:
+    found = best_step(run, metric)
+    said = (
+        ""
+        if metric
+        else "; on the tasks that it was chosen by it looks better than it is, so evaluate it on others or with another --seed"
+    )
+    note(f"{found.why}{said}")
+    return str(found.step)
 
 
 def _newest(root: Path, note: Note) -> Path | None:

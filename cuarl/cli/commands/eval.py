@@ -55,7 +55,7 @@ def evaluate(
     target: Annotated[
         str | None,
         typer.Argument(
-            help="A run (name, path, beginning, latest; RUN@STEP for another checkpoint than the last), a checkpoint's "
+            help="A run (name, path, beginning, latest; RUN@STEP for another checkpoint, RUN@best), a checkpoint's "
             "folder, base, oracle, random, nothing, or the URL of an endpoint.",
             autocompletion=target_names,
         ),

@@ -57,6 +57,16 @@ def test_a_run_means_its_last_checkpoint_and_a_step_of_it_that_one(settings, run
     assert (zero.adapter, zero.step, zero.run) == (None, 0, run.path)
 
 
+def test_the_best_checkpoint_is_chosen_with_a_word_of_warning(settings, run):
+    rows = [{"step": 4, "eval/tasks/success_rate": 0.9}, {"step": 8, "eval/tasks/success_rate": 0.5}]
+    (run.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    notes = []
+    assert resolve_target("mine@best:eval/tasks/success_rate", settings, notes.append).step == 4
+    assert notes == ["step 4 of 2 checkpoints has the highest eval/tasks/success_rate, 0.9"]
+    with pytest.raises(ConfigError, match="no checkpoint of the run has a value of success"):
+        resolve_target("mine@best", settings)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -1,0 +1,62 @@
+"""The checkpoint of a run that did best, by what was measured while it was trained."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from cuarl.errors import ConfigError
+from cuarl.evaluate.curve import Curve, curves
+from cuarl.evaluate.suite import RESULTS, read_results
+from cuarl.run.checkpoints import saved_steps
+from cuarl.suggest import did_you_mean
+
+METRICS = "metrics.jsonl"
+
+
+class Best(NamedTuple):
+    """A step that has a checkpoint, and why it is the one."""
+
+    step: int
+    why: str
+
+
+def best_step(run: Path, metric: str = "") -> Best:
+    """The step with the highest value of ``metric``, or of success in the run's own evaluations; the earliest of several.
+
+    Only steps that have a checkpoint count. Raises ConfigError if none of them has a value.
+    """
+    saved = set(saved_steps(run / "checkpoints"))
+    values = _metric(run, metric) if metric else _success(run, saved)
+    found = {step: value for step, value in values.items() if step in saved and math.isfinite(value)}
+    what = metric or "success in an evaluation"
+    if not found:
+        have = ", ".join(map(str, sorted(saved))) or "none"
+        raise ConfigError(
+            f"no checkpoint of the run has a value of {what} (there are checkpoints of steps {have})", where=str(run),
+            hint=f"cuarl eval {run.name}",
+        )  # fmt: skip
+    step = max(found, key=lambda one: (found[one], -one))
+    return Best(step, f"step {step} of {len(found)} checkpoints has the highest {what}, {found[step]:.3g}")
+
+
+def _success(run: Path, saved: set[int]) -> Mapping[int, float]:
+    """By step, of the evaluations under equal conditions that most checkpoints have."""
+    there = [read_results(path) for path in sorted((run / "evals").glob(f"*/{RESULTS}"))]
+    made = curves(run.name, [one for one in there if one.step in saved])
+    if not made:
+        return {}
+    longest: Curve = max(made, key=lambda curve: len(curve.points))
+    return {p.step: p.overall.success_rate for p in longest.points if p.overall.success_rate is not None}
+
+
+def _metric(run: Path, name: str) -> Mapping[int, float]:
+    path = run / METRICS
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+    known = sorted({key for row in rows for key in row if "/" in key})
+    if name not in known:
+        raise ConfigError(f'the run has no metric "{name}"{did_you_mean(name, known)}', where=str(path))
+    return {row["step"]: row[name] for row in rows if name in row}

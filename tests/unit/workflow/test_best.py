@@ -1,0 +1,61 @@
+"""Which checkpoint of a run did best."""
+
+import json
+
+import pytest
+
+from cuarl.errors import ConfigError
+from cuarl.evaluate.suite import Evaluation, write_results
+from cuarl.evaluate.summary import Summary
+from cuarl.workflow.best import best_step
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run with checkpoints of steps 4, 8 and 12."""
+    for step in (4, 8, 12):
+        (tmp_path / "checkpoints" / f"step-{step:06d}").mkdir(parents=True)
+    return tmp_path
+
+
+def evaluated(run, rates, seed=0):
+    for step, rate in rates.items():
+        made = Evaluation(
+            label="tasks", step=step, seed=seed, started_at=step,
+            overall=Summary(n=10, tasks=1, success_rate=rate, failed=0),
+        )  # fmt: skip
+        write_results(run / "evals" / f"tasks-{seed}-{step}", made)
+
+
+def metrics(run, values):
+    lines = [json.dumps({"step": step, "reward/mean": value}) for step, value in values.items()]
+    (run / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def test_the_highest_success_among_steps_with_a_checkpoint_is_best_and_the_earliest_of_equals(run):
+    evaluated(run, {0: 0.9, 4: 0.5, 8: 0.7, 12: 0.7, 16: 1.0})
+    found = best_step(run)
+    assert found.step == 8 and found.why == "step 8 of 3 checkpoints has the highest success in an evaluation, 0.7"
+
+
+def test_only_evaluations_of_equal_conditions_are_compared(run):
+    evaluated(run, {4: 0.6, 8: 0.5, 12: 0.4})
+    evaluated(run, {12: 1.0}, seed=1)
+    assert best_step(run).step == 4
+
+
+def test_any_metric_chooses_and_what_is_not_a_number_does_not_count(run):
+    metrics(run, {4: 0.5, 8: float("nan"), 12: 0.2, 13: 9.0})
+    assert best_step(run, "reward/mean").step == 4
+
+
+def test_what_can_not_be_chosen_by_is_said(run):
+    with pytest.raises(
+        ConfigError, match=r"no checkpoint of the run has a value .* \(there are checkpoints of steps 4, 8, 12\)"
+    ):
+        best_step(run)
+    metrics(run, {1: 0.5})
+    with pytest.raises(ConfigError, match="no checkpoint"):
+        best_step(run, "reward/mean")
+    with pytest.raises(ConfigError, match=r'no metric "reward/men" \(did you mean "reward/mean"\?\)'):
+        best_step(run, "reward/men")
