@@ -77,6 +77,15 @@ def print_json(value: Any, *, line: bool = False) -> None:
     print(safe_json(value, indent=None if line else 2), flush=line)
 
 
+def duration(seconds: float) -> str:
+    """A length of time in two units at most: 42 s, 7 min 5 s, 3 h 20 min, 2 d 4 h."""
+    for size, name, below, small in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if seconds >= size:
+            whole, rest = divmod(round(seconds / below) * below, size)
+            return f"{whole:.0f} {name} {rest // below:.0f} {small}" if rest else f"{whole:.0f} {name}"
+    return f"{seconds:.0f} s"
+
+
 def finite(value: float | None) -> float | None:
     """A number of the command line: what bounds compare is false for ``nan``, so that it passes them all."""
     if value is not None and not math.isfinite(value):

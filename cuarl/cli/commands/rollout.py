@@ -176,7 +176,8 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Draw what an episode did: each screenshot with the action on it, as PNG files and in the terminal."""
-    from cuarl.cli.episode_view import find_episode, pictures_folder, show_episode
+    from cuarl.cli.episode_view import show_episode
+    from cuarl.workflow.stored_episodes import find_episode, pictures_folder
 
     settings = load_settings(database_url=db, runs_dir=runs_dir)
     with parts.open_store(settings) as store:

@@ -11,7 +11,7 @@ import typer
 from cuarl.cli import idle
 from cuarl.cli.help import HelpCommand
 from cuarl.cli.options import Request, experiment_options
-from cuarl.cli.output import closing, note, print_json
+from cuarl.cli.output import closing, duration, note, print_json, print_text
 from cuarl.cli.results import headline, interval, percent, print_summaries
 from cuarl.cli.state import STATE
 from cuarl.config.schema import PANELS
@@ -21,6 +21,8 @@ from cuarl.train.launch import check_launched, launch_command
 from cuarl.workflow import episodes as parts
 from cuarl.workflow import inputs, signals
 from cuarl.workflow.job import Job
+from cuarl.workflow.probe import Probed
+from cuarl.workflow.probe import probe as make_probe
 from cuarl.workflow.training import Finished
 from cuarl.workflow.training import train as run_training
 
@@ -51,6 +53,9 @@ def train(
             help="How accelerate starts them: a preset (ddp, fsdp2) or a configuration file; unset means ddp."
         ),
     ] = None,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Only make one step, and say what the run would take.")
+    ] = False,
 ) -> None:
     """Train a policy on tasks with reinforcement learning, and evaluate it before and after.
 
@@ -65,13 +70,29 @@ def train(
         check_alone(job.config, processes)
     if request.dry_run:
         request.watcher.event("plan", job.plan())
-        note("nothing was started")
+        note("nothing was started" if not probe else "leave --dry-run out to probe")
+    elif probe:
+        request.watcher.event("plan", job.plan())
+        _tell(make_probe(request), as_json=request.json)
     elif job.config.trainer == "tinker" and processes > 1:
         raise ConfigError("Tinker trains elsewhere, so one process is enough", where="--processes", hint="leave it out")
     elif processes > 1 and "WORLD_SIZE" not in os.environ:
         raise typer.Exit(_launch(request, job, processes, accelerate or "ddp"))
     elif (done := run_training(job)).main:
         _report(done, as_json=request.json)
+
+
+def _tell(found: Probed, *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    kept = (found.step_bytes / 2**20, found.checkpoint_bytes / 2**20)
+    print_text(
+        f"one step took {found.step_s:.1f} s, {found.collecting_s:.1f} s of them for episodes; all steps and evaluations take "
+        f"about {duration(found.total_s)}\n"
+        f"peak memory {found.peak_gib:.1f} GiB; a step keeps {kept[0]:.1f} MiB, a checkpoint {kept[1]:.1f} MiB"
+    )
+    note("nothing of it was kept")
 
 
 # --- several processes ---------------------------------------------------------------------------------------------

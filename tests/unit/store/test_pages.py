@@ -2,9 +2,9 @@
 
 import pytest
 
-from cuarl.cli.episode_view import find_episode
 from cuarl.errors import ConfigError
 from cuarl.store import EpisodeStart
+from cuarl.workflow.stored_episodes import find_episode
 from tests.unit.store.samples import plain, run, save
 
 
