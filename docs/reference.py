@@ -119,9 +119,10 @@ def options() -> str:
     """Which option has an effect with which algorithm."""
     rows = [f"| option | {' | '.join(ALGORITHMS)} | only with |", "| --- |" + " :-: |" * len(ALGORITHMS) + " --- |"]
     for name, option in OPTIONS.items():
+        path, needed = keys()[name].path, keys()[option.needs].path if option.needs else ""
         marks = " | ".join("●" if a in option.algorithms else "" for a in ALGORITHMS)
         wanted = " or ".join(str(v).lower() for v in option.values) or "set"
-        rows.append(f"| `{name}` | {marks} | {f'`{option.needs}` {wanted}' if option.needs else ''} |")
+        rows.append(f"| `{path}` | {marks} | {f'`{needed}` {wanted}' if needed else ''} |")
     return "\n".join([*rows, ""])
 
 

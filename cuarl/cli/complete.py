@@ -73,8 +73,11 @@ def assignments(incomplete: str) -> list[str]:
     """Keys for ``-s`` that begin like this, with their ``=``; after it, the values that can be listed."""
     from cuarl.config.keys import at, keys
     from cuarl.config.kinds import kind_of
+    from cuarl.config.unions import UNIONS
 
     path, equals, value = incomplete.partition("=")
+    if equals and path in UNIONS:
+        return [f"{path}={one}" for one in types_of(path)(value)]
     if not equals:
         return [f"{one}=" for one in _beginning(dict.fromkeys(key.path for key in keys().values()), incomplete)]
     kinds = [kind_of(key.field) for key in at(path)]
@@ -87,6 +90,13 @@ def environment_names(incomplete: str) -> list[str]:
     from cuarl.config.backends import names
 
     return _beginning(names(), incomplete)
+
+
+def types_of(union: str) -> Callable[[str], list[str]]:
+    """Completes the types of a record that come with cuarl."""
+    from cuarl.config.unions import UNIONS
+
+    return lambda incomplete: _beginning(UNIONS[union].types(), incomplete)
 
 
 def _beginning(names: Iterable[str], incomplete: str) -> list[str]:

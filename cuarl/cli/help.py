@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from cuarl.cli.output import has_colour
 from cuarl.config import words
-from cuarl.config.keys import keys
+from cuarl.config.keys import home, keys
 from cuarl.config.kinds import kind_of
 
 MOST_NEEDED: Mapping[str, str] = {
@@ -121,7 +121,9 @@ def _shown(params: Iterable[Any], chosen: frozenset[str], *, everything: bool) -
             if param.name not in SELDOM:
                 yield _short(param, _first(param.help or ""))
         elif param.name in MOST_NEEDED:
-            yield _short(param, MOST_NEEDED[param.name])
+            short = _short(param, MOST_NEEDED[param.name])
+            short.rich_help_panel = home(keys()[param.name])
+            yield short
 
 
 def _first(text: str) -> str:

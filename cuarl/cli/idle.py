@@ -23,9 +23,10 @@ MODEL = (
     "dtype",
     "device",
     *PROMPTS,
-    "model_base_url",
-    "served_model_name",
-    "rescore",
+    "policy",
+    "policy.base_url",
+    "policy.served_model_name",
+    "policy.rescore",
 )
 """About a policy, wherever it is."""
 

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from cuarl.cli.complete import COMPLETIONS, assignments, preset_names, run_names
+from cuarl.cli.complete import COMPLETIONS, assignments, preset_names, run_names, types_of
 from cuarl.cli.help import LAST as HELP_PANEL
 from cuarl.cli.help import help_all
 from cuarl.cli.output import print_text
@@ -162,11 +162,12 @@ def _shared(
 
 
 def chosen(wanted: Sequence[type[Fields] | str]) -> list[Key]:
-    """The keys of whole panels, and those of single names, records with all their options; each once."""
-    names = [name for one in wanted for name in ([one] if isinstance(one, str) else one.model_fields)]
-    found = {
-        key.name: key for name in names for key in keys().values() if name in (key.name, key.path.partition(".")[0])
-    }
+    """The keys of whole panels, with the options of the records in them, and single ones by name; each once."""
+    found: dict[str, Key] = {}
+    for one in wanted:
+        for key in keys().values():
+            if one == key.name if isinstance(one, str) else key.path.partition(".")[0] in one.model_fields:
+                found[key.name] = key
     return list(found.values())
 
 
@@ -176,7 +177,7 @@ def _flag(key: Key) -> inspect.Parameter:
     annotation = list[annotation] if kind.many else annotation
     info = typer.Option(
         f"{key.flag}/--no-{key.flag.removeprefix('--')}" if kind.base is bool else key.flag,
-        help=_help(key), rich_help_panel=key.panel, show_default=False, autocompletion=COMPLETIONS.get(key.name),
+        help=_help(key), rich_help_panel=key.panel, show_default=False, autocompletion=COMPLETIONS.get(key.name) or (types_of(key.path) if key.path in UNIONS else None),
     )  # fmt: skip
     # unset until given: the default is the schema's, below files and preset
     return _parameter(key.name, Annotated[annotation | None, info], None)

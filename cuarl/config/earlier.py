@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cuarl.config.keys import keys
-from cuarl.config.unions import UNIONS
+from cuarl.config.unions import UNIONS, Union
 
 
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -15,8 +15,8 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
         name: value for name, value in values.items() if name not in keys() or "." not in keys()[name].path
     }
     for name, union in UNIONS.items():
-        if isinstance(found.get(name, union.default), str):
-            found[name] = {"type": found.get(name, union.default)}
+        if isinstance(found.get(name, ""), str):
+            found[name] = {"type": found.get(name) or _implied(union, values)}
     for name, value in values.items():
         key = keys().get(name)
         if key is not None and "." in key.path:
@@ -24,3 +24,12 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
             if found[union_name]["type"] in key.owners:
                 found[union_name].setdefault(inner, value)
     return found
+
+
+def _implied(union: Union, values: Mapping[str, Any]) -> str:
+    """The type that was meant where there was no field for it."""
+    for type_ in union.types():
+        record = union.record(type_)
+        if any(values.get(record.flag_name(type_, inner)) is not None for inner in record.implied_by):
+            return type_
+    return union.default

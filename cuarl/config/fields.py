@@ -74,6 +74,8 @@ class Choice(Fields):
     """Whether flags are named by their field alone; else the type stands before it: ``--browser-contexts``."""
     flags: ClassVar[Mapping[str, str]] = {}
     """Fields whose flag has a name of its own, with underscores."""
+    implied_by: ClassVar[frozenset[str]] = frozenset()
+    """Fields that mean this type where none is given."""
 
     @classmethod
     def flag_name(cls, type_: str, field: str) -> str:

@@ -47,20 +47,29 @@ def keys() -> Mapping[str, Key]:
     for panel in PANELS:
         for name, field in panel.model_fields.items():
             found[name] = Key(name, name, field, panel.panel)
-        for name in UNIONS.keys() & panel.model_fields.keys():
+        for name in (name for name in panel.model_fields if name in UNIONS):
             for key in (key for type_ in UNIONS[name].types() for key in keys_of(name, type_)):
                 same = found.get(key.name)
-                found[key.name] = replace(key, owners=(*same.owners, *key.owners)) if same else key
+                found[key.name] = _shared(same, key) if same else key
     return found
+
+
+def _shared(one: Key, other: Key) -> Key:
+    """A key that several types have."""
+    return replace(one, owners=(*one.owners, *other.owners), panel=f"Options of {one.path.partition('.')[0]}")
 
 
 def keys_of(union: str, type_: str) -> Iterator[Key]:
     """The keys of one type of record. Raises ValueError if there is none of that name."""
     record: type[Choice] = UNIONS[union].record(type_)
-    panel = next(panel.panel for panel in PANELS if union in panel.model_fields)
     for name, field in record.model_fields.items():
         if name != "type":
-            yield Key(record.flag_name(type_, name), f"{union}.{name}", field, f"{panel} {type_}", (type_,))
+            yield Key(record.flag_name(type_, name), f"{union}.{name}", field, f"Options of {union} {type_}", (type_,))
+
+
+def home(key: Key) -> str:
+    """The heading of the field that a key is, or whose record has it."""
+    return keys()[key.path.partition(".")[0]].panel
 
 
 def at(path: str) -> list[Key]:

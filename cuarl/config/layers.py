@@ -95,9 +95,12 @@ def settle(given: Iterable[Given]) -> Settled:
 
 def _type(name: str, layers: Iterable[Given], settled: Settled) -> tuple[str, type[Choice]] | None:
     """The type of record that holds in the end, and its class."""
-    chosen = [one for one in layers if one.path == name]
-    type_ = chosen[-1].value if chosen else UNIONS[name].default
-    settled.sources[name] = chosen[-1].source if chosen else "default"
+    chosen = [(place, one.value, one.source) for place, one in enumerate(layers) if one.path == name]
+    place, type_, source = chosen[-1] if chosen else (-1, UNIONS[name].default, "default")
+    if not source.startswith("-"):  # what was said outright is not overruled
+        for one in list(layers)[place + 1 :]:
+            type_, source = _implied(name, one) or (type_, source)
+    settled.sources[name] = source
     settled.values[name] = {"type": type_}
     try:
         return type_, UNIONS[name].record(type_)
@@ -106,11 +109,23 @@ def _type(name: str, layers: Iterable[Given], settled: Settled) -> tuple[str, ty
         return None
 
 
+def _implied(union: str, one: Given) -> tuple[str, str] | None:
+    """The type that a value means without saying it, and its source."""
+    name, _, inner = one.path.partition(".")
+    if name != union or one.value is None:
+        return None
+    types = one.owners or UNIONS[union].types()
+    found = [type_ for type_ in types if inner in UNIONS[union].record(type_).implied_by]
+    return (found[0], one.source) if found else None
+
+
 def _take(one: Given, inner: str, record: tuple[str, type[Choice]], settled: Settled) -> None:
     """A value of a record, unless it is meant for another type or for none."""
     union, _, _ = one.path.partition(".")
     type_, fields = record
-    if (not one.owners or type_ in one.owners) and inner in fields.model_fields:
+    # types that share an option mean the same by it
+    shared = {owner for key in at(one.path) if set(key.owners) & set(one.owners) for owner in key.owners}
+    if (not one.owners or type_ in {*one.owners, *shared}) and inner in fields.model_fields:
         settled.values[union][inner], settled.sources[one.path] = one.value, one.source
         return
     others = [key for key in at(one.path) if not one.owners or set(key.owners) & set(one.owners)]

@@ -22,6 +22,7 @@ from cuarl.config.files import ConfigFile, parse_value, read
 from cuarl.config.keys import at, flag_of, keys, paths
 from cuarl.config.kinds import kind_of
 from cuarl.config.layers import Given, flat, of_key, settle
+from cuarl.config.learning import inner
 from cuarl.config.schema import ExperimentConfig
 from cuarl.config.unions import UNIONS, sentence
 from cuarl.errors import ConfigError
@@ -61,9 +62,9 @@ def resolve(
     given: list[Given] = []
     if preset is not None:
         given += flat(read_preset(preset).values, lambda _: f"preset {preset}")
-    for path in files:
-        file = read(path)
-        given += flat(nested(file.values) if path.name == RECORDED else file.values, file.where)
+    for place in files:
+        file = read(place)
+        given += flat(nested(file.values) if place.name == RECORDED else file.values, file.where)
     for name, value in (flags or {}).items():
         key = keys().get(name)
         given += flat({name: value}, lambda key: flag_of(key)) if key is None else of_key(key, value, key.flag)
@@ -77,9 +78,10 @@ def resolve(
             raise in_url(one.path, where=one.source)
     config = _validated(settled.values, settled.sources)
     sources = {path: settled.sources.get(path, "default") for path in paths(config)}
-    for path_ in ALGORITHMS[config.algorithm].defaults:
-        if sources[path_] == "default":
-            sources[path_] = f"algorithm {config.algorithm}"
+    for name in ALGORITHMS[config.algorithm.type].defaults:
+        path = f"algorithm.{inner(config.algorithm.type, name)}"
+        if sources.get(path) == "default":
+            sources[path] = f"algorithm {config.algorithm.type}"
     return Resolved(config, sources, tuple(files), preset)
 
 

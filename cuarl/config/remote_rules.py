@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from cuarl.config.learning import Learning, inner
+from cuarl.config.places import OpenAIPolicy, TinkerTrainer
 
 if TYPE_CHECKING:
     from cuarl.config.schema import ExperimentConfig
 
 _NOT_TINKER = (
-    "device", "sampler_device", "dtype", "gradient_checkpointing", "activation_gib", "kv_cache_gib", "micro_batch_tokens",
-    "lora_alpha", "train_vision", "kl_penalty_coef", "entropy_coef", "model_base_url", "load_checkpoint_path",
-    "save_total_limit",
+    "device", "dtype", "policy.sampler_device", "policy.kv_cache_gib", "lora_alpha", "train_vision", "kl_penalty_coef",
+    "load_checkpoint_path", "save_total_limit",
 )  # fmt: skip
 """What the service decides itself or has no means for."""
 _LEARNT_BY_TINKER = frozenset({
-    "algorithm", "reward", "advantage_normalization", "credit", "credit_lambda", "discount", "loss_reduction",
-    "loss_constant_tokens", "mask_truncated", "clip_low", "clip_high", "sft_runs", "sft_min_reward",
-    "kl_penalty_coef", "entropy_coef",
+    "advantage_normalization", "credit", "credit_lambda", "discount", "loss_reduction", "loss_constant_tokens",
+    "mask_truncated", "clip_low", "clip_high", "sft_runs", "sft_min_reward",
 })  # fmt: skip
-"""Options of algorithms that can be honoured there (the last two are refused above)."""
+"""Options of algorithms that can be honoured there."""
+_MOVED_BY_TINKER = frozenset(
+    {
+        "max_steps",
+        "learning_rate",
+        "num_substeps",
+        "max_grad_norm",
+        "weight_decay",
+        "adam_beta1",
+        "adam_beta2",
+        "adam_eps",
+    }
+)
+"""How weights move there."""
 _TRAINED_BY_TINKER = ("grpo", "sft")
 _UNUSED_BY_LOSS = {"ppo": (), "importance_sampling": ("clip_low", "clip_high"), "cispo": ("clip_low",)}
 
@@ -29,35 +43,33 @@ def problems(config: ExperimentConfig) -> list[str]:
 
 
 def _endpoint(config: ExperimentConfig) -> list[str]:
-    if config.model_base_url is None:
-        given = [name for name in ("served_model_name", "rescore", "keep_adapters") if _given(config, name)]
-        return [f"{name} has no effect without model_base_url; leave it out" for name in given]
-    if not config.model_base_url.startswith(("http://", "https://")):
-        return [f'model_base_url "{config.model_base_url}" is no URL such as http://localhost:8000/v1']
-    return [
-        f"{name} needs the sampler in this process, and model_base_url names another: leave one out"
-        for name in ("max_steps_off_policy", "sampler_device", "kv_cache_gib")
-        if getattr(config, name)
-    ]
+    if not isinstance(config.policy, OpenAIPolicy):
+        return []
+    url = config.policy.base_url
+    if url is None:
+        return ["policy openai needs policy.base_url, such as http://localhost:8000/v1"]
+    if not url.startswith(("http://", "https://")):
+        return [f'policy.base_url "{url}" is no URL such as http://localhost:8000/v1']
+    if config.max_steps_off_policy:
+        return ["max_steps_off_policy needs the sampler in this process, and policy openai is elsewhere: leave one out"]
+    return []
 
 
 def _tinker(config: ExperimentConfig) -> list[str]:
-    if config.trainer == "local":
-        idle = ["tinker_loss"] if _given(config, "tinker_loss") else []
-        return [f"{name} has no effect with trainer local; leave it out" for name in idle]
-    found = [f"{name} has no effect with trainer tinker; leave it out" for name in _NOT_TINKER if _given(config, name)]
-    from cuarl.config.schema import AlgorithmFields, OptimFields
-
-    known = _LEARNT_BY_TINKER | {
-        "max_steps", "learning_rate", "num_substeps", "max_grad_norm", "weight_decay", "adam_beta1", "adam_beta2", "adam_eps",
-        *_NOT_TINKER,
-    }  # fmt: skip
-    others = [n for fields in (AlgorithmFields, OptimFields) for n in fields.model_fields if n not in known]
-    found += [f"{name} is not supported with trainer tinker; leave it out" for name in others if _given(config, name)]
+    if not isinstance(config.trainer, TinkerTrainer):
+        return []
+    algorithm, loss = config.algorithm.type, config.trainer.loss
+    found = [f"{path} has no effect with trainer tinker; leave it out" for path in _NOT_TINKER if _given(config, path)]
+    if isinstance(config.policy, OpenAIPolicy):
+        found.append("policy.base_url has no effect with trainer tinker, which samples itself; leave it out")
+    others = [f"algorithm.{inner(algorithm, name)}" for name in Learning.model_fields if name not in _LEARNT_BY_TINKER]
+    others += ["max_steps_off_policy", "compute_post_kl"]
+    others += [name for name in type(config).optimisation() if name not in _MOVED_BY_TINKER]
+    found += [f"{path} is not supported with trainer tinker; leave it out" for path in others if _given(config, path)]
     found += [
-        f"{name} has no effect with tinker_loss {config.tinker_loss}; leave it out"
-        for name in _UNUSED_BY_LOSS[config.tinker_loss]
-        if _given(config, name)
+        f"algorithm.{name} has no effect with trainer.loss {loss}; leave it out"
+        for name in _UNUSED_BY_LOSS[loss]
+        if _given(config, f"algorithm.{name}")
     ]
     if config.temperature != 1.0:
         found.append(
@@ -69,14 +81,17 @@ def _tinker(config: ExperimentConfig) -> list[str]:
         found.append(f"trainer tinker takes powers of two as lora_rank, not {config.lora_rank}")
     if config.lora_target_option == "custom":
         found.append("trainer tinker can't adapt modules by name: choose another lora_target_option")
-    if config.algorithm == "sft" and _given(config, "tinker_loss"):
-        found.append("tinker_loss has no effect with algorithm sft; leave it out")
-    if config.algorithm not in _TRAINED_BY_TINKER:
-        found.append(f"trainer tinker trains {' and '.join(_TRAINED_BY_TINKER)}, not {config.algorithm}")
+    if algorithm == "sft" and loss != "ppo":
+        found.append("trainer.loss has no effect with algorithm sft; leave it out")
+    if algorithm not in _TRAINED_BY_TINKER:
+        found.append(f"trainer tinker trains {' and '.join(_TRAINED_BY_TINKER)}, not {algorithm}")
     if config.top_p < 1 or config.top_k > 0:
         found.append("trainer tinker needs samples of the whole distribution: leave top_p and top_k out")
     return found
 
 
-def _given(config: ExperimentConfig, name: str) -> bool:
-    return bool(getattr(config, name) != type(config).model_fields[name].default)
+def _given(config: ExperimentConfig, path: str) -> bool:
+    name, _, field = path.partition(".")
+    record: Any = getattr(config, name) if field else config
+    known = type(record).model_fields.get(field or name)
+    return known is not None and bool(getattr(record, field or name) != known.default)

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
 from cuarl.config import remote_rules
-from cuarl.config.algorithms import ALGORITHMS, CREDITED, GROUP, OPTIONS
+from cuarl.config.algorithms import CREDITED, GROUP, OPTIONS
+from cuarl.config.learning import inner
+from cuarl.config.places import LocalTrainer
 from cuarl.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,8 +36,8 @@ def problems(config: ExperimentConfig) -> list[str]:
 def _ignored(config: ExperimentConfig) -> list[str]:
     adapter = "" if config.use_lora else "use_lora false"
     idle = [*_idle_options(config), *((name, adapter) for name in LORA_ONLY if adapter)]
-    if not config.gradient_checkpointing:
-        idle.append(("activation_gib", "gradient_checkpointing false"))
+    if isinstance(config.trainer, LocalTrainer) and not config.trainer.gradient_checkpointing:
+        idle.append(("trainer.activation_gib", "trainer.gradient_checkpointing false"))
     return [
         f"{name} has no effect with {reason}; leave it out"
         for name, reason in idle
@@ -42,10 +46,10 @@ def _ignored(config: ExperimentConfig) -> list[str]:
 
 
 def default_of(config: ExperimentConfig, path: str) -> Any:
-    """What a field is with this algorithm unless it is set."""
+    """What a field is unless it is set."""
     name, _, inner = path.partition(".")
-    own = type(getattr(config, name)).model_fields[inner] if inner else type(config).model_fields[name]
-    return ALGORITHMS[config.algorithm].defaults.get(path, own.default)
+    record: type[BaseModel] = type(getattr(config, name)) if inner else type(config)
+    return record.model_fields[inner or name].default
 
 
 def value_of(config: ExperimentConfig, path: str) -> Any:
@@ -54,22 +58,35 @@ def value_of(config: ExperimentConfig, path: str) -> Any:
     return getattr(getattr(config, name), inner) if inner else getattr(config, name)
 
 
+def path_of(config: ExperimentConfig, option: str) -> str | None:
+    """Where an option of algorithms stands in this configuration; None if its records have none of that name."""
+    if option in type(config).model_fields:
+        return option
+    name, record = ("policy", config.policy) if option == "sampler_device" else ("algorithm", config.algorithm)
+    field = option if name == "policy" else inner(config.algorithm.type, option)
+    return f"{name}.{field}" if field in type(record).model_fields else None
+
+
 def _idle_options(config: ExperimentConfig) -> Iterator[tuple[str, str]]:
-    """Fields without effect, by the table of algorithms, each with the reason."""
-    for name, option in OPTIONS.items():
-        if config.algorithm not in option.algorithms:
-            yield name, f"algorithm {config.algorithm}"
-        elif option.needs is not None:
-            value = getattr(config, option.needs)
-            if not (value in option.values if option.values else value):
-                yield name, f"{option.needs} {_shown(value)}"
+    """Fields without effect, each with the reason; those by the table of algorithms first."""
+    algorithm, learning = config.algorithm.type, config.learning
+    for option, rule in OPTIONS.items():
+        path = path_of(config, option)
+        if path is None:
+            continue
+        if algorithm not in rule.algorithms:
+            yield path, f"algorithm {algorithm}"
+        elif rule.needs is not None:
+            value = getattr(config if rule.needs in type(config).model_fields else learning, rule.needs)
+            if not (value in rule.values if rule.values else value):
+                yield path, f"{path_of(config, rule.needs) or rule.needs} {_shown(value)}"
     yield from config.env.idle()
     if config.env.judges:
         yield "side_effects", f"env {config.env.type}, which gives the verdict itself"
-    if config.algorithm == "sft" and config.eval_tasks:
+    if algorithm == "sft" and config.eval_tasks:
         yield "tasks", "algorithm sft and eval_tasks: no task is trained on"
-    if config.algorithm in CREDITED and config.credit == "episode":
-        yield "discount", "credit episode"
+    if algorithm in CREDITED and learning.credit == "episode":
+        yield "algorithm.discount", "algorithm.credit episode"
     if config.history_turns == 0:
         yield "history_older", "history_turns 0"
 
@@ -79,31 +96,32 @@ def _shown(value: object) -> str:
 
 
 def _contradictions(config: ExperimentConfig) -> list[str]:
-    found = []
-    if config.max_steps_off_policy and config.dynamic_sampling_rounds:
+    found: list[str] = []
+    algorithm, learning = config.algorithm.type, config.learning
+    if config.max_steps_off_policy and learning.dynamic_sampling_rounds:
         found.append(
-            "dynamic_sampling_rounds collects again within a step, which max_steps_off_policy has no place for: set one to 0"
+            "algorithm.dynamic_sampling_rounds collects again within a step, which max_steps_off_policy has no place for: set one to 0"
         )
     if (config.lora_target_option == "custom") != bool(config.lora_target_modules):
         found.append("lora_target_option custom and lora_target_modules need each other")
-    if config.kl_penalty_coef and not config.use_lora and config.kl_reference == "base":
+    if config.kl_penalty_coef and not config.use_lora and learning.kl_reference == "base":
         found.append(
-            "kl_penalty_coef needs use_lora true, where the base without its adapter is the reference, or kl_reference start"
+            "kl_penalty_coef needs use_lora true, where the base without its adapter is the reference, or algorithm.kl_reference start"
         )
-    if config.algorithm == "sft" and not config.sft_runs:
-        found.append("algorithm sft needs sft_runs: the runs whose episodes it imitates")
-    if config.algorithm in GROUP and config.group_size < 2:
-        found.append(f"algorithm {config.algorithm} compares the attempts of a group, so group_size must be at least 2")
-    if config.rejection_rule == "best-of-group" and config.group_size < 2:
-        found.append("rejection_rule best-of-group needs a group_size of at least 2")
-    if config.kl_penalty_coef and config.kl_in == "loss" and config.kl_estimator == "k1":
+    if algorithm == "sft" and not learning.sft_runs:
+        found.append("algorithm sft needs algorithm.runs: the runs whose episodes it imitates")
+    if algorithm in GROUP and config.group_size < 2:
+        found.append(f"algorithm {algorithm} compares the attempts of a group, so group_size must be at least 2")
+    if learning.rejection_rule == "best-of-group" and config.group_size < 2:
+        found.append("algorithm.rule best-of-group needs a group_size of at least 2")
+    if config.kl_penalty_coef and learning.kl_in == "loss" and learning.kl_estimator == "k1":
         found.append(
-            "kl_estimator k1 has a gradient of mean zero as a term of the loss: take k2 or k3, or kl_in reward"
+            "algorithm.kl_estimator k1 has a gradient of mean zero as a term of the loss: take k2 or k3, or algorithm.kl_in reward"
         )
-    if config.overlong_buffer > config.max_tokens:
-        found.append("overlong_buffer exceeds max_tokens")
-    if config.critic_warmup_steps >= config.max_steps and config.critic_warmup_steps:
-        found.append("critic_warmup_steps leaves no step to train the policy: it must be below max_steps")
+    if learning.overlong_buffer > config.max_tokens:
+        found.append("algorithm.overlong_buffer exceeds max_tokens")
+    if learning.critic_warmup_steps >= config.max_steps and learning.critic_warmup_steps:
+        found.append("algorithm.critic_warmup_steps leaves no step to train the policy: it must be below max_steps")
     found += config.env.problems(config)
     if config.max_turn_time_seconds > config.max_task_time_seconds:
         found.append("max_turn_time_seconds exceeds max_task_time_seconds")

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -25,9 +24,10 @@ from pydantic import (
 )
 
 from cuarl.config import rules
-from cuarl.config.algorithms import ALGORITHMS
 from cuarl.config.fields import EnvOptions, Fields, Selectors, Share, Words
-from cuarl.config.unions import ENV
+from cuarl.config.learning import AlgorithmOptions, Learning, complete
+from cuarl.config.places import LocalPolicy, LocalTrainer, OpenAIPolicy, PolicyOptions, TinkerTrainer, TrainerOptions
+from cuarl.config.unions import ALGORITHM, ENV, POLICY, TRAINER
 
 
 class TaskFields(Fields):
@@ -100,14 +100,6 @@ class ModelFields(Fields):
     """Number format of the weights; auto is float32 on a CPU and bfloat16 on a GPU."""
     device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = "auto"
     """Where the model runs: auto, cpu, cuda, cuda:1, mps."""
-    sampler_device: Annotated[str, Field(pattern=r"^(cpu|mps|cuda(:\d+)?)$")] | None = None
-    """Where a second copy of the model samples training episodes; unset: where it is trained. See docs/off-policy.md."""
-    gradient_checkpointing: bool = False
-    """Trade a third more computing for much less activation memory."""
-    activation_gib: NonNegativeFloat = 0.0
-    """With gradient_checkpointing on a GPU: GiB of activations to keep all the same, which need not be computed again."""
-    kv_cache_gib: PositiveFloat | None = None
-    """GiB of keys and values that sampling may keep, over turns too; unset: half of a GPU's free memory, 2 on a CPU."""
 
 
 class SamplingFields(Fields):
@@ -143,23 +135,17 @@ class SamplingFields(Fields):
     an episode ends when the model's context is full."""
 
 
-class RemoteFields(Fields):
-    """A policy that is sampled from, or trained, elsewhere."""
+class PlaceFields(Fields):
+    """Where the policy is sampled from, and where it is trained."""
 
-    panel = "Remote policy"
+    panel = "Policy and trainer"
 
-    model_base_url: str | None = None
-    """URL of an OpenAI-compatible server that the policy is sampled from, such as http://localhost:8000/v1."""
-    served_model_name: str | None = None
-    """What that server calls the model; unset means the only one it serves, else model_name."""
-    rescore: bool = False
-    """Train on what that server can't give exactly: answers tokenised anew, their log-probabilities recomputed here."""
-    keep_adapters: bool = False
-    """Keep the adapter of every step that the server was given, so that rollout verify can prove every turn."""
-    trainer: Literal["local", "tinker"] = "local"
-    """Where weights are trained and sampled from: in this process, or by the Tinker service."""
-    tinker_loss: Literal["ppo", "importance_sampling", "cispo"] = "ppo"
-    """Policy loss that Tinker computes: clipped, not clipped, or with clipped weights."""
+    policy: Annotated[SerializeAsAny[PolicyOptions], BeforeValidator(POLICY.read)] = Field(default_factory=POLICY.usual)
+    """What is sampled from: local is the model where it is trained, openai an OpenAI-compatible server."""
+    trainer: Annotated[SerializeAsAny[TrainerOptions], BeforeValidator(TRAINER.read)] = Field(
+        default_factory=TRAINER.usual
+    )
+    """Where weights are trained: local is this process, tinker the Tinker service, which is sampled from, too."""
 
 
 class AlgorithmFields(Fields):
@@ -167,97 +153,21 @@ class AlgorithmFields(Fields):
 
     panel = "Algorithm"
 
-    algorithm: Literal[
-        "grpo", "dr-grpo", "dapo", "gspo", "cispo", "rloo", "reinforce++", "gigpo", "ppo", "rejection", "sft"
-    ] = "grpo"
-    """Policy gradients, imitation of the policy's own best episodes (rejection), or of stored ones (sft); each sets its own
-    defaults, see docs/algorithms.md."""
+    algorithm: Annotated[SerializeAsAny[AlgorithmOptions], BeforeValidator(ALGORITHM.read)] = Field(
+        default_factory=ALGORITHM.usual
+    )
+    """grpo, dr-grpo, dapo, gspo, cispo, rloo, reinforce++, gigpo, ppo: policy gradients; rejection: imitation of the policy's
+    own best episodes; sft: of stored ones. Each has its own options and defaults, see docs/how/algorithms.md."""
     reward: str = "finished"
     """Reward: simple, finished, completion, efficiency, shaped, comprehensive, score, env, or the dotted path of a
     function."""
-    advantage_normalization: Literal["std", "none"] = "std"
-    """Divide centred rewards by the group's standard deviation, or only centre them."""
-    credit: Literal["episode", "screen"] = "episode"
-    """What a turn is credited with: its episode's advantage (plain GRPO), or its own, from the screens that the attempts
-    of a group share, which needs screens that repeat."""
-    shortest_path_coef: Share = 0.0
-    """How much of a success's reward a detour costs, against the group's shortest success; 0 means nothing."""
-    overlong_buffer: NonNegativeInt = 0
-    """How many tokens before max_tokens an answer begins to cost reward; 0 means never."""
-    overlong_penalty: PositiveFloat = 1.0
-    """What the longest possible answer costs."""
-    credit_lambda: Share = 0.5
-    """How far credit by screen looks ahead: 0 one screen, 1 to the end of the episode."""
-    discount: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """With credit by screen, gigpo and ppo: what a success is worth for each turn that it comes later."""
-    gigpo_anchor: Literal["screen", "text"] = "screen"
-    """What makes two turns of a group the same state: equal pixels, or equal text fields of the observation."""
-    gigpo_weight: NonNegativeFloat = 1.0
-    """Weight of the advantage among equal states, against that of the episode."""
-    loss_reduction: Literal["token", "turn", "sequence", "constant"] = "token"
-    """Average over all tokens of the batch, over turns or episodes first, or divide by a constant."""
-    loss_constant_tokens: PositiveInt = 1024
-    """Divisor of an episode's sum with loss_reduction constant."""
-    mask_truncated: bool = False
-    """Leave answers that ran into max_tokens out of the loss."""
-    clip_low: Share = 0.2
-    """How far below one the probability ratio still gives a gradient."""
-    clip_high: PositiveFloat = 0.2
-    """How far above one the probability ratio still gives a gradient."""
-    decoupled: bool = False
-    """Clip against the policy at the start of the step, recomputed, and weigh by its ratio to the one that sampled."""
-    importance_cap: PositiveFloat | None = None
-    """Upper bound of that weight (truncated importance sampling)."""
-    kl_penalty_coef: NonNegativeFloat = 0.0
-    """Weight of the KL divergence from the reference."""
-    kl_reference: Literal["base", "start"] = "base"
-    """The reference: the base with the adapter off, or the policy as it is when the run starts, which differs where training
-    goes on from a checkpoint."""
-    kl_in: Literal["loss", "reward"] = "loss"
-    """Where the divergence counts: as a term of the loss, or against the reward of each token."""
-    kl_estimator: Literal["k1", "k2", "k3"] = "k3"
-    """How the divergence is estimated from sampled tokens."""
-    compute_post_kl: bool = False
-    """After each step, measure how far it moved the policy; costs a forward pass over the batch."""
-    entropy_coef: NonNegativeFloat = 0.0
-    """Weight of an entropy bonus."""
-    dynamic_sampling_rounds: NonNegativeInt = 0
-    """How often a step may collect again in place of groups whose rewards are all equal; 0 means never."""
-    replay_per_task: NonNegativeInt = 0
-    """Successes kept of each task, to stand in where all attempts of a group fail; 0 means none."""
-    replay_max_age: PositiveInt | None = None
-    """Steps after which a kept success is forgotten; unset means never."""
-    curriculum: Literal["none", "failure-filter", "pools"] = "none"
-    """Which tasks come next: all in turn, all but those that keep failing, or more of those solved now and then."""
-    curriculum_patience: PositiveInt = 2
-    """Groups without success in a row after which a task is set aside."""
-    curriculum_cooldown: PositiveInt = 3
-    """Rounds through all tasks for which it is set aside."""
-    critic_level: Literal["turn", "token"] = "turn"
-    """Whether the critic of ppo values each turn or each token."""
-    critic_trunk: Literal["detached", "shared"] = "detached"
-    """Whether the critic's gradient stops at its head, or trains the policy's layers too."""
-    critic_warmup_steps: NonNegativeInt = 0
-    """First steps in which only the critic learns."""
-    gae_lambda: Share = 0.95
-    """How far the advantage looks beyond the critic's next value: 0 one turn or token, 1 to the end."""
-    value_clip: NonNegativeFloat = 0.2
-    """How far an update may move a value; 0 means no bound."""
-    value_loss_coef: PositiveFloat = 0.5
-    """Weight of the critic's loss in the policy's layers, with critic_trunk shared."""
-    value_learning_rate: PositiveFloat = 1e-3
-    """Learning rate of the critic's head."""
-    rejection_rule: Literal["threshold", "best-of-group"] = "threshold"
-    """Imitate every episode above the threshold, or only the best of each group."""
-    reward_threshold: float = 0.0
-    """An episode is imitated if its reward is greater than this."""
     max_steps_off_policy: NonNegativeInt | None = None
     """Collect beside training, from groups at most so many steps older than the policy they train; unset or 0: in turn with
     it. See docs/off-policy.md."""
-    sft_runs: Words = ()
-    """Runs whose stored episodes sft imitates."""
-    sft_min_reward: float = 1.0
-    """Least reward of an episode that sft imitates."""
+    kl_penalty_coef: NonNegativeFloat = 0.0
+    """Weight of the KL divergence from the reference."""
+    compute_post_kl: bool = False
+    """After each step, measure how far it moved the policy; costs a forward pass over the batch."""
 
 
 class OptimFields(Fields):
@@ -277,11 +187,6 @@ class OptimFields(Fields):
     """Optimiser steps per batch, each on its own share of the groups."""
     num_epochs: PositiveInt = 1
     """Passes over each batch."""
-    micro_batch_tokens: PositiveInt = 8192
-    """Most tokens, padding included, of one forward and backward pass."""
-    pack_turns: bool = True
-    """Compute turns that extend one another as one sequence: the same loss, each token computed once. Only a history of
-    earlier answers makes turns extend one another."""
     max_grad_norm: PositiveFloat = 1.0
     """Gradients are scaled down to this norm."""
     weight_decay: NonNegativeFloat = 0.0
@@ -313,19 +218,11 @@ class OutputFields(Fields):
 
 # pydantic lays fields out from the last base to the first
 class ExperimentConfig(
-    OutputFields, OptimFields, AlgorithmFields, RemoteFields, SamplingFields, ModelFields, EnvFields, TaskFields
+    OutputFields, OptimFields, AlgorithmFields, PlaceFields, SamplingFields, ModelFields, EnvFields, TaskFields
 ):
     """One experiment, whole. ``train`` reads all of it; ``rollout`` and ``eval`` read what concerns them."""
 
     panel = "Experiment"
-
-    @model_validator(mode="before")
-    @classmethod
-    def _algorithm_defaults(cls, data: Any) -> Any:
-        if not isinstance(data, Mapping):
-            return data
-        known = ALGORITHMS.get(str(data.get("algorithm", "grpo")))
-        return {**known.defaults, **data} if known else data
 
     @model_validator(mode="after")
     def _rules(self) -> ExperimentConfig:
@@ -333,6 +230,41 @@ class ExperimentConfig(
         if problems:
             raise ValueError("; ".join(problems))
         return self
+
+    @classmethod
+    def optimisation(cls) -> tuple[str, ...]:
+        """The fields that say how the weights move."""
+        return tuple(OptimFields.model_fields)
+
+    @property
+    def learning(self) -> Learning:
+        """The options of the algorithm, and what of the others is at rest."""
+        return complete(self.algorithm)
+
+    @property
+    def model_base_url(self) -> str | None:
+        """The server that is sampled from; None where the policy is sampled where it is trained."""
+        return self.served.base_url
+
+    @property
+    def served(self) -> OpenAIPolicy:
+        """The options of a policy behind a server; for another policy their defaults."""
+        return self.policy if isinstance(self.policy, OpenAIPolicy) else OpenAIPolicy()
+
+    @property
+    def local_policy(self) -> LocalPolicy:
+        """The options of a policy in this process; for another policy their defaults."""
+        return self.policy if isinstance(self.policy, LocalPolicy) else LocalPolicy()
+
+    @property
+    def local_trainer(self) -> LocalTrainer:
+        """The options of training in this process; for another trainer their defaults."""
+        return self.trainer if isinstance(self.trainer, LocalTrainer) else LocalTrainer()
+
+    @property
+    def tinker_trainer(self) -> TinkerTrainer:
+        """The options of training at Tinker; for another trainer their defaults."""
+        return self.trainer if isinstance(self.trainer, TinkerTrainer) else TinkerTrainer()
 
     @property
     def resumable_fields(self) -> frozenset[str]:
@@ -365,6 +297,6 @@ class ExperimentConfig(
 
 
 PANELS: tuple[type[Fields], ...] = (
-    TaskFields, EnvFields, ModelFields, SamplingFields, RemoteFields, AlgorithmFields, OptimFields, OutputFields,
+    TaskFields, EnvFields, ModelFields, SamplingFields, PlaceFields, AlgorithmFields, OptimFields, OutputFields,
 )  # fmt: skip
 """The groups, in the order in which help and printed configurations show them."""

@@ -10,7 +10,11 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from cuarl.config import backends
+from cuarl.config.algorithms import ALGORITHMS
 from cuarl.config.fields import Choice
+from cuarl.config.learning import record_of
+from cuarl.config.places import POLICIES, TRAINERS
+from cuarl.suggest import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,19 @@ def sentence(key: str, detail: ErrorDetails) -> str:
     return f"{key} {verb}{message} (got {detail['input']!r})" if verb else f"{key}: {message}"
 
 
-ENV = Union("env", "sim", lambda: tuple(backends.BACKENDS), backends.options_of)
+def _named(what: str, records: Mapping[str, Any], make: Callable[[str], type[Choice]]) -> Callable[[str], type[Choice]]:
+    def record(name: str) -> type[Choice]:
+        if name not in records:
+            raise ValueError(f'there is no {what} "{name}"{did_you_mean(name, records)}')
+        return make(name)
 
-UNIONS: Mapping[str, Union] = {union.name: union for union in (ENV,)}
+    return record
+
+
+ENV = Union("env", "sim", lambda: tuple(backends.BACKENDS), backends.options_of)
+POLICY = Union("policy", "local", lambda: tuple(POLICIES), _named("policy", POLICIES, POLICIES.__getitem__))
+TRAINER = Union("trainer", "local", lambda: tuple(TRAINERS), _named("trainer", TRAINERS, TRAINERS.__getitem__))
+ALGORITHM = Union("algorithm", "grpo", lambda: tuple(ALGORITHMS), _named("algorithm", ALGORITHMS, record_of))
+
+UNIONS: Mapping[str, Union] = {union.name: union for union in (ENV, POLICY, TRAINER, ALGORITHM)}
 """By the name of the field."""

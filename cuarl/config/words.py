@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from cuarl.config.algorithms import OPTIONS
 from cuarl.config.keys import Key, keys, keys_of
 from cuarl.config.kinds import kind_of
 from cuarl.config.unions import UNIONS
@@ -22,24 +21,23 @@ def named(words: Sequence[str]) -> dict[str, str]:
 def _named(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     for word, after in pairwise([*words, ""]):
         flag, equals, value = word.partition("=")
-        if flag.removeprefix("--") in (*UNIONS, "trainer", "algorithm") and flag.startswith("--"):
+        if flag.removeprefix("--") in UNIONS and flag.startswith("--"):
             yield flag.removeprefix("--"), value if equals else after
 
 
 def chosen(words: Sequence[str]) -> frozenset[str]:
     """Names of the keys that belong to the records that these words name."""
     types = named(words)
-    found = {key.name for key in keys().values() if key.owners and types.get(key.path.partition(".")[0]) in key.owners}
-    if "algorithm" in types:
-        found |= {name for name, option in OPTIONS.items() if types["algorithm"] in option.algorithms}
-    return frozenset(found | ({"tinker_loss"} if types.get("trainer") == "tinker" else set()))
+    return frozenset(
+        key.name for key in keys().values() if key.owners and types.get(key.path.partition(".")[0]) in key.owners
+    )
 
 
 def foreign(words: Sequence[str]) -> list[Key]:
     """The keys of a record that these words name and another package brings."""
     found = []
     for union, type_ in named(words).items():
-        if union in UNIONS and type_ not in UNIONS[union].types():
+        if type_ not in UNIONS[union].types():
             try:
                 found += list(keys_of(union, type_))
             except ValueError:  # there is none of that name, which is told when the options are read

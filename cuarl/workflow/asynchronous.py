@@ -32,7 +32,7 @@ class Asynchronous:
         config = collector.config
         check_alone(config, learner.accelerator.num_processes)
         self._collector, self._learner, self._sink = collector, learner, sink
-        self._copy = sampler_copy(learner.policy, config.sampler_device)
+        self._copy = sampler_copy(learner.policy, config.local_policy.sampler_device)
         self._copy.halted = bool  # a signal lets it go on for as long as what is under way may be finished
         gate = PauseGate()
         sampler = GatedSampler(self._copy, gate.passing)

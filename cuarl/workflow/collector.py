@@ -132,7 +132,7 @@ class InTurn:
 
     async def _step(self, step: int) -> Batch:
         """Once, and again in place of groups that teach nothing (DAPO's dynamic sampling)."""
-        config, rounds = self._collector.config, self._collector.config.dynamic_sampling_rounds
+        config, rounds = self._collector.config, self._collector.config.learning.dynamic_sampling_rounds
         batch = await self._collect(step, 0, config.groups_per_batch)
         if not rounds:
             return batch

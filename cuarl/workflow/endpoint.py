@@ -46,7 +46,7 @@ def player(
     sampler: Any = _sampler(config, url, settings, *_renderer(config, note))
     join: Callable[[], AbstractContextManager[object]] = nullcontext
     start: Callable[[], Awaitable[object]] = partial(_begin_and_say, sampler, config, temperature, note)
-    if config.rescore:
+    if config.served.rescore:
         from cuarl.policy.sampling.rescore import RescoringSampler
 
         sampler = RescoringSampler(sampler, players.load_model(config))
@@ -103,7 +103,7 @@ def check(config: ExperimentConfig, settings: Settings, spec: ModelSpec, note: N
             await sampler.close()
 
     lacking = missing(signals.run(ask), config.temperature)
-    if lacking and not config.rescore:
+    if lacking and not config.served.rescore:
         raise ConfigError(
             f"the endpoint does not give {' and '.join(lacking)}, so what it sampled can't be trained on exactly",
             where=url, hint="--rescore recomputes it here, approximately; or serve with what is named above, or with cuarl serve",
@@ -118,7 +118,7 @@ def trained(
     """The server's side of a training run, kept in step with ``learner``; adapters are handed over in ``folder``."""
     policy = learner.policy
     sampler = _sampler(config, config.model_base_url or "", settings, policy, _placeholders(policy))
-    if not config.rescore:
+    if not config.served.rescore:
         return Trained(config, learner, sampler, folder, note)
     from cuarl.policy.sampling.rescore import RescoringSampler
 
@@ -173,7 +173,7 @@ class Trained:
             await self.endpoint.load_adapter(name, str(path))
         accelerator.wait_for_everyone()
         self.endpoint.use(name)
-        if self._loaded is not None and accelerator.is_main_process and not self.config.keep_adapters:
+        if self._loaded is not None and accelerator.is_main_process and not self.config.served.keep_adapters:
             shutil.rmtree(self._loaded, ignore_errors=True)
         self._loaded = path
 
@@ -217,7 +217,7 @@ def _sampler(
 ) -> OpenAISampler:
     key = settings.openai_api_key
     return OpenAISampler(
-        url, config.served_model_name or config.model_name, api_key=key.get_secret_value() if key else None,
+        url, config.served.served_model_name or config.model_name, api_key=key.get_secret_value() if key else None,
         name=Path(config.model_name).name, renderer=renderer, placeholders=placeholders,
         max_connections=config.max_concurrent_rollouts,
     )  # fmt: skip
@@ -228,7 +228,7 @@ async def _begin(sampler: OpenAISampler, config: ExperimentConfig) -> EndpointFe
 
     Adapters that stand beside the model, left by an earlier run for one, are none of ours.
     """
-    if config.served_model_name is None:
+    if config.served.served_model_name is None:
         names = [one.id for one in await sampler.models() if one.parent is None]
         if len(names) == 1:
             sampler.use(names[0])
@@ -258,7 +258,7 @@ async def _begin_tested(sampler: OpenAISampler, config: ExperimentConfig, note: 
 
 async def _begin_and_say(sampler: OpenAISampler, config: ExperimentConfig, temperature: float, note: Note) -> None:
     lacking = missing(await _begin_tested(sampler, config, note), temperature)
-    if lacking and not config.rescore:
+    if lacking and not config.served.rescore:
         note(
             f"the endpoint does not give {' and '.join(lacking)}: these episodes can be evaluated, but not trained on exactly"
         )

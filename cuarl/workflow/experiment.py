@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from cuarl.config import backends
+from cuarl.config.keys import paths
 from cuarl.config.load import Resolved
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
@@ -50,13 +51,14 @@ class Experiment:
     def for_tasks(self, tasks: Sequence[Task]) -> Self:
         """With the environment that all of ``tasks`` are for, where nobody named one and it is not the simulator's."""
         wanted = {task.env for task in tasks}
-        if self.resolved.sources.get("env", "default") != "default" or len(wanted) != 1 or self.resume is not None:
+        given = any(source != "default" for path, source in self.resolved.sources.items() if path.startswith("env"))
+        if given or len(wanted) != 1 or self.resume is not None:
             return self
         (name,) = wanted
         if name not in backends.names():
             return self
         config = ExperimentConfig.model_validate(self.config.model_dump() | {"env": {"type": name}})
-        sources = {**self.resolved.sources, "env": "the tasks"}
+        sources = {path: self.resolved.sources.get(path, "default") for path in paths(config)} | {"env": "the tasks"}
         return replace(self, resolved=replace(self.resolved, config=config, sources=sources))
 
     def open_run(self, kind: Literal["train", "rollout", "eval", "serve"], store: Store) -> Run:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cuarl.config.load import Resolved
-from cuarl.config.rules import LORA_ONLY, default_of
+from cuarl.config.rules import LORA_ONLY, default_of, value_of
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
 from cuarl.policy.load import load_policy
@@ -63,13 +63,13 @@ def model_spec(resolved: Resolved, device: str) -> ModelSpec:
 
 def _asked(resolved: Resolved, name: str) -> bool:
     """Whether somebody wants a field to be what it is. A run's own file and a printed one have every field, usual ones too."""
-    usual = getattr(resolved.config, name) == default_of(resolved.config, name)
+    usual = value_of(resolved.config, name) == default_of(resolved.config, name)
     return resolved.sources[name].startswith("-") or not usual
 
 
 def _spec(config: ExperimentConfig, model: str, device: str, **fields: object) -> ModelSpec:
     common = {
-        "model": model, "dtype": config.dtype, "device": device, "kv_cache_gib": config.kv_cache_gib,
+        "model": model, "dtype": config.dtype, "device": device, "kv_cache_gib": config.local_policy.kv_cache_gib,
         "trust_remote_code": config.trust_remote_code,
     }  # fmt: skip
     return ModelSpec.model_validate(common | fields)
@@ -77,12 +77,15 @@ def _spec(config: ExperimentConfig, model: str, device: str, **fields: object) -
 
 def check_alone(config: ExperimentConfig, processes: int) -> None:
     """Raise ConfigError if there are several processes and an option needs a single one."""
-    given = [name for name in ("max_steps_off_policy", "sampler_device") if getattr(config, name)]
+    alone = {
+        "--max-steps-off-policy": config.max_steps_off_policy,
+        "--sampler-device": config.local_policy.sampler_device,
+    }
+    given = [flag for flag, value in alone.items() if value]
     if processes > 1 and given:
-        flag = f"--{given[0].replace('_', '-')}"
         raise ConfigError(
             f"{given[0]} works in one process, and these are several",
-            where="--processes", hint=f"leave --processes or {flag} out",
+            where="--processes", hint=f"leave --processes or {given[0]} out",
         )  # fmt: skip
 
 
@@ -95,22 +98,23 @@ def load_trained(resolved: Resolved, accelerator: Accelerator) -> TransformersPo
 
 def learner_config(config: ExperimentConfig) -> LearnerConfig:
     """How the learner has to learn."""
-    objective = {"sft": "imitation", "rejection": "rejection"}.get(config.algorithm, "reward")
+    learning = config.learning
+    objective = {"sft": "imitation", "rejection": "rejection"}.get(config.algorithm.type, "reward")
     shards = sharded()
     if shards and (config.model_base_url or config.max_steps_off_policy):
-        other = "model_base_url" if config.model_base_url else "max_steps_off_policy"
+        other = "policy openai" if config.model_base_url else "max_steps_off_policy"
         raise ConfigError(
             f"{other} needs whole weights in every process", where="--accelerate fsdp2", hint="--accelerate ddp"
         )
     return LearnerConfig.model_validate(
         {
             "objective": objective, "sharded": shards, "max_steps": config.max_steps, "seed": config.seed,
-            "gradient_checkpointing": config.gradient_checkpointing, "activation_gib": config.activation_gib,
+            "gradient_checkpointing": config.local_trainer.gradient_checkpointing, "activation_gib": config.local_trainer.activation_gib,
             "compute_post_kl": config.compute_post_kl,
-            "rejection": Rejection(rule=config.rejection_rule, threshold=config.reward_threshold),
-            "replay": ReplayConfig(per_task=config.replay_per_task, max_age=config.replay_max_age, seed=config.seed),
+            "rejection": Rejection(rule=learning.rejection_rule, threshold=learning.reward_threshold),
+            "replay": ReplayConfig(per_task=learning.replay_per_task, max_age=learning.replay_max_age, seed=config.seed),
             "curriculum": _curriculum(config), "batch": batch_config(config), "loss": _loss_config(config),
-            "reference": config.kl_reference,
+            "reference": learning.kl_reference,
             "optim": OptimConfig(
                 learning_rate=config.effective_learning_rate, lr_schedule=config.lr_schedule,
                 warmup_steps=config.warmup_steps, max_grad_norm=config.max_grad_norm, weight_decay=config.weight_decay,
@@ -130,49 +134,53 @@ def loop_config(config: ExperimentConfig) -> LoopConfig:
 
 def batch_config(config: ExperimentConfig) -> BatchConfig:
     """How groups become rows to learn from."""
+    learning = config.learning
     baselines: Mapping[str, Baseline] = {"rloo": "leave-one-out", "reinforce++": "batch", "ppo": "critic"}
-    in_reward = config.kl_penalty_coef if config.kl_in == "reward" else 0.0
+    in_reward = config.kl_penalty_coef if learning.kl_in == "reward" else 0.0
     return BatchConfig(
-        advantage=config.advantage_normalization, baseline=baselines.get(config.algorithm, "group"),
-        credit="anchor" if config.algorithm == "gigpo" else config.credit,
-        screen=ScreenCredit(trace_lambda=config.credit_lambda, discount=config.discount),
-        anchor=AnchorCredit(anchor=config.gigpo_anchor, weight=config.gigpo_weight, discount=config.discount),
+        advantage=learning.advantage_normalization, baseline=baselines.get(config.algorithm.type, "group"),
+        credit="anchor" if config.algorithm.type == "gigpo" else learning.credit,
+        screen=ScreenCredit(trace_lambda=learning.credit_lambda, discount=learning.discount),
+        anchor=AnchorCredit(anchor=learning.gigpo_anchor, weight=learning.gigpo_weight, discount=learning.discount),
         critic=CriticConfig(
-            level=config.critic_level, trace_lambda=config.gae_lambda, discount=config.discount, clip=config.value_clip,
-            trunk=config.critic_trunk, coef=config.value_loss_coef, learning_rate=config.value_learning_rate,
-            warmup_steps=config.critic_warmup_steps, seed=config.seed,
+            level=learning.critic_level, trace_lambda=learning.gae_lambda, discount=learning.discount, clip=learning.value_clip,
+            trunk=learning.critic_trunk, coef=learning.value_loss_coef, learning_rate=learning.value_learning_rate,
+            warmup_steps=learning.critic_warmup_steps, seed=config.seed,
         ),
-        kl_coef=in_reward, kl_estimator=config.kl_estimator, shaping=shaping(config), reduction=config.loss_reduction,
-        constant_tokens=config.loss_constant_tokens, mask_truncated=config.mask_truncated,
-        num_substeps=config.num_substeps, num_epochs=config.num_epochs, max_tokens=config.micro_batch_tokens,
-        pack=config.pack_turns,
+        kl_coef=in_reward, kl_estimator=learning.kl_estimator, shaping=shaping(config), reduction=learning.loss_reduction,
+        constant_tokens=learning.loss_constant_tokens, mask_truncated=learning.mask_truncated,
+        num_substeps=config.num_substeps, num_epochs=config.num_epochs, max_tokens=config.local_trainer.micro_batch_tokens,
+        pack=config.local_trainer.pack_turns,
     )  # fmt: skip
 
 
 def shaping(config: ExperimentConfig) -> Shaping:
     """How rewards are changed before they are compared."""
+    learning = config.learning
     return Shaping(
-        shortest_path=config.shortest_path_coef, overlong_buffer=config.overlong_buffer,
-        overlong_penalty=config.overlong_penalty, max_tokens=config.max_tokens,
+        shortest_path=learning.shortest_path_coef, overlong_buffer=learning.overlong_buffer,
+        overlong_penalty=learning.overlong_penalty, max_tokens=config.max_tokens,
     )  # fmt: skip
 
 
 def _loss_config(config: ExperimentConfig) -> LossConfig:
+    learning = config.learning
     return LossConfig(
-        surrogate="weights" if config.algorithm == "cispo" else "clip",
-        ratio="answer" if config.algorithm == "gspo" else "token",
-        clip_low=config.clip_low, clip_high=config.clip_high, decoupled=config.decoupled,
-        importance_cap=config.importance_cap, kl_penalty_coef=config.kl_penalty_coef, kl_in=config.kl_in,
-        kl_estimator=config.kl_estimator, entropy_coef=config.entropy_coef,
+        surrogate="weights" if config.algorithm.type == "cispo" else "clip",
+        ratio="answer" if config.algorithm.type == "gspo" else "token",
+        clip_low=learning.clip_low, clip_high=learning.clip_high, decoupled=learning.decoupled,
+        importance_cap=learning.importance_cap, kl_penalty_coef=config.kl_penalty_coef, kl_in=learning.kl_in,
+        kl_estimator=learning.kl_estimator, entropy_coef=learning.entropy_coef,
     )  # fmt: skip
 
 
 def _curriculum(config: ExperimentConfig) -> CurriculumConfig | None:
-    if config.curriculum == "none":
+    learning = config.learning
+    if learning.curriculum == "none":
         return None
     return CurriculumConfig(
-        kind=config.curriculum,
-        patience=config.curriculum_patience,
-        cooldown=config.curriculum_cooldown,
+        kind=learning.curriculum,
+        patience=learning.curriculum_patience,
+        cooldown=learning.curriculum_cooldown,
         seed=config.seed,
     )

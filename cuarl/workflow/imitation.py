@@ -22,15 +22,17 @@ class Imitation:
         from cuarl.run import Run, find_run
 
         self._config, self._store = config, store
-        ids = [Run(find_run(runs_dir, name)).run_id for name in config.sft_runs]
+        ids = [Run(find_run(runs_dir, name)).run_id for name in config.learning.sft_runs]
         found = [t for run_id in ids for t in store.trajectories(run=run_id)]
         said = {i: s for run_id in ids for i, s in store.overruled(run=run_id, before=judged_until).items()}
-        self._episodes = [t for t in found if _worth_imitating(t, config.sft_min_reward, said.get(t.episode_id))]
+        self._episodes = [
+            t for t in found if _worth_imitating(t, config.learning.sft_min_reward, said.get(t.episode_id))
+        ]
         if not self._episodes:
             raise ConfigError(
                 f"none of the {len(found)} episodes can be imitated: they need token ids and a reward of at least "
-                f"{config.sft_min_reward:g}",
-                where=f"sft_runs {', '.join(config.sft_runs)}",
+                f"{config.learning.sft_min_reward:g}",
+                where=f"algorithm.runs {', '.join(config.learning.sft_runs)}",
                 hint="cuarl rollout --agent demonstration",
             )
 

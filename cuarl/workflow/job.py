@@ -46,13 +46,13 @@ class Job:
 
         config, settings = experiment.config, experiment.settings
         _check_held(experiment)
-        if config.algorithm in RATIO and (config.top_p < 1 or config.top_k > 0):
+        if config.algorithm.type in RATIO and (config.top_p < 1 or config.top_k > 0):
             raise ConfigError(
-                f"{config.algorithm} needs samples of the whole distribution, and top_p or top_k cut it off",
+                f"{config.algorithm.type} needs samples of the whole distribution, and top_p or top_k cut it off",
                 where="--top-p, --top-k", hint="leave them out; --temperature may be set",
             )  # fmt: skip
         # imitation trains on stored episodes, whatever their tasks
-        tasks = parts.tasks_of(experiment, "train") if config.algorithm != "sft" else ()
+        tasks = parts.tasks_of(experiment, "train") if config.algorithm.type != "sft" else ()
         if needs_verdict(config.reward):
             require_checks(tasks)
         evaluation_tasks = parts.tasks_of(experiment, "eval")
@@ -62,10 +62,10 @@ class Job:
         preflight.check_place(experiment)
         _tell_shared(experiment, tasks, evaluation_tasks)
         facts: dict[str, str] = {}
-        if config.trainer == "local":
+        if config.trainer.type == "local":
             spec = model_spec(experiment.resolved, config.device)
             facts = preflight.model_facts(experiment, spec, examine(spec), trained=True)
-            device_named(config.sampler_device or "cpu")
+            device_named(config.local_policy.sampler_device or "cpu")
         _check_endpoint(experiment)
         given = Inputs.of(config.reward, tasks, evaluation_tasks)
         inputs.check(experiment, given)
@@ -75,8 +75,8 @@ class Job:
     def plan(self) -> dict[str, Any]:
         """The plan in a few facts."""
         c = self.config
-        group = "" if c.algorithm == "sft" else f" of {c.group_size}"
-        training = "" if c.algorithm == "sft" else f"{len(self.tasks)} for training, "
+        group = "" if c.algorithm.type == "sft" else f" of {c.group_size}"
+        training = "" if c.algorithm.type == "sft" else f"{len(self.tasks)} for training, "
         when = [] if c.skip_baseline else ["before"]
         when += [f"every {c.eval_every} steps"] if 0 < c.eval_every < c.max_steps else []
         trained = f"LoRA of rank {c.lora_rank} on {c.lora_target_option}" if c.use_lora else "all weights"
@@ -86,7 +86,7 @@ class Job:
             "training": f"{c.max_steps} steps of {c.groups_per_batch} groups{group}: "
             f"{c.max_steps * c.groups_per_batch * c.group_size} episodes of at most {c.max_turns} turns",
             "evaluation": f"{c.eval_episodes} episodes {', '.join([*when, 'at the end'])}",
-            "algorithm": f"{c.algorithm}, learning rate {c.effective_learning_rate:g}", **self.facts,
+            "algorithm": f"{c.algorithm.type}, learning rate {c.effective_learning_rate:g}", **self.facts,
         }  # fmt: skip
 
 
@@ -116,8 +116,8 @@ def _check_endpoint(experiment: Experiment) -> None:
     config = experiment.config
     if config.model_base_url is None:
         return
-    if config.algorithm == "sft":
-        raise ConfigError("sft samples nothing, so model_base_url has no effect", hint="leave --model-base-url out")
+    if config.algorithm.type == "sft":
+        raise ConfigError("sft samples nothing, so policy openai has no effect", hint="leave --model-base-url out")
     if not config.use_lora:
         raise ConfigError(
             "a server can be given adapters only, not whole models", where="--no-use-lora", hint="--use-lora"

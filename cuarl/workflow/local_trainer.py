@@ -50,7 +50,7 @@ def _place(job: Job, accelerator: Accelerator) -> Iterator[Place]:
 def _trainer(job: Job, place: Place, learner: Learner) -> Trainer:
     config, run = job.config, place.run
     about = About(
-        run=run.name, base_model=config.model_name, base_revision=learner.policy.revision, algorithm=config.algorithm,
+        run=run.name, base_model=config.model_name, base_revision=learner.policy.revision, algorithm=config.algorithm.type,
         tasks=", ".join(config.tasks) or "all", seed=config.seed, config_digest=config.digest,
     )  # fmt: skip
     checkpoints = Checkpoints(run.checkpoints_dir, learner, about, save_total_limit=config.save_total_limit)
@@ -68,7 +68,7 @@ def _trainer(job: Job, place: Place, learner: Learner) -> Trainer:
 async def _collecting(job: Job, place: Place, learner: Learner, sink: Sink) -> AsyncIterator[Collecting]:
     """In turn with training, asynchronously, or from the store."""
     config = job.config
-    if config.algorithm == "sft":
+    if config.algorithm.type == "sft":
         with imitation(job, place) as collect:
             yield Collecting(collect)
         return
@@ -93,7 +93,7 @@ async def _collecting(job: Job, place: Place, learner: Learner, sink: Sink) -> A
 async def _source(job: Job, place: Place, learner: Learner) -> AsyncIterator[Source]:
     """What is sampled from: the policy that is trained, a copy of it on another device, or a server."""
     config, experiment = job.config, job.experiment
-    if config.sampler_device is not None:
+    if config.local_policy.sampler_device is not None:
         from cuarl.workflow.second_copy import second_copy
 
         yield second_copy(config, learner)

@@ -31,7 +31,7 @@ def check_place(experiment: Experiment) -> None:
     runs_dir = experiment.settings.runs_dir
     if experiment.resume is None and experiment.name:
         Run.check_name(runs_dir, experiment.name, overwrite=experiment.overwrite)
-    for name in experiment.config.sft_runs:
+    for name in experiment.config.learning.sft_runs:
         find_run(runs_dir, name)
     free = _free(runs_dir)
     if free < LEAST_FREE:

@@ -53,7 +53,7 @@ def probe(experiment: Experiment) -> Probed:
     training raises.
     """
     config = experiment.config
-    if config.trainer != "local":
+    if config.trainer.type != "local":
         raise ConfigError("a probe trains in this process, and Tinker elsewhere", where="--probe", hint="leave it out")
     told = _Metrics()
     with TemporaryDirectory(prefix="cuarl-probe-") as folder:

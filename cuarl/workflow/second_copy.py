@@ -17,7 +17,7 @@ def second_copy(config: ExperimentConfig, learner: Learner) -> Source:
     """
     check_alone(config, learner.accelerator.num_processes)
     policy = learner.policy
-    copy = sampler_copy(policy, config.sampler_device)
+    copy = sampler_copy(policy, config.local_policy.sampler_device)
 
     async def refresh(version: int) -> None:
         copy_weights(copy, policy, version)

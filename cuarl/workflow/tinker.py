@@ -74,7 +74,7 @@ def _trainer(job: Job, place: Place, connected: Any, renderer: Renderer) -> Trai
 @asynccontextmanager
 async def _collecting(job: Job, place: Place, learner: TinkerLearner, sink: Sink) -> AsyncIterator[Collecting]:
     config = job.config
-    if config.algorithm == "sft":
+    if config.algorithm.type == "sft":
         with imitation(job, place) as collect:
             yield Collecting(collect)
         return
@@ -111,8 +111,8 @@ def lora_options(config: ExperimentConfig) -> dict[str, Any]:
 def tinker_config(config: ExperimentConfig) -> TinkerConfig:
     """How the service has to learn."""
     return TinkerConfig.model_validate({
-        "algorithm": config.algorithm, "loss": config.tinker_loss, "batch": batch_config(config), "clip_low": config.clip_low,
-        "clip_high": config.clip_high, "learning_rate": config.effective_learning_rate, "adam_beta1": config.adam_beta1,
+        "algorithm": config.algorithm.type, "loss": config.tinker_trainer.loss, "batch": batch_config(config), "clip_low": config.learning.clip_low,
+        "clip_high": config.learning.clip_high, "learning_rate": config.effective_learning_rate, "adam_beta1": config.adam_beta1,
         "adam_beta2": config.adam_beta2, "adam_eps": config.adam_eps, "weight_decay": config.weight_decay,
         "max_grad_norm": config.max_grad_norm,
     })  # fmt: skip

@@ -65,7 +65,7 @@ def train(job: Job) -> Finished:
 
 def _of_this_process(job: Job) -> tuple[Job, AbstractContextManager[tuple[Place, Trainer]]]:
     """The job as this process has to do it (the main one speaks for all), and its place and trainer, to be entered."""
-    if job.config.trainer == "tinker":
+    if job.config.trainer.type == "tinker":
         from cuarl.workflow import tinker
 
         return job, tinker.trainer(job)

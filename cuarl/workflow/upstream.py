@@ -89,7 +89,7 @@ def _endpoint(
     from cuarl.workflow import endpoint
 
     sampler, renderer, start = endpoint.endpoint(config, target.name, settings, note)
-    name = served_name or config.served_model_name or config.model_name
+    name = served_name or config.served.served_model_name or config.model_name
     return Upstream(Served(name, sampler, renderer.decode if renderer else None, path=target.name), start)
 
 

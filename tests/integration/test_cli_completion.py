@@ -42,7 +42,7 @@ def complete(tmp_path):
         ("cuarl train --tasks settings,phone_t", ["settings,phone_train"]),
         ("cuarl rollout --tasks train_02_en", ["train_02_enable_wifi"]),
         ("cuarl train -s groups_", ["groups_per_batch="]),
-        ("cuarl train -s credit=s", ["credit=screen"]),
+        ("cuarl train -s algorithm.credit=s", ["algorithm.credit=screen"]),
         ("cuarl train -s use_lora=", ["use_lora=true", "use_lora=false"]),
         ("cuarl eval ", ["alpha", "latest", "base", "oracle", "random", "nothing"]),
         ("cuarl rollout verify al", ["alpha"]),

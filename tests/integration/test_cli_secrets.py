@@ -74,7 +74,7 @@ URLS = ("http://me:{}@127.0.0.1:9/v1", "http://127.0.0.1:9/v1?api_key={}")
 @pytest.mark.parametrize(
     "options",
     [
-        ["--model-base-url", "URL"], ["--model-base-url=URL"], ["-s", "model_base_url=URL"], ["-c", "config.yaml"],
+        ["--model-base-url", "URL"], ["--model-base-url=URL"], ["-s", "policy.base_url=URL"], ["-c", "config.yaml"],
         ["--env", "openenv", "--openenv-url", "URL"], ["--env", "gym", "--gym-actor", "mini-agent", "--gym-model-url", "URL"],
         ["--env", "browser", "--url", "URL", "--task", "Buy it", "--check", "text has it"],
     ],
@@ -84,7 +84,7 @@ def test_c57_a_url_with_a_credential_is_refused_before_anything_is_written(tmp_p
     secret = url.format(CANARY)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tasks.yaml").write_text(TASK)
-    (tmp_path / "config.yaml").write_text(f"model_base_url: {secret}\n")
+    (tmp_path / "config.yaml").write_text(f"policy: {{type: openai, base_url: '{secret}'}}\n")
     tasks = [] if "--url" in options else ["--tasks", "tasks.yaml"]
     assert run(["--debug", "rollout", *tasks, *(option.replace("URL", secret) for option in options)]) == 2
     out, err = capsys.readouterr()

@@ -62,7 +62,7 @@ Examples:
     "model_name", "trust_remote_code", "load_checkpoint_path", "dtype", "device",
     "temperature", "top_p", "top_k", "max_tokens", "renderer_name", "history_images",
         "history_turns", "history_older", "max_prompt_tokens",
-    "model_base_url", "served_model_name", "rescore",
+    "policy", "model_base_url", "served_model_name", "rescore",
     "reward",
 )  # fmt: skip
 def rollout(

@@ -144,7 +144,7 @@ def _resolved(request: Request, target: Target) -> Any:
     """The configuration with the target in it, so that the record says what was served."""
     config, changes = request.config, dict[str, Any]()
     if target.kind == "endpoint":
-        changes["model_base_url"] = target.name
+        changes["policy"] = config.served.model_copy(update={"base_url": target.name})
     elif target.kind == "tinker":
         if request.resolved.sources["model_name"] == "default":
             changes["model_name"] = with_run_config(request.resolved, target.run).model_name

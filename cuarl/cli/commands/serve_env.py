@@ -11,7 +11,7 @@ import anyio
 import typer
 
 from cuarl.cli.help import HelpCommand
-from cuarl.cli.options import Request, experiment_options
+from cuarl.cli.options import Request, chosen, experiment_options
 from cuarl.cli.output import finite, note, print_json, print_plan
 from cuarl.config.schema import EnvFields, ExperimentConfig, TaskFields
 from cuarl.env.backend import Backend
@@ -42,7 +42,7 @@ Examples:
   cuarl serve-env --env browser --tasks miniwob --sessions 8 --port 9000
   cuarl rollout --env openenv --openenv-url http://127.0.0.1:8000 --agent random""",
 )
-@experiment_options(TaskFields, *(n for n in EnvFields.model_fields if n not in _CLIENTS))
+@experiment_options(TaskFields, *(key.name for key in chosen([EnvFields]) if key.name not in _CLIENTS))
 def serve_env(
     request: Request,
     host: Annotated[

@@ -66,7 +66,7 @@ def train(
     check_launched(os.environ)
     idle.check_launch(processes, accelerate, os.environ.get("WORLD_SIZE"))
     job = Job.of(request)
-    if job.config.trainer == "local":
+    if job.config.trainer.type == "local":
         check_alone(job.config, processes)
     if request.dry_run:
         request.watcher.event("plan", job.plan())
@@ -74,7 +74,7 @@ def train(
     elif probe:
         request.watcher.event("plan", job.plan())
         _tell(make_probe(request), as_json=request.json)
-    elif job.config.trainer == "tinker" and processes > 1:
+    elif job.config.trainer.type == "tinker" and processes > 1:
         raise ConfigError("Tinker trains elsewhere, so one process is enough", where="--processes", hint="leave it out")
     elif processes > 1 and "WORLD_SIZE" not in os.environ:
         raise typer.Exit(_launch(request, job, processes, accelerate or "ddp"))

@@ -16,9 +16,9 @@ def test_show_prints_a_file_that_reads_back(capsys, tmp_path):
 
 
 def test_show_explains_the_fields_that_match(capsys):
-    run(["config", "show", "--keys", "clip_*,seed", "--json"])
+    run(["config", "show", "--keys", "algorithm.clip_*,seed", "--json"])
     rows = json.loads(capsys.readouterr().out)
-    assert [row["key"] for row in rows] == ["clip_low", "clip_high", "seed"]
+    assert [row["key"] for row in rows] == ["algorithm.clip_low", "algorithm.clip_high", "seed"]
     assert rows[2] == {
         "key": "seed", "value": 0, "source": "default", "kind": "integer",
         "meaning": "Seed of everything random: task order, devices, sampling, initialisation.",

@@ -77,8 +77,9 @@ def test_the_help_of_a_trainer_and_of_an_algorithm_comes_along(help_of):
     assert {"--tinker-loss", "--gae-lambda", "--clip-low"} <= _flags(lines)
     assert not {"--gigpo-weight", "--sft-runs"} & _flags(lines)
     assert "--gigpo-weight" in _flags(help_of("train", "--algorithm=gigpo", "-h"))
+    assert {"--rescore", "--served-model-name"} <= _flags(help_of("rollout", "--policy", "openai", "--help"))
 
 
 def test_words_that_name_nothing_add_nothing():
-    assert chosen(["--env", "nowhere", "--trainer", "local", "--tasks", "browser"]) == frozenset()
+    assert chosen(["--env", "nowhere", "--trainer", "away", "--tasks", "browser"]) == frozenset()
     assert chosen(["--env"]) == frozenset()

@@ -84,7 +84,7 @@ def test_what_one_task_of_a_run_can_honour_is_taken_for_all(fields, tasks):
         ({"trainer": "tinker", "save_total_limit": 2}, "save_total_limit has no effect with trainer tinker"),
         ({"trainer": "tinker", "tinker_loss": "importance_sampling", "clip_high": 0.3}, "clip_high has no effect"),
         ({"trainer": "tinker", "tinker_loss": "cispo", "clip_low": 0.1}, "clip_low has no effect"),
-        ({"trainer": "tinker", "algorithm": "sft", "sft_runs": "a", "tinker_loss": "cispo"}, "tinker_loss has no effect"),
+        ({"trainer": "tinker", "algorithm": "sft", "sft_runs": "a", "tinker_loss": "cispo"}, "trainer.loss has no effect"),
     ],
     ids=str,
 )  # fmt: skip

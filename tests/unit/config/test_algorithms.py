@@ -1,11 +1,15 @@
 """The table of algorithms, and the errors that are made from it."""
 
+import re
+
 import pytest
-from pydantic import ValidationError
 
 from cuarl.config.algorithms import ALGORITHMS, OPTIONS
+from cuarl.config.keys import keys, value_of
+from cuarl.config.learning import Learning, complete, inner, record_of
 from cuarl.config.load import resolve
-from cuarl.config.schema import AlgorithmFields, ExperimentConfig
+from cuarl.config.schema import ExperimentConfig
+from cuarl.errors import ConfigError
 
 OTHER = {
     "reward": "shaped", "advantage_normalization": "none", "credit": "screen", "gigpo_anchor": "text",
@@ -22,7 +26,7 @@ def other(name):
 
 def made(algorithm, **fields):
     needed = {"sft_runs": ("r",)} if algorithm == "sft" else {}
-    return ExperimentConfig.model_validate({"algorithm": algorithm, **needed, **fields})
+    return resolve(flags={"algorithm": algorithm, **needed, **fields}).config
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -31,9 +35,10 @@ def test_an_option_without_effect_is_refused_by_name(algorithm, name):
     option = OPTIONS[name]
     if algorithm in option.algorithms:
         return
-    if other(name) == ALGORITHMS[algorithm].defaults.get(name, ExperimentConfig.model_fields[name].default):
+    if other(name) == ALGORITHMS[algorithm].defaults.get(name, keys()[name].field.default):
         return
-    with pytest.raises(ValidationError, match=f"{name} has no effect with algorithm {algorithm}"):
+    path = re.escape(keys()[name].path)
+    with pytest.raises(ConfigError, match=f"{path} has no effect with algorithm {re.escape(algorithm)}"):
         made(algorithm, **{name: other(name)})
 
 
@@ -43,7 +48,8 @@ def test_an_option_that_needs_another_is_refused_without_it_and_taken_with_it(na
     algorithm = next(a for a in ALGORITHMS if a in option.algorithms)
     off = {"credit": "screen" if "episode" in option.values else "episode"}.get(option.needs)
     fields = {name: other(name), **({option.needs: off} if off else {})}
-    with pytest.raises(ValidationError, match=f"{name} has no effect with {option.needs}"):
+    path, needs = (re.escape(keys()[one].path) for one in (name, option.needs))
+    with pytest.raises(ConfigError, match=f"{path} has no effect with {needs}"):
         made(algorithm, **fields)
     also = {"credit": "episode"} if option.needs == "replay_per_task" else {}
     made(algorithm, **also, **{name: other(name), option.needs: option.values[0] if option.values else 1})
@@ -54,17 +60,37 @@ def test_every_algorithm_holds_with_its_own_defaults_and_says_where_they_are_fro
     flags = {"algorithm": algorithm, **({"sft_runs": ["r"]} if algorithm == "sft" else {})}
     resolved = resolve(flags=flags)
     for name, value in ALGORITHMS[algorithm].defaults.items():
-        assert getattr(resolved.config, name) == value
-        assert resolved.sources[name] == f"algorithm {algorithm}"
+        assert getattr(resolved.config.learning, name) == value
+        path = f"algorithm.{inner(algorithm, name)}"
+        if path in resolved.sources:
+            assert value_of(resolved.config, path) == value and resolved.sources[path] == f"algorithm {algorithm}"
     assert ExperimentConfig.model_validate(resolved.config.model_dump()) == resolved.config
 
 
 def test_what_is_given_wins_over_the_algorithms_default():
-    assert made("dapo", clip_high=0.2).clip_high == 0.2
+    assert made("dapo", clip_high=0.2).algorithm.clip_high == 0.2
 
 
 def test_every_field_of_the_panel_is_in_the_table_or_always_has_an_effect():
-    assert set(AlgorithmFields.model_fields) - set(OPTIONS) == {"algorithm"}
+    assert set(Learning.model_fields) < set(OPTIONS)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_record_has_the_options_that_have_an_effect_and_no_other(algorithm):
+    record = record_of(algorithm)
+    assert {record.flags[name] for name in record.model_fields if name != "type"} == {
+        name for name, option in OPTIONS.items() if algorithm in option.algorithms and name in Learning.model_fields
+    }
+    told = complete(record())
+    assert {name: getattr(told, name) for name in ALGORITHMS[algorithm].defaults} == ALGORITHMS[algorithm].defaults
+
+
+def test_what_two_algorithms_share_is_kept_when_another_is_taken(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("algorithm: {type: grpo, clip_high: 0.3, dynamic_sampling_rounds: 2}\n")
+    assert resolve(files=[path], flags={"algorithm": "gspo"}).config.algorithm.clip_high == 0.3
+    with pytest.raises(ConfigError, match=r"algorithm\.dynamic_sampling_rounds has no effect with algorithm ppo"):
+        resolve(files=[path], flags={"algorithm": "ppo"})
 
 
 @pytest.mark.parametrize(
@@ -78,5 +104,5 @@ def test_every_field_of_the_panel_is_in_the_table_or_always_has_an_effect():
     ],
 )
 def test_what_contradicts_itself_is_refused(fields, says):
-    with pytest.raises(ValidationError, match=says):
-        ExperimentConfig.model_validate(fields)
+    with pytest.raises(ConfigError, match=says):
+        resolve(flags=fields)

@@ -121,7 +121,7 @@ def test_sets_are_read_as_yaml_but_text_stays_text(text, name, value):
 
 @pytest.mark.parametrize("preset", [None, "qwen3-vl-lora", "qwen3-vl-full", "cua-rl"])
 def test_printed_configurations_read_back_to_the_same_digest(write, preset):
-    found = resolve(preset=preset, sets=['tasks=[{"limit": 3}, "no"]', "seed=7", "sft_min_reward=1"])
+    found = resolve(preset=preset, sets=['tasks=[{"limit": 3}, "no"]', "seed=7", "algorithm.discount=1"])
     for name, text in {"back.json": as_json(found.config), "back.yaml": as_yaml(found)}.items():
         assert resolve(files=[write(name, text)]).config.digest == found.config.digest
 

@@ -11,6 +11,7 @@ import anyio
 import httpx
 import pytest
 
+from cuarl.config.load import resolve
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
 from cuarl.policy.remote.openai import OpenAISampler
@@ -39,8 +40,8 @@ class Server:
 
 
 def begun(server: Server, **fields: Any) -> str:
-    config = ExperimentConfig(model_base_url="http://server/v1", **fields)
-    sampler = server.sampler(config.served_model_name or config.model_name)
+    config = resolve(flags={"model_base_url": "http://server/v1", **fields}).config
+    sampler = server.sampler(config.served.served_model_name or config.model_name)
     anyio.run(_begin, sampler, config)
     return sampler.model
 

@@ -17,6 +17,7 @@ from cuarl.config.backends import BACKENDS
 from cuarl.config.keys import keys
 from cuarl.config.kinds import kind_of
 from cuarl.config.load import Resolved, resolve
+from cuarl.config.unions import UNIONS
 from cuarl.env.sim.devices import make_sim
 from cuarl.errors import ConfigError
 from cuarl.rollout.spec import EpisodeSpec
@@ -97,7 +98,7 @@ def agents(config):
     """What the agents of training and of evaluation are made of."""
     env = make_sim("phone", getattr(config.env, "profile", "small"), clutter=0.0)
     spec = EpisodeSpec(task=TASK.instantiate(0), seed=0, sampling_seed=0, group_id="g", attempt=0)
-    temperatures = [config.eval_temperature] + [config.temperature] * (config.algorithm != "sft")
+    temperatures = [config.eval_temperature] + [config.temperature] * (config.algorithm.type != "sft")
     for temperature in temperatures:
         agent = players.model_agents(config, None, config.model_name, temperature=temperature, strict=True)(spec, env)
         yield vars(agent)["_params"], agent.name, vars(agent)["_history"].window
@@ -107,7 +108,7 @@ def told(config):
     """Everything that functions of the command line make of the configuration for those who do the work."""
     parts = [loop_config(config), EvaluationPlan(config=config, tasks=[TASK], episodes=config.eval_episodes).settings]
     parts += [] if config.env.type in ("gbox", "gym") else list(agents(config))
-    if config.trainer == "tinker":
+    if config.trainer.type == "tinker":
         return repr([*parts, tinker_config(config), lora_options(config)])
     sources = dict.fromkeys((key.path for key in KEYS.values()), "default")
     spec = model_spec(Resolved(config, sources, (), None), config.device) if not config.load_checkpoint_path else None
@@ -124,7 +125,7 @@ def reads(path, *names):
     nodes = [n for n in tree.body if getattr(n, "name", None) in names] if names else [tree]
     assert len(nodes) == max(1, len(names)), (path, names)
     read = {n.attr for node in nodes for n in ast.walk(node) if isinstance(n, ast.Attribute)}
-    return {name for name, key in KEYS.items() if key.path.rpartition(".")[2] in read}
+    return {name for name, key in KEYS.items() if {name, key.path.rpartition(".")[2]} & read}
 
 
 @cache
@@ -144,7 +145,7 @@ def read(trainer, env):
         | reads("workflow/training.py")
         | reads("workflow/players.py")
     )
-    shared |= {"env", "trainer", "algorithm", *(n for n in read_in_env(env) if env in KEYS[n].owners)}
+    shared |= {"env", "policy", "trainer", "algorithm", *(n for n in read_in_env(env) if env in KEYS[n].owners)}
     shared |= {"max_turns"} & (shared | reads("workflow/gym.py"))
     if trainer == "tinker":
         return shared | reads("workflow/tinker.py")
@@ -177,7 +178,7 @@ def judged(name, trainer, algorithm, env):
     return "read" if name in read(trainer, env) else "without effect"
 
 
-@pytest.mark.parametrize("name", [n for n in FIELDS if n not in ("trainer", "algorithm", "env")])
+@pytest.mark.parametrize("name", [n for n in FIELDS if n not in UNIONS])
 def test_a_field_has_an_effect_or_is_refused_by_name(name):
     found = {context: judged(name, *context) for context in contexts()}
     assert {c: v for c, v in found.items() if v not in ("refused", "told", "read")} == {}
