@@ -47,6 +47,10 @@ class Commands(LazyGroup):
         "serve-env": Entry("cuarl.cli.commands.serve_env", "Serve environments to any learner that speaks OpenEnv."),
         "local": Entry("cuarl.cli.commands.local", "Serve stand-ins for GBox, gyms, Kubernetes and Tinker."),
         "model": Entry("cuarl.cli.commands.model", "The shipped base, and checkpoints made ready for others."),
+        "runs": Entry("cuarl.cli.commands.runs", "List runs, look at one, remove some."),
+        "episodes": Entry(
+            "cuarl.cli.commands.episodes", "List the episodes of a run: the failed ones, the worst first."
+        ),
         "db": Entry("cuarl.cli.commands.db", "Look after the database of runs and trajectories."),
         "monitor": Entry("cuarl.cli.commands.monitor", "Watch runs."),
         "sessions": Entry(

@@ -41,3 +41,18 @@ def number(value: Any) -> str:
     if value == 0 or (math.isfinite(value) and 1e-3 <= abs(value) < 1e5):
         return f"{value:.4g}"
     return f"{value:.2e}" if math.isfinite(value) else str(value)
+
+
+def span(seconds: float | None) -> str:
+    """``3.1 s``, ``14 min``, ``2 h 5 min``, ``3 d 4 h``."""
+    if seconds is None or not math.isfinite(seconds):
+        return "–"
+    if 0 < seconds < 1:
+        return f"{1e3 * seconds:.3g} ms"
+    if seconds < 60:
+        return f"{seconds:.3g} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"

@@ -307,6 +307,12 @@ def _taken(path: Path) -> RunExists:
     )
 
 
+def delete_folder(path: Path, runs_dir: Path, run_id: str) -> None:
+    """Remove the folder of a run, if it is that run's. Raises RunLocked while somebody works on it."""
+    if (path / MANIFEST).is_file() and read_manifest(path).run_id == run_id:
+        _delete(path, runs_dir, lambda _run_id: None)
+
+
 def _delete(path: Path, runs_dir: Path, forget: Callable[[str], None]) -> None:
     if path.resolve().parent != runs_dir.resolve() or not (path / MANIFEST).is_file():
         raise RunExists("only a run in the runs folder can be overwritten", where=str(path), hint="--name NAME")

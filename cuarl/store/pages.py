@@ -122,8 +122,9 @@ class Pages(Reader):
     # --- runs ------------------------------------------------------------------------------------------------------
 
     def run_lines(
-        self, *, limit: int = PAGE, offset: int = 0, status: str | None = None, text: str | None = None
-    ) -> list[RunLine]:
+        self, *, limit: int = PAGE, offset: int = 0, status: str | None = None, text: str | None = None,
+        ids: Sequence[str] | None = None,
+    ) -> list[RunLine]:  # fmt: skip
         """Runs, newest first; ``text`` stands in the name."""
         r = t.RunRow
         newest = (
@@ -137,6 +138,8 @@ class Pages(Reader):
             *columns, _latest("episode/success_rate").label("success"), _latest("reward/mean").label("reward"),
             type_coerce(newest, Json).label("measured"),
         )  # fmt: skip
+        if ids is not None:
+            query = query.where(r.id.in_(ids))
         if status:
             query = query.where(r.status == status)
         if text:
@@ -155,6 +158,14 @@ class Pages(Reader):
     def runs_by_id(self, ids: Sequence[str]) -> list[RunRecord]:
         """These runs, as far as they are there."""
         return self.records(RunRecord, select(t.RunRow).where(t.RunRow.id.in_(ids)))
+
+    def runs_called(self, reference: str, limit: int = 20) -> list[RunLine]:
+        """The run of this name or id; else those whose names or ids begin so."""
+        r = t.RunRow
+        exact = self._read(lambda s: list(s.scalars(select(r.id).where((r.id == reference) | (r.name == reference)))))
+        begin = r.name.startswith(reference, autoescape=True) | r.id.startswith(reference, autoescape=True)
+        ids = exact[:1] or self._read(lambda s: list(s.scalars(select(r.id).where(begin).order_by(r.id).limit(limit))))
+        return self.run_lines(limit=limit, ids=ids) if ids else []
 
     def live_runs(self) -> list[LiveRecord]:
         """How far runs have come just now, without their episodes."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 420, 190, 44, 10, 10, 26
-_MOST_DOTS = 60
+_MOST_DOTS = 30
 _MOST_POINTS = 400
 Points = Sequence[tuple[int, float]]
 P = TypeVar("P")

@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from cuarl.monitor.lines import number
+from cuarl.monitor.lines import number, span
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -92,21 +92,6 @@ def when(at: float | None) -> str:
 def ago(at: float | None) -> str:
     """How long ago."""
     return f"{span(max(0.0, time.time() - at))} ago" if at else "–"
-
-
-def span(seconds: float | None) -> str:
-    """``3.1 s``, ``14 min``, ``2 h 5 min``, ``3 d 4 h``."""
-    if seconds is None or not math.isfinite(seconds):
-        return "–"
-    if 0 < seconds < 1:
-        return f"{1e3 * seconds:.3g} ms"
-    if seconds < 60:
-        return f"{seconds:.3g} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
 def as_json(value: Any) -> str:

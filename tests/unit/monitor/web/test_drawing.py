@@ -30,7 +30,7 @@ def test_ten_thousand_steps_are_drawn_by_some_hundred_points_and_keep_both_ends(
     made = chart("x", {"a": [(i, float(i)) for i in range(10_000)]})
     drawn = points(made.lines[0].points)
     assert len(drawn) <= 401 and drawn[0][0] == made.left and drawn[-1][0] == made.right
-    assert len(made.lines[0].dots) <= 70
+    assert len(made.lines[0].dots) <= 40
 
 
 @pytest.mark.parametrize("values", [[5.0], [0.0, 0.0], [-3.0, 2.0], [1e-13, 4e-13], [59_300.0, 59_500.0], [1e12]])
