@@ -25,11 +25,11 @@ from cuarl.errors import AgentError, SamplerError
 from cuarl.policy.sampler import Message, PromptTooLong, SampleRequest, SamplingParams
 from cuarl.safe_text import loggable
 from cuarl.serve import replies, response_replies
-from cuarl.serve.asks import Ask, Defaults, Said, ToolCall, Words, flag, text
 from cuarl.serve.chat import read_chat
 from cuarl.serve.models import Models, Served
 from cuarl.serve.pictures import Pictures
 from cuarl.serve.replies import Reply
+from cuarl.serve.requests import Defaults, ModelRequest, RequestMessage, TextPart, ToolCall, flag, text
 from cuarl.serve.responses import read_responses
 from cuarl.serve.sessions import Ending, Opening, Session, Sessions, parsed
 from cuarl.serve.tools import read_answer
@@ -64,7 +64,7 @@ class Service:
     seed: int = 0
     hosts: frozenset[str] = frozenset()
     """Further names that it answers to, in lower case and without a port."""
-    _said: OrderedDict[str, tuple[Said, ...]] = field(default_factory=OrderedDict)
+    _said: OrderedDict[str, tuple[RequestMessage, ...]] = field(default_factory=OrderedDict)
 
     def app(self) -> Starlette:
         """The ASGI application."""
@@ -163,10 +163,10 @@ class Service:
         if not reply.ask.store or not reply.id.startswith("resp_"):
             return
         calls = tuple(ToolCall(id, *call) for id, call in zip(reply.call_ids, reply.answer.calls, strict=True))
-        text = (Words(reply.answer.text),) if reply.answer.text else ()
+        text = (TextPart(reply.answer.text),) if reply.answer.text else ()
         # instructions are those of each request, and are not carried on
-        said = [s for i, s in enumerate(reply.ask.said) if i > 0 or s.role != "system"]
-        self._said[reply.id] = (*said, Said("assistant", text, calls))
+        said = [s for i, s in enumerate(reply.ask.messages) if i > 0 or s.role != "system"]
+        self._said[reply.id] = (*said, RequestMessage("assistant", text, calls))
         while len(self._said) > _KEPT_RESPONSES:
             self._said.popitem(last=False)
 
@@ -174,7 +174,7 @@ class Service:
 class _Turn:
     """One request on its way through a session."""
 
-    def __init__(self, service: Service, ask: Ask, session: Session, id: str) -> None:
+    def __init__(self, service: Service, ask: ModelRequest, session: Session, id: str) -> None:
         self.service, self.ask, self.session, self.id = service, ask, session, id
         self.served: Served = service.models.get(ask.model)
         self._messages: tuple[Message, ...] | None = None

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cuarl.serve.asks import (
-    Ask,
+from cuarl.serve.requests import (
     Defaults,
-    Link,
-    Said,
+    ImagePart,
+    ModelRequest,
+    RequestMessage,
+    TextPart,
     ToolCall,
-    Words,
     flag,
     functions,
     items,
@@ -37,7 +37,7 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 
 
-def read_chat(body: Any, defaults: Defaults) -> Ask:
+def read_chat(body: Any, defaults: Defaults) -> ModelRequest:
     """The request in ``body``. Raises Refusal that names the field at fault."""
     if not isinstance(body, Mapping):
         raise Refusal("the body must be a JSON object")
@@ -48,8 +48,8 @@ def read_chat(body: Any, defaults: Defaults) -> Ask:
     options = body.get("stream_options") or {}
     if not isinstance(options, Mapping):
         raise Refusal("stream_options must be an object", param="stream_options")
-    return Ask(
-        model=text(body, "model"), said=tuple(_said(m, i) for i, m in enumerate(messages)),
+    return ModelRequest(
+        model=text(body, "model"), messages=tuple(_said(m, i) for i, m in enumerate(messages)),
         params=params_of(body, defaults, limit_names=("max_completion_tokens", "max_tokens")),
         tools=functions(body.get("tools"), body.get("tool_choice"), nested=True), seed=seed_of(body),
         stream=flag(body, "stream"), include_usage=flag(options, "include_usage"), logprobs=flag(body, "logprobs"),
@@ -57,7 +57,7 @@ def read_chat(body: Any, defaults: Defaults) -> Ask:
     )  # fmt: skip
 
 
-def _said(message: Any, index: int) -> Said:
+def _said(message: Any, index: int) -> RequestMessage:
     where = f"messages[{index}]"
     role: Any = _ROLES.get(text(message, "role", f"{where}.role")) if isinstance(message, Mapping) else None
     if role is None:
@@ -68,26 +68,26 @@ def _said(message: Any, index: int) -> Said:
     content = message.get("content")
     if content is None and not calls:
         raise Refusal("a message needs content", param=f"{where}.content")
-    return Said(role, _parts(content, f"{where}.content"), calls)
+    return RequestMessage(role, _parts(content, f"{where}.content"), calls)
 
 
-def _parts(content: Any, where: str) -> tuple[Words | Link, ...]:
+def _parts(content: Any, where: str) -> tuple[TextPart | ImagePart, ...]:
     if content is None or isinstance(content, str):
-        return (Words(content),) if content else ()
+        return (TextPart(content),) if content else ()
     if not isinstance(content, list):
         raise Refusal("content must be text or a list of parts", param=where)
     return tuple(_part(p, f"{where}[{i}]") for i, p in enumerate(content))
 
 
-def _part(part: Any, where: str) -> Words | Link:
+def _part(part: Any, where: str) -> TextPart | ImagePart:
     kind = part.get("type") if isinstance(part, Mapping) else None
     if kind in ("text", "refusal") and isinstance(part.get("text", part.get("refusal")), str):
-        return Words(part.get("text", part.get("refusal")))
+        return TextPart(part.get("text", part.get("refusal")))
     if kind == "image_url":
         image = part.get("image_url")
         url = image.get("url") if isinstance(image, Mapping) else image
         if isinstance(url, str):
-            return Link(url)
+            return ImagePart(url)
     raise Refusal(f"a part must be text or image_url, not {shown(kind)}", param=where)
 
 

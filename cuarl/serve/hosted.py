@@ -100,9 +100,9 @@ class Host:
 
     def _service(self) -> Service:
         from cuarl.serve.app import Service
-        from cuarl.serve.asks import Defaults
         from cuarl.serve.models import Models, Served
         from cuarl.serve.pictures import Pictures
+        from cuarl.serve.requests import Defaults
         from cuarl.serve.sessions import Sessions
 
         address = self._address

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cuarl import strict_json
-from cuarl.serve.asks import Ask
 from cuarl.serve.models import Served
+from cuarl.serve.requests import ModelRequest
 from cuarl.serve.tools import Answer
 from cuarl.trajectory import Sampled
 
@@ -19,7 +19,7 @@ class Reply:
     """An answer on its way to a client."""
 
     id: str
-    ask: Ask
+    ask: ModelRequest
     served: Served
     sampled: Sampled
     answer: Answer

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from cuarl.serve.asks import (
-    Ask,
+from cuarl.serve.requests import (
     Defaults,
-    Link,
-    Said,
+    ImagePart,
+    ModelRequest,
+    RequestMessage,
+    TextPart,
     ToolCall,
-    Words,
     flag,
     functions,
     items,
@@ -39,7 +39,7 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
 _LOGPROBS = "message.output_text.logprobs"
 
 
-def read_responses(body: Any, defaults: Defaults, earlier: tuple[Said, ...]) -> Ask:
+def read_responses(body: Any, defaults: Defaults, earlier: tuple[RequestMessage, ...]) -> ModelRequest:
     """The request in ``body``, behind the conversation that it goes on with. Raises Refusal that names the field."""
     if not isinstance(body, Mapping):
         raise Refusal("the body must be a JSON object")
@@ -54,9 +54,9 @@ def read_responses(body: Any, defaults: Defaults, earlier: tuple[Said, ...]) -> 
         raise Refusal("input must be text or a list of items", param="input")
     said = (*earlier, *_merged([_item(item, f"input[{i}]") for i, item in enumerate(sent)]))
     instructions = text(body, "instructions")
-    head = (Said("system", (Words(instructions),)),) if instructions else ()
-    return Ask(
-        model=text(body, "model"), said=(*head, *said),
+    head = (RequestMessage("system", (TextPart(instructions),)),) if instructions else ()
+    return ModelRequest(
+        model=text(body, "model"), messages=(*head, *said),
         params=params_of(body, defaults, limit_names=("max_output_tokens",)),
         tools=functions(body.get("tools"), body.get("tool_choice"), nested=False), seed=seed_of(body),
         stream=flag(body, "stream"), logprobs=_LOGPROBS in include,
@@ -64,7 +64,7 @@ def read_responses(body: Any, defaults: Defaults, earlier: tuple[Said, ...]) -> 
     )  # fmt: skip
 
 
-def _item(item: Any, where: str) -> Said:
+def _item(item: Any, where: str) -> RequestMessage:
     if not isinstance(item, Mapping):
         raise Refusal("an item must be an object", param=where)
     match item.get("type", "message"):
@@ -73,40 +73,40 @@ def _item(item: Any, where: str) -> Said:
             role: Any = "system" if said == "developer" else said
             if role not in ("system", "user", "assistant"):
                 raise Refusal("a message needs a role: system, developer, user, assistant", param=f"{where}.role")
-            return Said(role, _parts(item.get("content"), f"{where}.content"))
+            return RequestMessage(role, _parts(item.get("content"), f"{where}.content"))
         case "function_call":
             id, name, arguments = (text(item, key, f"{where}.{key}") for key in ("call_id", "name", "arguments"))
             if not name:
                 raise Refusal("a call needs the name of its function", param=f"{where}.name")
-            return Said("assistant", (), (ToolCall(id, name, arguments or "{}"),))
+            return RequestMessage("assistant", (), (ToolCall(id, name, arguments or "{}"),))
         case "function_call_output":
-            return Said("tool", _parts(item.get("output"), f"{where}.output"))
+            return RequestMessage("tool", _parts(item.get("output"), f"{where}.output"))
         case kind:
             raise Refusal(f"items of type {shown(kind)} are not supported", param=f"{where}.type")
 
 
-def _parts(content: Any, where: str) -> tuple[Words | Link, ...]:
+def _parts(content: Any, where: str) -> tuple[TextPart | ImagePart, ...]:
     if isinstance(content, str):
-        return (Words(content),) if content else ()
+        return (TextPart(content),) if content else ()
     if not isinstance(content, list):
         raise Refusal("content must be text or a list of parts", param=where)
     return tuple(_part(part, f"{where}[{i}]") for i, part in enumerate(content))
 
 
-def _part(part: Any, where: str) -> Words | Link:
+def _part(part: Any, where: str) -> TextPart | ImagePart:
     kind = part.get("type") if isinstance(part, Mapping) else None
     if kind in ("input_text", "output_text", "text") and isinstance(part.get("text"), str):
-        return Words(part["text"])
+        return TextPart(part["text"])
     if kind == "input_image" and isinstance(part.get("image_url"), str):
-        return Link(part["image_url"])
+        return ImagePart(part["image_url"])
     raise Refusal(
         f"a part must be input_text, output_text or input_image with an image_url, not {shown(kind)}", param=where
     )
 
 
-def _merged(said: list[Said]) -> list[Said]:
+def _merged(said: list[RequestMessage]) -> list[RequestMessage]:
     """One message for what one answer was sent as: its text and its calls are items of their own in this protocol."""
-    found: list[Said] = []
+    found: list[RequestMessage] = []
     for one in said:
         last = found[-1] if found else None
         if last is not None and one.role == last.role == "assistant" and one.calls:

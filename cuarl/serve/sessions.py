@@ -21,8 +21,8 @@ from PIL import Image
 from pydantic import Field, ValidationError
 
 from cuarl.policy.sampler import Message, Part, Picture, SampledText, Text
-from cuarl.serve.asks import Ask, Link, Said, Words
 from cuarl.serve.pictures import Pictures
+from cuarl.serve.requests import ImagePart, ModelRequest, RequestMessage, TextPart
 from cuarl.serve.tools import Answer, call_text, tool_prompt
 from cuarl.trajectory import Sampled, Trajectory, Turn, Verdict
 from cuarl.types import Record, Screenshot, StopReason
@@ -89,7 +89,7 @@ class Session:
     """By the text that the client was given; several answers may look alike there, and be other tokens."""
     _calls: dict[str, SampledText] = field(default_factory=dict)
 
-    async def messages(self, ask: Ask, pictures: Pictures) -> tuple[Message, ...]:
+    async def messages(self, ask: ModelRequest, pictures: Pictures) -> tuple[Message, ...]:
         """The conversation as a sampler takes it. Raises Refusal for pictures that can't be opened."""
         told, made = _joined(_with_tools(ask)), list[Message]()
         alike = Counter(said.text.strip() for said in told if said.role == "assistant" and not said.calls)
@@ -97,20 +97,20 @@ class Session:
             made.append(Message(said.role, await self._parts(said, pictures, alike)))  # type: ignore[arg-type]
         return tuple(made)
 
-    async def _parts(self, said: Said, pictures: Pictures, alike: Counter[str]) -> tuple[Part, ...]:
+    async def _parts(self, said: RequestMessage, pictures: Pictures, alike: Counter[str]) -> tuple[Part, ...]:
         if said.role == "assistant":
             return (self._answer(said, alike),)
         return tuple(
-            [Text(p.text) if isinstance(p, Words) else Picture(await self._open(p, pictures)) for p in said.parts]
+            [Text(p.text) if isinstance(p, TextPart) else Picture(await self._open(p, pictures)) for p in said.parts]
         )
 
-    async def _open(self, link: Link, pictures: Pictures) -> Screenshot:
+    async def _open(self, link: ImagePart, pictures: Pictures) -> Screenshot:
         key = hashlib.sha256(link.url.encode()).hexdigest()
         if key not in self._seen:
             self._seen[key] = await pictures.open(link.url)
         return self._seen[key]
 
-    def _answer(self, said: Said, alike: Counter[str]) -> SampledText:
+    def _answer(self, said: RequestMessage, alike: Counter[str]) -> SampledText:
         """What was sampled, if it was sampled here; else its text, which is then tokenised anew.
 
         ``alike`` counts, for each text, the answers from here on that have it: the latest of them is the latest
@@ -248,29 +248,29 @@ def parsed(kind: type[Record], body: Any) -> Any:
         raise Refusal(first["msg"], param=".".join(map(str, first["loc"])) or None) from None
 
 
-def _with_tools(ask: Ask) -> list[Said]:
+def _with_tools(ask: ModelRequest) -> list[RequestMessage]:
     if not ask.tools:
-        return list(ask.said)
-    described, first = Words(tool_prompt(ask.tools)), ask.said[0]
+        return list(ask.messages)
+    described, first = TextPart(tool_prompt(ask.tools)), ask.messages[0]
     if first.role == "system":
-        return [Said("system", (*first.parts, Words("\n\n"), described)), *ask.said[1:]]
-    return [Said("system", (described,)), *ask.said]
+        return [RequestMessage("system", (*first.parts, TextPart("\n\n"), described)), *ask.messages[1:]]
+    return [RequestMessage("system", (described,)), *ask.messages]
 
 
-def _joined(said: list[Said]) -> list[Said]:
+def _joined(said: list[RequestMessage]) -> list[RequestMessage]:
     """Results of tools as user messages, neighbours in one."""
-    found: list[Said] = []
+    found: list[RequestMessage] = []
     follows = False
     for one in said:
         if one.role != "tool":
             found.append(one)
             follows = False
             continue
-        parts = (Words("<tool_response>\n"), *one.parts, Words("\n</tool_response>"))
+        parts = (TextPart("<tool_response>\n"), *one.parts, TextPart("\n</tool_response>"))
         if follows:
-            found[-1] = Said("user", (*found[-1].parts, Words("\n"), *parts))
+            found[-1] = RequestMessage("user", (*found[-1].parts, TextPart("\n"), *parts))
         else:
-            found.append(Said("user", parts))
+            found.append(RequestMessage("user", parts))
         follows = True
     return found
 

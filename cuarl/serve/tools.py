@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from cuarl import strict_json
 from cuarl.agent.formats.thinking import said
-from cuarl.serve.asks import ToolCall
+from cuarl.serve.requests import ToolCall
 
 CLOSE = "</tool_call>"
 _CALL = re.compile(rf"<tool_call>\s*(.*?)\s*{CLOSE}", re.DOTALL)

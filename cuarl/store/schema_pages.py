@@ -16,7 +16,6 @@ import struct
 from contextlib import closing, suppress
 from pathlib import Path
 
-_MAGIC = b"SQLite format 3\0"
 _HEADER = 100
 _TABLE_INTERIOR, _INDEX_INTERIOR, _TABLE_LEAF, _INDEX_LEAF = 5, 2, 13, 10
 _KINDS = {"table": (_TABLE_INTERIOR, _TABLE_LEAF), "index": (_INDEX_INTERIOR, _INDEX_LEAF)}

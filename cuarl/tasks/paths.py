@@ -95,14 +95,6 @@ def _pattern(glob: str) -> re.Pattern[str]:
     return re.compile(rf"{text}(\.|\Z)", re.DOTALL)
 
 
-def changed_paths(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
-    """Sorted paths of what differs.
-
-    Leaves of mappings, and items of lists by position (``after``'s, if still there).
-    """
-    return tuple(sorted({path for change in changes(before, after) for path in leaves(change)}))
-
-
 def changes(before: Any, after: Any, path: str = "") -> Iterator[Change]:
     """Differences between two states, lists item by item."""
     if before == after:  # most of a state: compared at once, which takes a true for a one, as no device mixes them up

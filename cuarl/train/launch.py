@@ -5,13 +5,13 @@ One process needs no launcher. Importable without torch.
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from cuarl.errors import ConfigError
+from cuarl.suggest import did_you_mean, nearest
 
 PRESETS = ("single", "ddp", "fsdp2")
 """Launcher configurations shipped as data: one process; several, each with the whole model; several with its layers in
@@ -46,11 +46,10 @@ def _configuration(name: str) -> Path:
     path = Path(name).expanduser()
     if path.is_file():
         return path
-    close = difflib.get_close_matches(name, PRESETS, n=1)
     raise ConfigError(
-        f'"{name}" is neither a launch preset nor a file' + (f' (did you mean "{close[0]}"?)' if close else ""),
+        f'"{name}" is neither a launch preset nor a file{did_you_mean(name, PRESETS)}',
         where="--accelerate",
-        hint=f"--accelerate {close[0] if close else 'ddp'}",
+        hint=f"--accelerate {nearest(name, PRESETS) or 'ddp'}",
     )
 
 

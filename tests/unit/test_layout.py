@@ -42,3 +42,39 @@ def test_the_files_that_the_plan_names_are_there():
     text = (ROOT / "docs" / "how" / "architecture.md").read_text("utf-8")
     named = [name for name in re.findall(r"`(cuarl/[\w/.]+|tests/\w+)`", text) if "NAME" not in name]
     assert len(named) > 10 and [name for name in named if not (ROOT / name).exists()] == []
+
+
+CALLED_BY_OTHERS = {
+    # what libraries call: pydantic-settings, httpx, click, logging
+    "_load_env_vars", "async_auth_flow", "format_options", "handleError",
+    # what a package that brings a backend is written against, and how tests have a local server's pods expire
+    "MakeBackend", "expire",
+}  # fmt: skip
+
+
+def names_defined(tree):
+    """Functions, classes and module constants; what is decorated is used by its decorator."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and not node.decorator_list:
+            yield node.name
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def test_every_name_is_used_somewhere_besides_tests():
+    """By its word alone, so what shares its name with something that is used is not found."""
+    users = [
+        path for folder in ("benchmarks", "examples", "docs", "cuarl") for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".py", ".md", ".ipynb", ".yaml", ".js")
+    ]  # fmt: skip
+    words = Counter(w for path in users for w in re.findall(r"\w+", path.read_text("utf-8")))
+    defined = {name: path for path, tree in TREES.items() for name in names_defined(tree)}
+    dead = {name: str(path) for name, path in defined.items() if words[name] == 1 and not name.startswith("__")}
+    assert {name: path for name, path in dead.items() if name not in CALLED_BY_OTHERS} == {}
+
+
+def test_did_you_mean_is_in_one_place():
+    assert [str(path) for path in FILES if "get_close_matches" in (ROOT / path).read_text("utf-8")] == [
+        "cuarl/suggest.py"
+    ]

@@ -178,9 +178,9 @@ def _service(
     policy: Upstream, config: ExperimentConfig, options: _Options, token: str | None, run: Run, save: Any
 ) -> Service:
     from cuarl.serve.app import Service
-    from cuarl.serve.asks import Defaults
     from cuarl.serve.models import Models
     from cuarl.serve.pictures import Pictures
+    from cuarl.serve.requests import Defaults
     from cuarl.serve.sessions import Sessions
 
     params = SamplingParams(

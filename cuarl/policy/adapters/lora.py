@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import warnings
 from typing import Any
@@ -13,6 +12,7 @@ from torch import nn
 from cuarl.errors import ConfigError
 from cuarl.policy.adapters.modalities import Modalities
 from cuarl.policy.spec import LoraSpec
+from cuarl.suggest import did_you_mean
 
 _GROUPS = {"attention": ("q_proj", "k_proj", "v_proj", "o_proj"), "mlp": ("gate_proj", "up_proj", "down_proj")}
 _GROUPS["attention+mlp"] = _GROUPS["attention"] + _GROUPS["mlp"]
@@ -82,10 +82,8 @@ def _below_root(name: str) -> str:
 def _check_names(names: tuple[str, ...], known: set[str]) -> None:
     for name in names:
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            guess = f' (did you mean "{close[0]}"?)' if close else ""
             raise ConfigError(
-                f'"{name}" is no linear layer of this model{guess}',
+                f'"{name}" is no linear layer of this model{did_you_mean(name, known)}',
                 where="lora targets",
                 hint=f"choose from: {', '.join(sorted(known))}",
             )

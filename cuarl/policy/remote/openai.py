@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Collection
 from typing import Any
@@ -25,6 +24,7 @@ from cuarl.policy.remote.wire import (
 )
 from cuarl.policy.sampler import PromptTooLong, SamplerCapabilities, SampleRequest
 from cuarl.safe_text import loggable
+from cuarl.suggest import did_you_mean
 from cuarl.trajectory import Sampled
 
 logger = logging.getLogger(__name__)
@@ -98,10 +98,8 @@ class OpenAISampler:
         # not every server lists its models; the completion that follows will tell
         names = [one.id for one in await self.models()]
         if names and self.model not in names:
-            close = difflib.get_close_matches(self.model, names, n=1)
-            guess = f' (did you mean "{close[0]}"?)' if close else ""
             raise ConfigError(
-                f'the endpoint serves no model "{self.model}"{guess}',
+                f'the endpoint serves no model "{self.model}"{did_you_mean(self.model, names)}',
                 where=self.endpoint.shown,
                 hint=f"choose from: {', '.join(names[:5])}",
             )

@@ -10,8 +10,8 @@ import pytest
 
 from cuarl.policy.sampler import SampledText, SamplingParams
 from cuarl.serve.app import Service
-from cuarl.serve.asks import Defaults
 from cuarl.serve.pictures import MAX_PIXELS
+from cuarl.serve.requests import Defaults
 from cuarl.types import Screenshot
 from cuarl.web.rules import is_loopback
 from tests.unit.policy.pictures import screen

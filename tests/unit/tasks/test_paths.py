@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cuarl.errors import RewardError
-from cuarl.tasks.paths import changed_paths, covers, includes, lookup, same
+from cuarl.tasks.paths import changes, covers, includes, leaves, lookup, same
 
 STATE: dict[str, Any] = {
     "network": {"wifi": {"enabled": True, "saved": ["Home", "Office"]}},
@@ -15,6 +15,11 @@ STATE: dict[str, Any] = {
     "contacts": [{"name": "Ada", "phone": "1", "starred": False}, {"name": "Ben", "phone": "2", "starred": False}],
     "apps": {"chrome": {"package": "com.chrome", "installed": True}},
 }
+
+
+def changed_paths(before, after):
+    """Sorted paths of what differs."""
+    return tuple(sorted({path for change in changes(before, after) for path in leaves(change)}))
 
 
 def changed(**replaced: Any) -> tuple[str, ...]:

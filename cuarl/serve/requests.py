@@ -20,14 +20,14 @@ MOST_STOPS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class TextPart:
     """Text of a message."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ImagePart:
     """A picture, as the client names it: a ``data:`` URI or a URL."""
 
     url: str
@@ -43,17 +43,17 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class RequestMessage:
     """One message of a conversation, in either protocol."""
 
     role: Literal["system", "user", "assistant", "tool"]
-    parts: tuple[Words | Link, ...]
+    parts: tuple[TextPart | ImagePart, ...]
     calls: tuple[ToolCall, ...] = ()
 
     @property
     def text(self) -> str:
         """All its text."""
-        return "".join(p.text for p in self.parts if isinstance(p, Words))
+        return "".join(p.text for p in self.parts if isinstance(p, TextPart))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,11 @@ class Defaults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class ModelRequest:
     """A request for one answer."""
 
     model: str
-    said: tuple[Said, ...]
+    messages: tuple[RequestMessage, ...]
     params: SamplingParams
     tools: tuple[Mapping[str, Any], ...] = ()
     """Functions: ``name``, ``description``, ``parameters``."""
