@@ -22,6 +22,7 @@ from cuarl import __version__, garbage
 from cuarl.cli.lazy import Entry, LazyGroup
 from cuarl.cli.output import has_colour, is_terminal
 from cuarl.cli.state import STATE, Display
+from cuarl.cli.usage import UsageError, as_config_error
 from cuarl.errors import ConfigError, CuarlError
 from cuarl.objects import own_frame
 from cuarl.safe_text import loggable, remember_environment
@@ -142,12 +143,19 @@ def run(args: Sequence[str]) -> int:
     """Run one command and return its exit code; every error has been printed."""
     try:
         _require_text(args)
-        typer.main.get_command(app)(args, prog_name="cuarl")
+        code = typer.main.get_command(app)(args, prog_name="cuarl", standalone_mode=False)
+        if isinstance(code, int):
+            raise SystemExit(code)
+        return 0
     except SystemExit as exit_:
         code = exit_.code if isinstance(exit_.code, int) else int(bool(exit_.code))
         if code == INTERRUPTED and "LOCAL_RANK" not in os.environ:  # one of several speaks: their launcher
             print("interrupted", file=sys.stderr)
         return code
+    except UsageError as error:
+        told = as_config_error(error, args)
+        _show(told.what, told.where, told.hint, error)
+        return told.exit_code
     except CuarlError as error:
         _show(error.what, error.where, error.hint, error)
         return error.exit_code

@@ -109,7 +109,9 @@ def _contradictions(config: ExperimentConfig) -> list[str]:
             "kl_penalty_coef needs use_lora true, where the base without its adapter is the reference, or algorithm.kl_reference start"
         )
     if algorithm == "sft" and not learning.sft_runs:
-        found.append("algorithm sft needs algorithm.runs: the runs whose episodes it imitates")
+        found.append(
+            "algorithm sft needs algorithm.runs: the runs whose episodes it imitates, as --sft-runs RUN gives them"
+        )
     if algorithm in GROUP and config.group_size < 2:
         found.append(f"algorithm {algorithm} compares the attempts of a group, so group_size must be at least 2")
     if learning.rejection_rule == "best-of-group" and config.group_size < 2:

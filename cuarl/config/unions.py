@@ -56,7 +56,10 @@ def sentence(key: str, detail: ErrorDetails) -> str:
     if detail["type"] == "extra_forbidden":
         return f"{key} is unknown"
     message = message.removeprefix("Input should be ").replace("a valid string", "text")
+    if detail["type"] == "string_pattern_mismatch":
+        message = message.removeprefix("String should ").replace("match pattern", "have the form of")
     verb = "" if detail["type"] == "value_error" else "must be "
+    verb = "must " if message.startswith("have ") else verb
     return f"{key} {verb}{message} (got {detail['input']!r})" if verb else f"{key}: {message}"
 
 

@@ -20,7 +20,7 @@ def whole_or_not_at_all(folder: Path) -> Iterator[Path]:
 
     Raises ConfigError if ``folder`` holds something, or if an earlier attempt was killed and its rest is still there.
     """
-    aside = _aside(folder)
+    aside = place_for(folder)
     try:
         aside.mkdir(parents=True)
     except FileExistsError:
@@ -34,8 +34,11 @@ def whole_or_not_at_all(folder: Path) -> Iterator[Path]:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _aside(folder: Path) -> Path:
-    """On the file system of the target, so that moving is renaming; within it if it is there, as it may be a mount."""
+def place_for(folder: Path) -> Path:
+    """Where a folder is written before it is moved: on the same file system; within it if it is there, as it may be a mount.
+
+    Raises ConfigError unless it is new or empty.
+    """
     if not folder.exists():
         return folder.with_name(f".{folder.name}.{_UNFINISHED}")
     if not folder.is_dir():

@@ -38,6 +38,15 @@ def parse_url(url: str) -> URL:
     )
 
 
+def require_database(url: str) -> None:
+    """Raise ConfigError where a SQLite file is not there yet: to look into it would make it."""
+    path = sqlite_path(parse_url(url))
+    if path is not None and not path.is_file():
+        raise ConfigError(
+            "there are no episodes in the store yet", where=masked(url), hint="cuarl rollout --agent oracle"
+        )
+
+
 def masked(url: URL | str) -> str:
     """A URL as people may see it: no user, password or options."""
     parsed = parse_url(url) if isinstance(url, str) else url

@@ -85,6 +85,19 @@ def missing(features: EndpointFeatures, temperature: float) -> list[str]:
     return found
 
 
+def check_there(config: ExperimentConfig, url: str, settings: Settings) -> None:
+    """See that a server answers. Raises PrerequisiteError."""
+
+    async def ask() -> None:
+        sampler = _sampler(config, url, settings)
+        try:
+            await sampler.endpoint.models()
+        finally:
+            await sampler.close()
+
+    signals.run(ask)
+
+
 def check(config: ExperimentConfig, settings: Settings, spec: ModelSpec, note: Note = SILENT.note) -> None:
     """See that the server is there, gives what training needs, and takes adapters like that of ``spec``.
 

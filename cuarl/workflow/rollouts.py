@@ -66,7 +66,12 @@ def plan_of(experiment: Experiment, agent: str, tasks: Sequence[Task]) -> dict[s
     made = environments.check(config, tasks, experiment.settings)
     if agent in ("oracle", "demonstration"):
         preflight.check_oracle(made, tasks)
-    if agent in players.SCRIPTED or (agent == "policy" and config.model_base_url is not None):
+    if agent in players.SCRIPTED:
+        return {}
+    if agent == "policy" and config.model_base_url is not None:
+        from cuarl.workflow import endpoint
+
+        endpoint.check_there(config, config.model_base_url, experiment.settings)
         return {}
     spec = players.model_spec(config)
     if agent == "policy" and config.load_checkpoint_path is not None:

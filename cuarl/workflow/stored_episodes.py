@@ -50,7 +50,7 @@ def pictures_folder(store: Store, trajectory: Trajectory, runs_dir: Path) -> Pat
     name = folder_name(trajectory.episode_id)
     run = store.run(trajectory.run_id).name if trajectory.run_id else ""
     folder = runs_dir / run
-    return (folder if run and (folder / "manifest.json").is_file() else runs_dir / ".pictures") / "pictures" / name
+    return (folder if run and (folder / "manifest.json").is_file() else runs_dir) / "pictures" / name
 
 
 def folder_name(episode_id: str) -> str:

@@ -41,6 +41,12 @@ def evaluation_plan(experiment: Experiment, target: Target, episodes: int | None
     preflight.check_place(experiment)
     if target.kind == "scripted" and target.name == "oracle":
         preflight.check_oracle(made, tasks)
+    if target.kind == "endpoint":
+        from cuarl.workflow import endpoint
+
+        if resolved.sources["model_name"] == "default":
+            raise ConfigError("an endpoint needs the name of its model", where=target.name, hint="--model-name NAME")
+        endpoint.check_there(config, target.name, experiment.settings)
     if target.kind == "policy":
         from cuarl.policy.load import examine
 
@@ -79,8 +85,6 @@ def _player(experiment: Experiment, config: ExperimentConfig, target: Target) ->
     if target.kind == "scripted":
         return players.scripted(target.name)
     if target.kind == "endpoint":
-        if experiment.resolved.sources["model_name"] == "default":
-            raise ConfigError("an endpoint needs the name of its model", where=target.name, hint="--model-name NAME")
         from cuarl.workflow import endpoint
 
         return endpoint.player(

@@ -152,9 +152,14 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write everything to a folder of JSON lines and pictures that anyone can read (and Parquet with pyarrow)."""
+    from cuarl.store.aside import place_for
     from cuarl.store.export import export_store
+    from cuarl.store.url import require_database
 
-    with _open(_settings(db, blobs)) as store:
+    settings = _settings(db, blobs)
+    place_for(folder)
+    require_database(settings.db_url)
+    with _open(settings) as store:
         done = export_store(store, folder, run=run, images=images)
     if as_json:
         print_json(done)
@@ -174,8 +179,9 @@ def import_(
     as_json: Json = False,
 ) -> None:
     """Add an export to the store. What is there already stays, so it can be repeated."""
-    from cuarl.store.imports import import_store
+    from cuarl.store.imports import check_export, import_store
 
+    check_export(folder)
     with _open(_settings(db, blobs)) as store:
         done = import_store(store, folder, at=time.time())
     if as_json:

@@ -177,9 +177,11 @@ def show(
 ) -> None:
     """Draw what an episode did: each screenshot with the action on it, as PNG files and in the terminal."""
     from cuarl.cli.episode_view import show_episode
+    from cuarl.store.url import require_database
     from cuarl.workflow.stored_episodes import find_episode, pictures_folder
 
     settings = load_settings(database_url=db, runs_dir=runs_dir)
+    require_database(settings.db_url)
     with parts.open_store(settings) as store:
         trajectory = find_episode(store, episode)
         folder = out or pictures_folder(store, trajectory, settings.runs_dir)

@@ -205,7 +205,7 @@ def test_mistyped_commands_and_options_are_suggested(capsys):
     assert run(["confg"]) == 2
     assert "Did you mean 'config'" in capsys.readouterr().err
     assert run(["config", "show", "--presset", "x"]) == 2
-    assert "No such option" in capsys.readouterr().err
+    assert "no such option" in capsys.readouterr().err
 
 
 def test_no_arguments_print_the_help(capsys):

@@ -79,9 +79,9 @@ def test_only_the_asked_panels_have_flags(add_command, capsys):
     ("args", "message"),
     [
         (["--group-size", "0"], "group_size must be greater than 0 (got 0)\n  at: --group-size"),
-        (["--group-size", "four"], "Invalid value for '--group-size'"),
+        (["--group-size", "four"], "invalid value for '--group-size'"),
         (["--algorithm", "gppo"], 'there is no algorithm "gppo" (did you mean "ppo"?)\n  at: --algorithm'),
-        (["--group-sise", "4"], "No such option: --group-sise"),
+        (["--group-sise", "4"], "no such option: --group-sise"),
         (["-s", "groupsize=4"], 'unknown key "groupsize" (did you mean "group_size"?)\n  at: -s groupsize'),
         (["-c", "gone.yaml"], "No such file or directory\n  at: gone.yaml"),
         (["--preset", "tinny"], 'unknown preset "tinny" (did you mean "tiny"?)'),

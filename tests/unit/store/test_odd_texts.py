@@ -102,7 +102,7 @@ def test_c59_any_text_is_shown_without_steering_the_terminal(full, told, tmp_pat
     for number, odd in ((0, "a half of a surrogate pair"), (3, "NUL")):
         shown = json.loads(told("rollout", "show", f"{number:02d}", "--json"))
         assert shown["episode"]["answer"] == ODD[odd]
-    folders = list((tmp_path / "runs" / "shown").iterdir())
+    folders = list((tmp_path / "runs" / "pictures").iterdir())
     assert len(folders) == len(full) and all(len(list(folder.glob("*.png"))) == 3 for folder in folders)
 
 

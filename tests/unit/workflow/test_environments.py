@@ -171,4 +171,4 @@ def test_its_options_are_flags_and_have_their_help(bells, capsys):
     assert run(["train", "--env", "bell", "--help"]) == 0
     assert "How often it must be pulled." in capsys.readouterr().out
     assert run(["train", "--bell-pulls", "3"]) == 2
-    assert "No such option" in capsys.readouterr().err
+    assert "no such option" in capsys.readouterr().err
