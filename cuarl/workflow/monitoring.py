@@ -36,6 +36,8 @@ class Options:
     prefix: str = ""
     read_only: bool = False
     token: str | None = None
+    still: bool = False
+    """Pages that are to be files."""
 
 
 def serve_monitor(settings: Settings, options: Options, sock: socket.socket, say: Callable[[str], None]) -> None:
@@ -54,6 +56,15 @@ def serve_monitor(settings: Settings, options: Options, sock: socket.socket, say
             signals.run(work)
 
 
+def write_report(store: Store, run_id: str, folder: Path) -> int:
+    """Write a run's pages into ``folder`` as files; gives their number."""
+    from cuarl.monitor.web.still import Still
+    from cuarl.store.pages import Pages
+
+    app = monitor_app(store, Options(read_only=True, still=True))
+    return signals.run(Still(app, Pages(store.engine), run_id, folder).write)
+
+
 def monitor_app(store: Store, options: Options) -> ASGIApp:
     """The application. Raises ConfigError for a path prefix or a host that is none."""
     from cuarl.evaluate import stats
@@ -66,7 +77,7 @@ def monitor_app(store: Store, options: Options) -> ASGIApp:
     prefix = _prefix(options.prefix)
     desk = Desk(
         store=store, pages=Pages(store.engine), statistics=Statistics(rate=stats.clustered_rate, compare=stats.compare),
-        pieces=token_texts, prefix=prefix, read_only=options.read_only,
+        pieces=token_texts, prefix=prefix, read_only=options.read_only, still=options.still,
     )  # fmt: skip
     rules = Rules(
         say=say, local=is_loopback(options.host), hosts=names_of(options.hosts), open=open_paths(prefix),

@@ -102,6 +102,43 @@ def serve(
     serve_monitor(settings, options, sock, say)
 
 
+@app.command(
+    "report",
+    epilog="""\b
+Examples:
+  cuarl monitor report
+  cuarl monitor report settings --out report --zip""",
+)
+def report(
+    run: Annotated[str, typer.Argument(help="Name or id of a run, a unique beginning of one, or latest.")] = "latest",
+    out: Annotated[Path | None, typer.Option(help="Folder to write to, which must be empty; else report-NAME.")] = None,
+    pack: Annotated[bool, typer.Option("--zip", help="Pack the folder, and leave only the zip file.")] = False,
+    runs_dir: Annotated[Path | None, typer.Option(help="Folder of the runs (CUARL_RUNS_DIR; else runs).")] = None,
+    db: Annotated[str | None, typer.Option(help="Database URL; else DATABASE_URL, POSTGRES_* or a file.")] = None,
+) -> None:
+    """Write a run's pages as files that open from disk without a network, with all screenshots."""
+    import shutil
+
+    from cuarl.cli.commands.runs import find
+    from cuarl.store.aside import whole_or_not_at_all
+    from cuarl.store.pages import Pages
+    from cuarl.web.listen import require_web
+    from cuarl.workflow import episodes as parts
+    from cuarl.workflow.monitoring import write_report
+
+    require_web()
+    with parts.open_store(load_settings(database_url=db, runs_dir=runs_dir)) as store:
+        line = find(Pages(store.engine), run)
+        folder = out or Path(f"report-{line.name}")
+        with whole_or_not_at_all(folder) as aside:
+            count = write_report(store, line.id, aside)
+    written = folder / "index.html"
+    if pack:
+        written = Path(shutil.make_archive(str(folder), "zip", folder))
+        shutil.rmtree(folder)
+    note(f"{line.name}: {count} pages, beginning with {written}")
+
+
 def _show(entry: Entry, patterns: list[str], *, as_json: bool) -> None:
     if as_json:
         kept = {key for key in entry.values if not patterns or any(fnmatchcase(key, p) for p in patterns)}

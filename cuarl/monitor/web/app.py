@@ -104,7 +104,7 @@ def _page(desk: Desk, view: Callable[[Desk, Request], View]) -> Callable[[Reques
 
 def html(desk: Desk, template: str, values: Mapping[str, Any], status: int = 200) -> Response:
     """A page, never kept by anybody on the way."""
-    body = page(template, desk.prefix, {"read_only": desk.read_only, **values})
+    body = page(template, desk.prefix, {"read_only": desk.read_only, "still": desk.still, **values})
     return Response(
         body.encode("utf-8", "replace"),
         status,

@@ -93,3 +93,5 @@ class Desk:
     """Path that all addresses begin with."""
     read_only: bool = False
     """Whether nobody may overrule a verdict here."""
+    still: bool = False
+    """Whether the pages are to be files, with no server behind them."""

@@ -3,6 +3,7 @@
 
 const root = document.documentElement;
 const body = document.body;
+const still = "still" in body.dataset; // pages that are files: nothing can be asked for
 
 // --- light and dark --------------------------------------------------------------------------------------------------
 
@@ -65,8 +66,8 @@ async function refresh() {
 // --- news ------------------------------------------------------------------------------------------------------------
 
 function follow() {
-  const run = body.dataset.run.trim();
-  if (!run || !window.EventSource) return;
+  const run = (body.dataset.run || "").trim();
+  if (still || !run || !window.EventSource) return;
   const said = document.getElementById("link");
   const stream = new EventSource(body.dataset.events);
   stream.addEventListener("open", () => {
@@ -94,14 +95,14 @@ async function goTo(address, push = true) {
 }
 
 document.addEventListener("click", (event) => {
-  if (event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
+  if (still || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
   const link = event.target.closest("#strip a[data-turn], #stage a[data-prev], #stage a[data-next]");
   if (!link || !link.href) return;
   event.preventDefault();
   goTo(link.href);
 });
 
-addEventListener("popstate", () => goTo(location.href, false));
+addEventListener("popstate", () => still || goTo(location.href, false));
 
 function press(selector) {
   const link = document.querySelector(selector);

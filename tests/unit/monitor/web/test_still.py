@@ -1,0 +1,51 @@
+"""A run's pages as files: whole, linked among themselves, and without anything of other runs or of a server."""
+
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from cuarl.store.pages import Pages
+from cuarl.workflow.monitoring import write_report
+from tests.unit.monitor.web.conftest import fill
+from tests.unit.monitor.web.made import PICTURE
+from tests.unit.monitor.web.test_pages import EVIL
+
+
+@pytest.fixture
+def report(store, tmp_path):
+    fill(store, EVIL)
+    folder = tmp_path / "report"
+    return folder, write_report(store, "base", folder)
+
+
+def test_every_link_of_every_page_leads_to_a_file_of_the_report(report):
+    folder, count = report
+    pages = sorted(folder.rglob("*.html"))
+    assert len(pages) == count > 50
+    for page in pages:
+        for link in re.findall(r'(?:href|src|action|data-load|data-events)="([^"]*)"', page.read_text("utf-8")):
+            target = unescape(link).partition("#")[0]
+            assert not target or (page.parent / target).is_file(), f"{page.name}: {link}"
+    used = {p.name for p in folder.rglob("*") if p.is_file() and p.suffix != ".html"}
+    assert used == {"monitor.css", "monitor.js", "icon.svg", f"{PICTURE.digest}.png"}
+
+
+def test_it_holds_all_of_its_run_and_nothing_of_others(store, report):
+    texts = [page.read_text("utf-8") for page in report[0].rglob("*.html")]
+    named = [re.findall(r"<p>Episode ([\w.]+)", text) for text in texts]
+    found = {name for names in named for name in names}
+    assert found == {e.id for e in Pages(store.engine).episode_lines({"run": "base"}, limit=500)}
+    assert all("<form" not in text and "data-load" not in text and "EventSource" not in text for text in texts)
+    assert all(
+        re.findall("<script[^>]*>", text) == [f'<script src="{up}files/monitor.js" defer>']
+        for text, up in _ups(report[0], texts)
+    )
+
+
+def _ups(folder: Path, texts):
+    return [
+        (text, "../" * (len(page.relative_to(folder).parts) - 1))
+        for page, text in zip(folder.rglob("*.html"), texts, strict=True)
+    ]
