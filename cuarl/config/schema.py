@@ -162,7 +162,7 @@ class AlgorithmFields(Fields):
     """Reward: simple, finished, completion, efficiency, shaped, comprehensive, score, env, or the dotted path of a
     function."""
     max_steps_off_policy: NonNegativeInt | None = None
-    """Collect beside training, from groups at most so many steps older than the policy they train; unset or 0: in turn with
+    """Train asynchronously, on groups at most so many steps older than the policy they train; unset or 0: in turn with
     it. See docs/off-policy.md."""
     kl_penalty_coef: NonNegativeFloat = 0.0
     """Weight of the KL divergence from the reference."""

@@ -85,6 +85,16 @@ def test_links_between_pages_lead_somewhere(page):
     assert missing == []
 
 
+def test_every_page_of_the_docs_is_on_the_map():
+    """A page is linked from the map, docs/README.md, or from the list of its folder."""
+    docs = ROOT / "docs"
+    maps = [docs / "README.md", docs / "results" / "README.md", docs / "decisions" / "README.md"]
+    linked = {(page.parent / link).resolve() for page in maps for link in re.findall(r"\]\(([^)#]+)", prose(page))}
+    assert [
+        str(p.relative_to(docs)) for p in docs.rglob("*.md") if p.resolve() not in linked and p.name != "README.md"
+    ] == []
+
+
 def test_the_ci_calls_only_targets_of_the_makefile():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     lines = re.findall(r"^make (.+)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)

@@ -35,6 +35,6 @@ class Options(EnvOptions):
         """Devices that are wanted twice at a time."""
         if config.max_steps_off_policy:
             yield (
-                "max_steps_off_policy would leave evaluations without devices, which the episodes beside training hold: "
+                "max_steps_off_policy would leave evaluations without devices, which the episodes in flight hold: "
                 "set it to 0"
             )
