@@ -22,7 +22,7 @@ from cuarl import __version__, garbage
 from cuarl.cli.lazy import Entry, LazyGroup
 from cuarl.cli.output import has_colour, is_terminal
 from cuarl.cli.state import STATE, Display
-from cuarl.cli.usage import UsageError, as_config_error
+from cuarl.cli.usage import UsageError, as_config_error, is_help
 from cuarl.errors import ConfigError, CuarlError
 from cuarl.objects import own_frame
 from cuarl.safe_text import loggable, remember_environment
@@ -153,6 +153,9 @@ def run(args: Sequence[str]) -> int:
             print("interrupted", file=sys.stderr)
         return code
     except UsageError as error:
+        if is_help(error):
+            print(error, file=sys.stderr)
+            return 2
         told = as_config_error(error, args)
         _show(told.what, told.where, told.hint, error)
         return told.exit_code

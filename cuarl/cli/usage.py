@@ -13,6 +13,11 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What Typer raises for words that it can't take; the library that it comes from is no part of Typer's interface."""
 
 
+def is_help(error: Exception) -> bool:
+    """Whether it is no error but the help of a group that was named without a command."""
+    return type(error).__name__ == "NoArgsIsHelpError"
+
+
 def as_config_error(error: Any, args: Sequence[str]) -> ConfigError:
     """The same in our words, with the value that was given, of which Typer says the option alone."""
     text = error.format_message().strip().removesuffix(".").replace("Value error, ", "")

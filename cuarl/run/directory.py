@@ -58,6 +58,7 @@ class Run:
         *,
         kind: Kind = "train",
         name: str | None = None,
+        actor: str | None = None,
         overwrite: bool = False,
         forget: Callable[[str], None] = lambda _run_id: None,
         command: Sequence[str] = (),
@@ -65,11 +66,12 @@ class Run:
     ) -> Self:
         """Make a run directory. Raises RunExists if the name is taken, ConfigError if it is no name.
 
-        With ``overwrite`` a run of that name is deleted first, after ``forget`` has been called with its id: if that
-        raises, the folder stays.
+        Without a name one is made of the tasks and of ``actor``, who acts if it is not the model. With ``overwrite`` a run
+        of that name is deleted first, after ``forget`` has been called with its id: if that raises, the folder stays.
         """
         config, now = resolved.config, clock()
-        name = name or new_name(config.tasks[0] if config.tasks else "all", config.model_name, now)
+        elsewhere = config.env.type if config.env.type != "sim" else "all"
+        name = name or new_name(config.tasks[0] if config.tasks else elsewhere, actor or config.model_name, now)
         path = cls.check_name(runs_dir, name, overwrite=True)
         if overwrite and path.exists():
             _delete(path, runs_dir, forget)

@@ -115,7 +115,7 @@ def evaluate_baselines(what: EvaluationPlan, settings: Settings, watcher: Watche
 
 @contextmanager
 def home(
-    experiment: Experiment, store: Store, run: Path | None, what: EvaluationPlan
+    experiment: Experiment, store: Store, run: Path | None, what: EvaluationPlan, *, actor: str | None = None
 ) -> Iterator[tuple[Run, parts.Recording]]:
     """Where an evaluation is recorded: with the run that it evaluates, or in a run of its own, as one with a name is."""
     from cuarl.run import Run
@@ -123,7 +123,7 @@ def home(
     if run is None or experiment.name is not None:
         resolved = replace(experiment.resolved, config=what.config)
         with (
-            replace(experiment, resolved=resolved).open_run("eval", store) as made,
+            replace(experiment, resolved=resolved).open_run("eval", store, actor=actor) as made,
             parts.recording(store, made, what.config, what.tasks) as record,
         ):
             yield made, record

@@ -61,9 +61,12 @@ class Experiment:
         sources = {path: self.resolved.sources.get(path, "default") for path in paths(config)} | {"env": "the tasks"}
         return replace(self, resolved=replace(self.resolved, config=config, sources=sources))
 
-    def open_run(self, kind: Literal["train", "rollout", "eval", "serve"], store: Store) -> Run:
+    def open_run(
+        self, kind: Literal["train", "rollout", "eval", "serve"], store: Store, *, actor: str | None = None
+    ) -> Run:
         """Make the run directory, or reopen the one to resume; enter it (``with``) to lock and log.
 
+        ``actor`` stands in a name that is made up, where it is not the model that acts.
         A run that is overwritten is deleted from ``store``, too. Raises RunExists for a name that is taken and ResumeMismatch for options that differ from the run's.
         """
         from cuarl.run import Run
@@ -71,7 +74,7 @@ class Experiment:
         if self.resume is not None:
             return Run.reopen(self.resume, self.resolved, command=self.command)
         return Run.create(
-            self.settings.runs_dir, self.resolved, kind=kind, name=self.name, overwrite=self.overwrite,
+            self.settings.runs_dir, self.resolved, kind=kind, name=self.name, actor=actor, overwrite=self.overwrite,
             forget=partial(_forget, store, self.watcher), command=self.command,
         )  # fmt: skip
 

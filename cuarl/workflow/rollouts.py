@@ -32,7 +32,10 @@ def collect(experiment: Experiment, tasks: Sequence[Task], group_size: int, play
     config = experiment.config
     reward.get(config.reward)  # a wrong name is refused before anything is made
     backend = environments.backend(config, tasks, experiment.settings)
-    with parts.open_store(experiment.settings) as store, experiment.open_run("rollout", store) as run:
+    with (
+        parts.open_store(experiment.settings) as store,
+        experiment.open_run("rollout", store, actor=player.name if player.name in players.AGENTS else None) as run,
+    ):
         specs = plan(tasks, group_size=group_size, run_seed=config.seed, prefix=run.run_id, run_id=run.run_id)
         experiment.watcher.event("start", {"run": run.name, "run_id": run.run_id, "episodes": len(specs)})
         with (

@@ -61,10 +61,11 @@ def evaluate(
     from cuarl.store import new_id
 
     settings, watcher = experiment.settings, experiment.watcher
+    scripted = target.name if target.kind == "scripted" else None
     player, evaluation_id = player or _player(experiment, what.config, target), new_id("eval")
     with (
         parts.open_store(settings) as store,
-        home(experiment, store, target.run, what) as (run, record),
+        home(experiment, store, target.run, what, actor=scripted) as (run, record),
         watcher.progress(target.name) as progress,
     ):
         watcher.event("start", {"target": target.name, "run": run.name, "episodes": what.episodes})

@@ -220,3 +220,10 @@ def test_interrupt_keeps_what_was_complete_and_marks_the_rest(place):
     assert statuses.count("completed") >= 5
     assert statuses.count("cancelled") <= 4, "no more than were in flight"
     assert set(statuses) <= {"completed", "cancelled"}
+
+
+def test_a_name_that_is_made_up_says_who_acts_on_what(place):
+    assert place.cuarl("rollout", "--tasks", "tasks.json", "--agent", "oracle").code == 0
+    assert place.cuarl("eval", "nothing", "--tasks", "tasks.json", "--episodes", "2").code == 0
+    names = sorted(path.name.rsplit("--", 1)[0] for path in (place.folder / "runs").iterdir() if path.is_dir())
+    assert [name for name in names if "--" in name] == ["tasks--nothing", "tasks--oracle"]

@@ -241,3 +241,10 @@ def test_quiet_state_is_known_to_commands(add_command):
     add_command("look", look)
     run(["--quiet", "--display", "plain", "look", "--x", "3"])
     assert seen == [(True, "plain", 3)]
+
+
+@pytest.mark.parametrize("group", ["monitor", "db", "tasks", "runs"])
+def test_a_group_without_a_command_shows_its_help(capsys, group):
+    assert run([group]) == 2
+    said = capsys.readouterr()
+    assert "Usage: cuarl" in said.err and "error" not in said.err and "Commands" in said.err
