@@ -222,8 +222,6 @@ def _config(source: str, common: dict[str, Any]) -> Any:
     from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
     config = AutoConfig.from_pretrained(source, **common)
-    if Path(source).is_dir():
-        files.check_tokenizer(Path(source))
     own = common["trust_remote_code"] and "AutoModelForImageTextToText" in (getattr(config, "auto_map", None) or {})
     if config.model_type not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES and not own:
         raise ConfigError(
@@ -231,6 +229,8 @@ def _config(source: str, common: dict[str, Any]) -> Any:
             where=source,
             hint="use a vision-language model that AutoModelForImageTextToText of transformers loads",
         )
+    if Path(source).is_dir():
+        files.check_tokenizer(Path(source))
     return config
 
 
