@@ -17,8 +17,8 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
@@ -158,8 +158,13 @@ class Learner:
         # keys and values would lie beside the activations; graphs are captured anew with the next samples
         self.policy.release_memory(_ENGINE_KEPT)
         with reproducible(self.policy.device):
-            updates = self._updates(learnt)  # rows: a_t with log μ(a_t), A_t and w_t
-            self._make_all(updates, learnt.pictures, report)  # each: θ ← AdamW(θ, ∇ Σ w_t l_t)
+            updates = self._updates(learnt)  # rows of tokens a_t with log μ(a_t), A_t, w_t, and what else l_t needs
+            report.skipped_flat = updates.count(())
+            with self._training():
+                for update in filter(None, updates):
+                    with self._apart():
+                        self._add_gradients(update, learnt.pictures, report)  # of Σ w_t l_t
+                        self._step(update, report)  # AdamW
             after = self._post_kl(updates, learnt.pictures)
         self.policy.updated(step)
         self.episodes += sum(len(g.trajectories) for g in batch.collected)
@@ -180,16 +185,13 @@ class Learner:
             precompute=lambda rows: self._objective.precompute(rows, batch.pictures),
         )
 
-    def _make_all(self, updates: Sequence[Update], pictures: Pictures, report: StepReport) -> None:
+    @contextmanager
+    def _training(self) -> Iterator[None]:
+        """Inside, dropout is on; where the step is undone, so is what it has left so far."""
         self._changed, nonfinite = False, self._nonfinite
         self._objective.scorer.train()
         try:
-            for update in updates:
-                if not update:
-                    report.skipped_flat += 1
-                    continue
-                with self._shards.apart() if self._shards is not None else nullcontext():
-                    self._make(update, pictures, report)
+            yield
         except StepUndone:
             self._optimizer.zero_grad()
             self._nonfinite = nonfinite
@@ -197,21 +199,13 @@ class Learner:
         finally:
             self._objective.scorer.eval()
 
-    def _make(self, update: Update, pictures: Pictures, report: StepReport) -> None:
-        """One update: gradient, checks, optimiser step."""
-        self._optimizer.zero_grad()
-        self._accumulate(update, pictures, report)
-        sum_over_processes(self.accelerator, [*self._parameters, *self._head_parameters])
-        norm = self._clip()
-        report.close_update(norm)
-        if self._finite(norm, report):
-            self._check_adapters(update, norm)
-            self._optimizer.step()
-            self._changed = True
-        self._optimizer.zero_grad()
+    def _apart(self) -> AbstractContextManager[None]:
+        """Inside, layers are in shards, if they are to be at all."""
+        return self._shards.apart() if self._shards is not None else nullcontext()
 
-    def _accumulate(self, update: Update, pictures: Pictures, report: StepReport) -> None:
-        """The gradient of ``Σ w_t l_t`` over this process's share. Raises StepUndone, on every process at once."""
+    def _add_gradients(self, update: Update, pictures: Pictures, report: StepReport) -> None:
+        """The gradient of ``Σ w_t l_t``, over all processes. Raises StepUndone, on every process at once."""
+        self._optimizer.zero_grad()
         mine, parts = self.accelerator.process_index, self._micro_batches(update)
         giving_up = False
         for rows in parts[mine]:
@@ -227,6 +221,17 @@ class Learner:
         if self._shards is not None:
             for _ in range(max(map(len, parts)) - len(parts[mine])):
                 self.accelerator.backward(self._objective.stand_by(update, pictures))
+        sum_over_processes(self.accelerator, [*self._parameters, *self._head_parameters])
+
+    def _step(self, update: Update, report: StepReport) -> None:
+        """Clip and check the gradient, and take the optimiser's step if it may be taken."""
+        norm = self._clip()
+        report.close_update(norm)
+        if self._finite(norm, report):
+            self._check_adapters(update, norm)
+            self._optimizer.step()
+            self._changed = True
+        self._optimizer.zero_grad()
 
     def _micro_batches(self, update: Update) -> list[list[list[TokenRow]]]:
         """Of every process."""
