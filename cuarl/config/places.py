@@ -22,7 +22,7 @@ class LocalPolicy(PolicyOptions):
 
     type: Literal["local"] = "local"
     sampler_device: Annotated[str, Field(pattern=r"^(cpu|mps|cuda(:\d+)?)$")] | None = None
-    """Where a second copy of the model samples training episodes; unset: where it is trained. See docs/off-policy.md."""
+    """Where a second copy of the model samples training episodes; unset: where it is trained. See docs/guides/off-policy.md."""
     kv_cache_gib: PositiveFloat | None = None
     """GiB of keys and values that sampling may keep, over turns too; unset: half of a GPU's free memory, 2 on a CPU."""
 

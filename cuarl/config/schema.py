@@ -163,7 +163,7 @@ class AlgorithmFields(Fields):
     function."""
     max_steps_off_policy: NonNegativeInt | None = None
     """Train asynchronously, on groups at most so many steps older than the policy they train; unset or 0: in turn with
-    it. See docs/off-policy.md."""
+    it. See docs/guides/off-policy.md."""
     kl_penalty_coef: NonNegativeFloat = 0.0
     """Weight of the KL divergence from the reference."""
     compute_post_kl: bool = False

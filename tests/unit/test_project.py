@@ -95,6 +95,18 @@ def test_every_page_of_the_docs_is_on_the_map():
     ] == []
 
 
+def test_pages_that_the_code_names_are_there():
+    files = [p for part in ("cuarl", "examples", "tasks", "benchmarks") for p in (ROOT / part).rglob("*.*")]
+    texts = {p: p.read_text(encoding="utf-8") for p in files if p.suffix in (".py", ".yaml", ".sh")}
+    gone = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path, text in texts.items()
+        for name in re.findall(r"\bdocs/[\w/.-]+\.md", text)
+        if not (ROOT / name).exists()
+    }
+    assert gone == set()
+
+
 def test_the_ci_calls_only_targets_of_the_makefile():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     lines = re.findall(r"^make (.+)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)

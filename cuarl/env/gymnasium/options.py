@@ -28,7 +28,7 @@ class Options(EnvOptions):
     success: Words = ()
     """When an episode is a success, as 'PATH OPERATOR VALUE' over return, reward, steps, terminated, truncated and info.KEY."""
     actions: Table = "auto"
-    """What actions are sent as: auto, buttons (with LABELS), grid ROWSxCOLUMNS, point, or a table; see docs/gymnasium.md."""
+    """What actions are sent as: auto, buttons (with LABELS), grid ROWSxCOLUMNS, point, or a table; see docs/guides/gymnasium.md."""
     picture: str = "auto"
     """What is shown: auto, render, observation, or observation.KEY."""
     scale: Annotated[int, Field(ge=1, le=32)] = 1

@@ -28,7 +28,7 @@ class Options(EnvOptions):
     reset: Words = ()
     """Further arguments of a reset, as NAME=VALUE."""
     actions: Table = "auto"
-    """What actions are sent as: auto, by the server's schema, or a table; see docs/openenv.md."""
+    """What actions are sent as: auto, by the server's schema, or a table; see docs/guides/openenv.md."""
     picture: str = "auto"
     """Where the picture is in an observation, such as screenshot; auto looks for it."""
     device: Literal["phone", "desktop"] = "desktop"
