@@ -26,13 +26,13 @@ from sqlalchemy import Connection, insert, literal, select
 from sqlalchemy import text as sql
 
 from benchmarks.store import episode, screen
-from cuarl.cli.episode_view import find_episode
 from cuarl.store import EvaluationRecord, PolicyRecord, RunRecord, Store
 from cuarl.store import tables as t
 from cuarl.store import writes as w
 from cuarl.store.engine import writing
 from cuarl.store.status import status
 from cuarl.trajectory import Trajectory
+from cuarl.workflow.stored_episodes import find_episode
 
 RUNS = 50
 TEMPLATES = 400

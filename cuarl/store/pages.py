@@ -279,17 +279,17 @@ class Pages(Reader):
         return {task: suite for task, suite in self._read(lambda s: list(s.execute(query)))}  # noqa: C416
 
     def stamp(self) -> dict[str, float]:
-        """By run, when something of it was written last, of those that are running or ended lately; for those who follow."""
+        """When something of a run was written last: of those that are under way, and of the one that wrote or ended last."""
         e, live, r = t.EpisodeRow, t.LiveRow, t.RunRow
-        moving = select(live.run_id, func.max(live.at), func.count()).group_by(live.run_id)
+        moving = select(live.run_id, func.max(live.at)).group_by(live.run_id)
         saved = select(e.run_id, e.saved_at).order_by(e.saved_at.desc()).limit(1)
         ended = select(r.id, r.finished_at).where(r.finished_at.is_not(None)).order_by(r.finished_at.desc()).limit(1)
 
         def work(session: Session) -> dict[str, float]:
-            found = {run: at + n / 1e6 for run, at, n in session.execute(moving)}
-            for query in (saved, ended):
+            found: dict[str, float] = {}
+            for query in (moving, saved, ended):
                 for run, at in session.execute(query):
-                    found[run or ""] = found.get(run or "", 0.0) + at
+                    found[run or ""] = max(found.get(run or "", 0.0), at)
             return found
 
         return self._read(work)

@@ -31,14 +31,15 @@ class Stream:
 
     async def events(self) -> AsyncIterator[bytes]:
         """The events of one connection, for ever: ``changed`` with the ids of runs that have moved."""
-        known = await self._stamps()
+        known = dict(await self._stamps())
         yield b"retry: 2000\n\n"
         quiet = 0
         while True:
             await anyio.sleep(self._every_s)
             now = await self._stamps()
-            moved = sorted(run for run in {*now, *known} if now.get(run) != known.get(run))
-            known, quiet = now, 0 if moved else quiet + 1
+            moved = sorted(run for run, at in now.items() if at > known.get(run, 0.0))
+            known |= now
+            quiet = 0 if moved else quiet + 1
             if moved:
                 yield f"event: changed\ndata: {json.dumps(moved)}\n\n".encode()
             elif quiet % _SILENCE == 0:
