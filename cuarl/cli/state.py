@@ -41,4 +41,17 @@ def load_settings(**flags: Any) -> Settings:
     settings.tell_hub()
     if STATE.log_level is None and settings.log_level:  # it stands in .env, which is read only now
         configure(settings.log_level)
+    _tell_new_folder(given.get("database_url"))
     return settings
+
+
+def _tell_new_folder(database_url: str | None) -> None:
+    """Say it where a database lies in a folder that is not there yet, since a mistyped path looks like that."""
+    if not (database_url or "").startswith("sqlite"):
+        return
+    from cuarl.cli.output import note
+    from cuarl.store.url import parse_url, sqlite_path
+
+    path = sqlite_path(parse_url(str(database_url)))
+    if path is not None and not path.parent.is_dir():
+        note(f"the folder {path.parent} is not there yet, and is made for the database")

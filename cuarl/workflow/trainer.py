@@ -55,7 +55,7 @@ def _how_to_go_on(experiment: Experiment, run: Run) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        experiment.watcher.note(f"interrupted; resume with: cuarl train --resume {run.name}")
+        experiment.watcher.note(f"resume with: cuarl train --resume {run.name}")
         raise
     except RolloutError:  # a server or device is gone: what was trained is kept
         experiment.watcher.note(f"once that is fixed, resume with: cuarl train --resume {run.name}")

@@ -227,3 +227,10 @@ def test_a_name_that_is_made_up_says_who_acts_on_what(place):
     assert place.cuarl("eval", "nothing", "--tasks", "tasks.json", "--episodes", "2").code == 0
     names = sorted(path.name.rsplit("--", 1)[0] for path in (place.folder / "runs").iterdir() if path.is_dir())
     assert [name for name in names if "--" in name] == ["tasks--nothing", "tasks--oracle"]
+
+
+def test_a_database_in_a_folder_that_is_not_there_is_told(place):
+    asked = ("rollout", "--tasks", "tasks.json", "--agent", "nothing", "--db", "sqlite:///new/deep/x.db")
+    assert "the folder new/deep is not there yet" in place.cuarl(*asked).err
+    assert (place.folder / "new" / "deep" / "x.db").is_file()
+    assert "not there yet" not in place.cuarl(*asked).err

@@ -18,7 +18,9 @@ from cuarl.config.load import Resolved, did_you_mean, presets, resolve
 from cuarl.config.show import as_json, as_yaml, json_schema
 from cuarl.errors import ConfigError
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(
+    no_args_is_help=True, epilog="\b\nStart with:\n  cuarl config show --preset tiny\n  cuarl config presets"
+)
 
 
 @app.callback()

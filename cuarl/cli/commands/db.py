@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cuarl.store import Store
     from cuarl.store.migrate import Plan
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True, epilog="\b\nStart with:\n  cuarl db status\n  cuarl db export backup")
 
 Db = Annotated[str | None, typer.Option("--db", help="Database URL; else DATABASE_URL, POSTGRES_* or runs/cuarl.db.")]
 BlobsUrl = Annotated[str | None, typer.Option("--blobs", help="Folder or fsspec URL of the screenshots.")]

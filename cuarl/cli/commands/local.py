@@ -20,7 +20,7 @@ from cuarl.workflow import signals
 if TYPE_CHECKING:
     from cuarl.local.faults import Faults
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True, epilog="\b\nStart with:\n  cuarl local gym\n  cuarl local mini-agent")
 
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")]
 Profile = Annotated[Literal["small", "phone", "tall"], typer.Option(help="Size of the simulated phones.")]

@@ -14,7 +14,9 @@ from cuarl.cli.output import closing, note, print_json, print_table
 from cuarl.cli.state import load_settings
 from cuarl.errors import ConfigError, PrerequisiteError
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(
+    no_args_is_help=True, epilog="\b\nStart with:\n  cuarl model list\n  cuarl model export latest --out FOLDER"
+)
 
 
 class MergeInto(StrEnum):

@@ -19,7 +19,7 @@ from cuarl.monitor.metric_names import METRICS, documented
 from cuarl.monitor.tail import Entry, parse_since, tail
 from cuarl.run import Run, find_run
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True, epilog="\b\nStart with:\n  cuarl monitor tail\n  cuarl monitor serve")
 
 
 @app.callback()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cuarl.store import Store
     from cuarl.store.pages import Pages, RunLine
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True, epilog="\b\nStart with:\n  cuarl runs list\n  cuarl runs show latest")
 
 Db = Annotated[
     str | None, typer.Option("--db", help="Database URL; else DATABASE_URL, POSTGRES_* or a file in the runs folder.")

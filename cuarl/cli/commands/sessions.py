@@ -16,7 +16,7 @@ from cuarl.env.leases import Lease, Ledger, sweep
 from cuarl.errors import CuarlError
 from cuarl.run.owner import State
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True, epilog="\b\nStart with:\n  cuarl sessions list\n  cuarl sessions sweep")
 
 Folder = Annotated[
     Path | None, typer.Option("--sessions-dir", help="Folder of the notes; else CUARL_SESSIONS_DIR or the user's.")

@@ -25,7 +25,9 @@ from cuarl.tasks.source import load, locate, named
 from cuarl.tasks.suites import Role, shipped_folder
 from cuarl.tasks.task import CATEGORIES, DIFFICULTIES, Task
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(
+    no_args_is_help=True, epilog="\b\nStart with:\n  cuarl tasks list\n  cuarl tasks show train_02_enable_wifi"
+)
 
 _PANEL = "Selection"
 MOST_BINDINGS = 20

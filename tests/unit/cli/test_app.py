@@ -243,8 +243,10 @@ def test_quiet_state_is_known_to_commands(add_command):
     assert seen == [(True, "plain", 3)]
 
 
-@pytest.mark.parametrize("group", ["monitor", "db", "tasks", "runs"])
+@pytest.mark.parametrize("group", ["config", "db", "local", "model", "monitor", "runs", "sessions", "tasks"])
 def test_a_group_without_a_command_shows_its_help(capsys, group):
     assert run([group]) == 2
     said = capsys.readouterr()
     assert "Usage: cuarl" in said.err and "error" not in said.err and "Commands" in said.err
+    start = [line.split() for line in said.err.partition("Start with:")[2].splitlines() if line.strip()]
+    assert len(start) == 2 and all(words[:2] == ["cuarl", group] for words in start)

@@ -105,7 +105,7 @@ def test_a_run_that_is_told_to_end_says_how_to_go_on(tmp_path, monkeypatch):
         train(job)
     shared, note = job.experiment.watcher.notes
     assert shared.endswith("success on them says little about others")
-    assert note.startswith("interrupted; resume with: cuarl train --resume") and saver.steps == [1]
+    assert note.startswith("resume with: cuarl train --resume") and saver.steps == [1]
 
 
 def test_a_run_whose_server_is_gone_says_so(tmp_path):
