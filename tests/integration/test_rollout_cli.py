@@ -218,7 +218,8 @@ def test_interrupt_keeps_what_was_complete_and_marks_the_rest(place):
         assert store.run(run_id).status == "cancelled"
         statuses = [e.status for e in store.episodes(run=run_id)]
     assert statuses.count("completed") >= 5
-    assert statuses.count("cancelled") <= 4, "no more than were in flight"
+    # those in flight, and one that may just have taken the place of one of them
+    assert statuses.count("cancelled") <= 4 + 1
     assert set(statuses) <= {"completed", "cancelled"}
 
 
