@@ -70,3 +70,13 @@ def test_the_console_prints_the_headline_and_what_is_noteworthy():
         "step 3  reward/mean 0.5124  policy/loss 1.00e-07  time/step_s 1.23e+07",
         "checkpoint  path=x\\x1b[2J",
     ]
+
+
+def test_steps_that_teach_nothing_are_said_once_with_what_may_help():
+    said = []
+    sink = ConsoleSink(said.append, show=())
+    for step, mixed in enumerate([0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0]):
+        sink.metrics(step, {"group/frac_mixed": mixed})
+        sink.metrics(step, {"eval/x/success_rate": 0.5})
+        assert len(said) == (step >= 5), step
+    assert said[0].startswith("no signal for 3 steps") and "--group-size" in said[0]
