@@ -72,6 +72,16 @@ def home(key: Key) -> str:
     return keys()[key.path.partition(".")[0]].panel
 
 
+def moved(name: str) -> str | None:
+    """Where a key stands that is called like a flag, and stood at the top before; None if it is none."""
+    key = keys().get(name)
+    if key is None or "." not in key.path:
+        return None
+    union, _, inner = key.path.partition(".")
+    written = f": {union}: {{type: {key.owners[0]}, {inner}: …}}" if len(key.owners) == 1 else ""
+    return f'"{name}" is {key.path} now{written}'
+
+
 def at(path: str) -> list[Key]:
     """The keys that stand at a path: several where records of different types have a field of one name."""
     return [key for key in keys().values() if key.path == path]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cuarl.config.fields import Choice
-from cuarl.config.keys import Key, at, keys
+from cuarl.config.keys import Key, at, keys, moved
 from cuarl.config.schema import ExperimentConfig
 from cuarl.config.unions import UNIONS
 from cuarl.suggest import did_you_mean
@@ -142,13 +142,4 @@ def _take(one: Given, inner: str, record: tuple[str, type[Choice]], settled: Set
 
 
 def _unknown(name: str) -> str:
-    moved = keys().get(name)
-    if moved is not None:
-        where = f"{{type: {moved.owners[0]}}}" if len(moved.owners) == 1 else "…"
-        union, _, inner = moved.path.partition(".")
-        return (
-            f'"{name}" is {moved.path} now: {union}: {where[:-1]}, {inner}: …}}'
-            if where != "…"
-            else f'"{name}" is {moved.path} now'
-        )
-    return f'unknown key "{name}"{did_you_mean(name, [*FIELDS, *(key.path for key in keys().values())])}'
+    return moved(name) or f'unknown key "{name}"{did_you_mean(name, [*FIELDS, *(key.path for key in keys().values())])}'

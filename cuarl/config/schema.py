@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -223,6 +224,18 @@ class ExperimentConfig(
     """One experiment, whole. ``train`` reads all of it; ``rollout`` and ``eval`` read what concerns them."""
 
     panel = "Experiment"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _moved(cls, data: Any) -> Any:
+        """Tell where a key is that stood at the top before."""
+        for name in data if isinstance(data, Mapping) else ():
+            if name not in cls.model_fields:
+                from cuarl.config.keys import moved
+
+                if told := moved(name):
+                    raise ValueError(told)
+        return data
 
     @model_validator(mode="after")
     def _rules(self) -> ExperimentConfig:

@@ -147,6 +147,15 @@ def test_a_file_of_ones_own_is_told_the_new_names(write):
     )
 
 
+def test_python_is_told_the_new_names():
+    with pytest.raises(
+        ValidationError, match=r'"browser_contexts" is env.contexts now: env: {type: browser, contexts: …}'
+    ):
+        ExperimentConfig(browser_contexts=8)
+    with pytest.raises(ValidationError, match=r'"clip_high" is algorithm\.clip_high now'):
+        ExperimentConfig(clip_high=0.3)
+
+
 def test_runs_differ_in_options_and_types():
     one, other = ExperimentConfig(env={"type": "browser", "contexts": 8}), ExperimentConfig(env="browser")
     assert [(d.field, d.old, d.new) for d in differences(one, other)] == [("env.contexts", 8, 16)]
