@@ -46,7 +46,8 @@ class Settled:
 
 def flat(values: Mapping[str, Any], source: Callable[[str], str]) -> Iterator[Given]:
     """The values of one layer by path; ``source`` says where a path was given."""
-    for name, value in values.items():
+    for given, value in values.items():
+        name = given.removesuffix(".type") if given.removesuffix(".type") in UNIONS else given
         inner = _fields(value) if name in UNIONS else None
         if inner is None:
             yield Given(f"{name}.{_WHOLE}" if name in UNIONS else name, value, source(name))
@@ -103,7 +104,7 @@ def _type(name: str, layers: Iterable[Given], settled: Settled) -> tuple[str, ty
     settled.sources[name] = source
     settled.values[name] = {"type": type_}
     try:
-        return type_, UNIONS[name].record(type_)
+        return type_, UNIONS[name].record(str(type_))
     except ValueError as error:
         settled.problems.append((str(error), settled.sources[name]))
         return None

@@ -46,7 +46,7 @@ class Server:
     def __init__(self, url: str, token: str | None = None) -> None:
         parts = urlsplit(url)
         if parts.scheme not in SCHEMES or not parts.hostname:
-            raise ConfigError(f'"{url}" is no address of a server', where="env.url", hint="http://HOST:PORT")
+            raise ConfigError(f'"{url}" is no address of an OpenEnv server', where="env.url", hint="http://HOST:PORT")
         base = url.rstrip("/").partition("://")[2]
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         scheme = SCHEMES[parts.scheme]

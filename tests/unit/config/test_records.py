@@ -61,6 +61,7 @@ def test_a_file_a_flag_an_assignment_and_python_say_the_same(write, text):
     assert config == resolve(flags={"env": "browser", "browser_contexts": 8}).config
     assert config == resolve(sets=["env=browser", "env.contexts=8"]).config
     assert config == resolve(sets=["env={type: browser, contexts: 8}"]).config
+    assert config == resolve(sets=["env.type=browser", "env.contexts=8"]).config
     assert config == ExperimentConfig(env={"type": "browser", "contexts": 8})
     assert config.env == UNIONS["env"].record("browser")(contexts=8)
 
@@ -84,6 +85,7 @@ def test_options_without_a_type_are_for_the_type_that_holds_in_the_end(write):
          "-s env.contxts"),
         ({"sets": ["env=brwser"]}, 'there is no environment "brwser" (did you mean "browser"?)', "-s env"),
         ({"sets": ["env=[browser]"]}, "neither a name nor a mapping", "-s env"),
+        ({"sets": ["env={type: 5}"]}, 'there is no environment "5"', "-s env"),
         ({"sets": ["browser_contexts=3"]}, '"browser_contexts" is env.contexts now: env: {type: browser, contexts: …}',
          "-s browser_contexts"),
     ],
