@@ -18,8 +18,9 @@ from PIL import Image
 
 from cuarl.agent import formats
 from cuarl.agent.prompt import Window, build_messages
-from cuarl.policy.generate import Job, generate
+from cuarl.policy.generate import generate
 from cuarl.policy.inputs import Row
+from cuarl.policy.jobs import Job
 from cuarl.policy.load import load_policy
 from cuarl.policy.prompt import Prompt
 from cuarl.policy.qwen_vl.policy import QwenVLPolicy

@@ -29,7 +29,8 @@ from tinker.proto import tinker_public_pb2 as pb
 from cuarl.local import tinker_bodies as bodies
 from cuarl.local.threads import served
 from cuarl.local.tinker_bodies import read_data, read_prompt
-from cuarl.policy.generate import Job, generate
+from cuarl.policy.generate import generate
+from cuarl.policy.jobs import Job
 from cuarl.policy.load import load_policy
 from cuarl.policy.score import Scorer
 from cuarl.policy.spec import LoraSpec, ModelSpec

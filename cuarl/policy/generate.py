@@ -8,8 +8,6 @@ from cuarl.policy.base import Policy
 from cuarl.policy.jobs import Job, sampled
 from cuarl.trajectory import Sampled
 
-__all__ = ["Job", "generate"]
-
 
 def generate(policy: Policy, jobs: Sequence[Job]) -> list[Sampled]:
     """Answer every job. ``policy`` is put into evaluation mode."""

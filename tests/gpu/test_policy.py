@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from cuarl.policy.generate import Job, generate
+from cuarl.policy.generate import generate
 from cuarl.policy.inputs import Row
+from cuarl.policy.jobs import Job
 from cuarl.policy.load import load_policy
 from cuarl.policy.sampler import SamplingParams
 from cuarl.policy.score import Scorer

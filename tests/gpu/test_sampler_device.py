@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from cuarl.policy.generate import Job, generate
+from cuarl.policy.generate import generate
+from cuarl.policy.jobs import Job
 from cuarl.policy.load import load_policy
 from cuarl.policy.sampler import SamplingParams
 from cuarl.policy.sampling.sampler_copy import copy_weights, sampler_copy

@@ -10,8 +10,8 @@ import anyio.to_thread
 
 from cuarl.errors import AgentError, SamplerError
 from cuarl.policy.base import Policy
-from cuarl.policy.generate import Job, generate
-from cuarl.policy.jobs import SamplingHalted
+from cuarl.policy.generate import generate
+from cuarl.policy.jobs import Job, SamplingHalted
 from cuarl.policy.sampler import PromptTooLong, SamplerCapabilities, SampleRequest
 from cuarl.policy.sampling.batcher import Batcher
 from cuarl.trajectory import Sampled

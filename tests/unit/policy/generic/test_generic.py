@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from cuarl.errors import AgentError, ConfigError
-from cuarl.policy.generate import Job, generate
+from cuarl.policy.generate import generate
 from cuarl.policy.generic.policy import GenericPolicy
 from cuarl.policy.inputs import Row
+from cuarl.policy.jobs import Job
 from cuarl.policy.load import load_policy
 from cuarl.policy.prompt import Prompt
 from cuarl.policy.sampler import Message, Picture, SampledText, SamplingParams, Text

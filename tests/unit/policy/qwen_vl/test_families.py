@@ -13,7 +13,8 @@ from transformers import (
     Qwen3VLMoeForConditionalGeneration,
 )
 
-from cuarl.policy.generate import Job, generate
+from cuarl.policy.generate import generate
+from cuarl.policy.jobs import Job
 from cuarl.policy.load import FAMILIES, load_policy
 from cuarl.policy.sampler import SamplingParams
 from cuarl.policy.spec import LoraSpec, ModelSpec

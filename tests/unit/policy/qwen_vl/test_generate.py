@@ -1,8 +1,9 @@
 import pytest
 import torch
 
-from cuarl.policy.generate import Job, generate
+from cuarl.policy.generate import generate
 from cuarl.policy.inputs import Row
+from cuarl.policy.jobs import Job
 from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.sampler import SamplingParams
 from cuarl.policy.score import Scorer

@@ -9,8 +9,7 @@ from functools import partial
 import pytest
 import torch
 
-from cuarl.policy.generate import Job
-from cuarl.policy.jobs import SamplingHalted
+from cuarl.policy.jobs import Job, SamplingHalted
 from cuarl.policy.prompt import Prompt
 from cuarl.policy.qwen_vl.engine import engine as engine_module
 from cuarl.policy.qwen_vl.engine.engine import Engine
