@@ -185,7 +185,7 @@ class Told:
 def make(mistake: Mistake) -> Told:
     """Make it in a folder of its own, in this process."""
     from cuarl.cli.app import run
-    from cuarl.cli.state import STATE, State
+    from cuarl.terminal.state import STATE, State
 
     was = Path.cwd()
     with TemporaryDirectory() as place, contextlib.chdir(place):

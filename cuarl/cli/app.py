@@ -20,12 +20,12 @@ import typer
 
 from cuarl import __version__, garbage
 from cuarl.cli.lazy import Entry, LazyGroup
-from cuarl.cli.output import has_colour, is_terminal
-from cuarl.cli.state import STATE, Display
 from cuarl.cli.usage import UsageError, as_config_error, is_help
 from cuarl.errors import ConfigError, CuarlError
 from cuarl.objects import own_frame
 from cuarl.safe_text import loggable, remember_environment
+from cuarl.terminal.output import has_colour, is_terminal
+from cuarl.terminal.state import STATE, Display
 from cuarl.workflow import signals
 
 INTERRUPTED = 130
@@ -112,7 +112,7 @@ def root(
 
     These options may also stand after the command.
     """
-    from cuarl.cli.logs import configure
+    from cuarl.terminal.logs import configure
 
     STATE.quiet, STATE.display, STATE.env_file, STATE.debug = quiet, display, env_file, debug
     STATE.log_level = log_level or ("error" if quiet else ("info", "debug")[min(verbose, 2) - 1] if verbose else None)

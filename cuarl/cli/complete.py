@@ -53,9 +53,9 @@ def task_names(incomplete: str) -> list[str]:
 
 def episode_ids(incomplete: str) -> list[str]:
     """Episodes in the store whose ids begin like this, and ``latest``; none where no store can be read."""
-    from cuarl.cli.state import load_settings
     from cuarl.errors import CuarlError
     from cuarl.store import Store
+    from cuarl.terminal.state import load_settings
 
     latest = _beginning(["latest"], incomplete)
     try:

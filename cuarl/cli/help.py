@@ -15,10 +15,10 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from cuarl.cli.output import has_colour
 from cuarl.config import words
 from cuarl.config.keys import home, keys
 from cuarl.config.kinds import kind_of
+from cuarl.terminal.output import has_colour
 
 MOST_NEEDED: Mapping[str, str] = {
     "tasks": "Suites, categories, ids, globs or files; repeatable",

@@ -22,9 +22,6 @@ import typer
 from cuarl.cli.complete import COMPLETIONS, assignments, preset_names, run_names, types_of
 from cuarl.cli.help import LAST as HELP_PANEL
 from cuarl.cli.help import help_all
-from cuarl.cli.output import print_text
-from cuarl.cli.state import load_settings
-from cuarl.cli.watcher import TerminalWatcher
 from cuarl.config.fields import Fields
 from cuarl.config.keys import Key, flag_of, keys
 from cuarl.config.kinds import kind_of
@@ -33,6 +30,9 @@ from cuarl.config.show import as_json as config_as_json
 from cuarl.config.show import as_yaml
 from cuarl.config.unions import UNIONS
 from cuarl.errors import ConfigError
+from cuarl.terminal.output import print_text
+from cuarl.terminal.state import load_settings
+from cuarl.terminal.watcher import TerminalWatcher
 from cuarl.workflow.experiment import Experiment, run_to_resume
 
 CONFIG_PANEL = "Configuration"

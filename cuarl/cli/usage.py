@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,3 +35,10 @@ def _given(error: Any, args: Sequence[str]) -> str | None:
         if name in flags:
             return word if equals else " ".join(args[place : place + 2])
     return None
+
+
+def finite(value: float | None) -> float | None:
+    """A number of the command line: what bounds compare is false for ``nan``, so that it passes them all."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is no finite number")
+    return value

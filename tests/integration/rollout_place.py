@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from cuarl.cli.app import run
-from cuarl.cli.state import STATE, State
 from cuarl.store import Store
+from cuarl.terminal.state import STATE, State
 from cuarl.trajectory import Trajectory
 
 TASKS = [

@@ -10,13 +10,13 @@ from typing import Annotated
 import typer
 
 from cuarl.cli.complete import preset_names
-from cuarl.cli.output import print_json, print_table, print_text
 from cuarl.config.keys import Key, value_of
 from cuarl.config.keys import keys as keys_by_name
 from cuarl.config.kinds import kind_of
 from cuarl.config.load import Resolved, did_you_mean, presets, resolve
 from cuarl.config.show import as_json, as_yaml, json_schema
 from cuarl.errors import ConfigError
+from cuarl.terminal.output import print_json, print_table, print_text
 
 app = typer.Typer(
     no_args_is_help=True, epilog="\b\nStart with:\n  cuarl config show --preset tiny\n  cuarl config presets"

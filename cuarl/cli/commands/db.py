@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cuarl.cli.output import closing, confirm, note, print_json, print_table, print_text
-from cuarl.cli.state import load_settings
 from cuarl.errors import ConfigError, StoreError
+from cuarl.terminal.output import closing, confirm, note, print_json, print_table, print_text
+from cuarl.terminal.state import load_settings
 
 if TYPE_CHECKING:
     from cuarl.settings import Settings

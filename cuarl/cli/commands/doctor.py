@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cuarl.cli.output import note, print_json, print_table
-from cuarl.cli.state import load_settings
+from cuarl.terminal.output import note, print_json, print_table
+from cuarl.terminal.state import load_settings
 
 app = typer.Typer()
 
@@ -60,6 +60,6 @@ def coordinates(
     Targets are drawn on a screen, the picture is shrunk as the model's is, and each target must lie where the format's words
     say, and be met where it was. A coordinate grid coarser than the screen may miss by half of its step.
     """
-    from cuarl.cli.coordinates import report
+    from cuarl.terminal.coordinates import report
 
     raise typer.Exit(report(family or [], screen, device, seen, png, as_json=as_json))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cuarl.cli.commands.runs import find
-from cuarl.cli.output import finite, note, print_json, print_table
-from cuarl.cli.state import load_settings
+from cuarl.cli.usage import finite
+from cuarl.terminal.output import note, print_json, print_table
+from cuarl.terminal.state import load_settings
 from cuarl.workflow import episodes as parts
 
 if TYPE_CHECKING:

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cuarl.cli.complete import run_names, target_names
-from cuarl.cli.curves import show_curves
 from cuarl.cli.help import HelpCommand
 from cuarl.cli.idle import check_target, given_flags, given_options, refuse
 from cuarl.cli.options import Request, experiment_options
-from cuarl.cli.output import closing, finite, note, print_json, print_plan, print_table
-from cuarl.cli.results import SUMMARY_COLUMNS, headline, percent, print_summaries, print_tasks, summary_cells
+from cuarl.cli.usage import finite
 from cuarl.config.schema import EnvFields
 from cuarl.errors import BarMissed, ConfigError
 from cuarl.evaluate.suite import RESULTS, Evaluation, read_results
 from cuarl.evaluate.summary import breakdown
 from cuarl.evaluate.summary import compare as compare_outcomes
+from cuarl.terminal.curves import show_curves
+from cuarl.terminal.output import closing, note, print_json, print_plan, print_table
+from cuarl.terminal.results import SUMMARY_COLUMNS, headline, percent, print_summaries, print_tasks, summary_cells
 from cuarl.workflow.evaluation import EvaluationPlan
 from cuarl.workflow.target_evaluation import Evaluated, evaluation_plan
 from cuarl.workflow.target_evaluation import evaluate as evaluate_target

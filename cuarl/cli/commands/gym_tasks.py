@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from cuarl.cli.output import finite, print_json, print_table
-from cuarl.cli.state import load_settings
+from cuarl.cli.usage import finite
+from cuarl.terminal.output import print_json, print_table
+from cuarl.terminal.state import load_settings
 
 
 def list_gym_tasks(

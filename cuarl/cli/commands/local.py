@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import anyio
 import typer
 
-from cuarl.cli.output import finite, note
-from cuarl.cli.state import load_settings
+from cuarl.cli.usage import finite
 from cuarl.errors import MissingExtra
+from cuarl.terminal.output import note
+from cuarl.terminal.state import load_settings
 from cuarl.web.listen import bind, require_web, serving
 from cuarl.workflow import signals
 

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from cuarl.cli.complete import run_names
-from cuarl.cli.output import closing, note, print_json, print_table
-from cuarl.cli.state import load_settings
 from cuarl.errors import ConfigError, PrerequisiteError
+from cuarl.terminal.output import closing, note, print_json, print_table
+from cuarl.terminal.state import load_settings
 
 app = typer.Typer(
     no_args_is_help=True, epilog="\b\nStart with:\n  cuarl model list\n  cuarl model export latest --out FOLDER"

@@ -11,13 +11,13 @@ from typing import Annotated
 import typer
 
 from cuarl.cli.complete import run_names
-from cuarl.cli.output import console, has_colour, note, print_json, print_text
-from cuarl.cli.state import load_settings
 from cuarl.errors import ConfigError
 from cuarl.monitor.lines import HEADLINE, event_line, metrics_line
 from cuarl.monitor.metric_names import METRICS, documented
 from cuarl.monitor.tail import Entry, parse_since, tail
 from cuarl.run import Run, find_run
+from cuarl.terminal.output import console, has_colour, note, print_json, print_text
+from cuarl.terminal.state import load_settings
 
 app = typer.Typer(no_args_is_help=True, epilog="\b\nStart with:\n  cuarl monitor tail\n  cuarl monitor serve")
 

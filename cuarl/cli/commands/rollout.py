@@ -13,9 +13,7 @@ from cuarl.cli import idle
 from cuarl.cli.complete import episode_ids, run_names
 from cuarl.cli.help import HelpGroup
 from cuarl.cli.options import Request, experiment_options
-from cuarl.cli.output import closing, finite, note, print_json, print_plan, print_table
-from cuarl.cli.results import headline, print_summaries
-from cuarl.cli.state import load_settings
+from cuarl.cli.usage import finite
 from cuarl.config.load import recorded
 from cuarl.config.schema import (
     EnvFields,
@@ -23,6 +21,9 @@ from cuarl.config.schema import (
 from cuarl.errors import BarMissed, ConfigError
 from cuarl.evaluate.summary import Outcome, summarise
 from cuarl.tasks.task import Task
+from cuarl.terminal.output import closing, note, print_json, print_plan, print_table
+from cuarl.terminal.results import headline, print_summaries
+from cuarl.terminal.state import load_settings
 from cuarl.trajectory import Trajectory
 from cuarl.workflow import episodes as parts
 from cuarl.workflow import players
@@ -176,8 +177,8 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Draw what an episode did: each screenshot with the action on it, as PNG files and in the terminal."""
-    from cuarl.cli.episode_view import show_episode
     from cuarl.store.url import require_database
+    from cuarl.terminal.episode_view import show_episode
     from cuarl.workflow.stored_episodes import find_episode, pictures_folder
 
     settings = load_settings(database_url=db, runs_dir=runs_dir)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cuarl.cli.output import closing, confirm, note, print_json, print_table, print_text
-from cuarl.cli.results import percent
-from cuarl.cli.state import load_settings
 from cuarl.errors import ConfigError
+from cuarl.terminal.output import closing, confirm, note, print_json, print_table, print_text
+from cuarl.terminal.results import percent
+from cuarl.terminal.state import load_settings
 from cuarl.workflow import episodes as parts
 
 if TYPE_CHECKING:

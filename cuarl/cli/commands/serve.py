@@ -16,11 +16,12 @@ from cuarl.cli.complete import target_names
 from cuarl.cli.help import HelpCommand
 from cuarl.cli.idle import check_served
 from cuarl.cli.options import Request, experiment_options
-from cuarl.cli.output import closing, finite, note, print_json, print_plan
+from cuarl.cli.usage import finite
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
 from cuarl.policy.sampler import SamplingParams
 from cuarl.serve.listen import listening
+from cuarl.terminal.output import closing, note, print_json, print_plan
 from cuarl.trajectory import Trajectory
 from cuarl.types import Screenshot
 from cuarl.web.listen import bind, require_web

@@ -12,13 +12,14 @@ import typer
 
 from cuarl.cli.help import HelpCommand
 from cuarl.cli.options import Request, chosen, experiment_options
-from cuarl.cli.output import finite, note, print_json, print_plan
+from cuarl.cli.usage import finite
 from cuarl.config.schema import EnvFields, ExperimentConfig, TaskFields
 from cuarl.env.backend import Backend
 from cuarl.env.openenv.client import require_websockets
 from cuarl.rollout.driven import Driven
 from cuarl.tasks.check import verdict
 from cuarl.tasks.task import Task, TaskInstance
+from cuarl.terminal.output import note, print_json, print_plan
 from cuarl.web.listen import bind, require_web, serving
 from cuarl.web.rules import is_loopback, names_of
 from cuarl.workflow import environments, signals

@@ -11,10 +11,10 @@ import anyio
 import typer
 
 from cuarl.cli.idle import given_options, refuse
-from cuarl.cli.output import note, print_json
-from cuarl.cli.state import load_settings
 from cuarl.env.pods.session import TOKEN
 from cuarl.errors import ConfigError
+from cuarl.terminal.output import note, print_json
+from cuarl.terminal.state import load_settings
 from cuarl.web.listen import bind, require_web, serving
 from cuarl.web.rules import is_loopback, names_of
 from cuarl.workflow import signals

@@ -10,11 +10,11 @@ import anyio
 import typer
 
 from cuarl.cli.commands import session_server
-from cuarl.cli.output import confirm, note, print_json, print_table
-from cuarl.cli.state import load_settings
 from cuarl.env.leases import Lease, Ledger, sweep
 from cuarl.errors import CuarlError
 from cuarl.run.owner import State
+from cuarl.terminal.output import confirm, note, print_json, print_table
+from cuarl.terminal.state import load_settings
 
 app = typer.Typer(no_args_is_help=True, epilog="\b\nStart with:\n  cuarl sessions list\n  cuarl sessions sweep")
 

@@ -12,9 +12,6 @@ from typing import Annotated, Any, Literal
 import typer
 
 from cuarl.cli.commands.gym_tasks import list_gym_tasks
-from cuarl.cli.output import console, is_terminal, note, print_json, print_text
-from cuarl.cli.state import STATE, load_settings
-from cuarl.cli.task_views import count_of, in_full, print_report, show_selection
 from cuarl.errors import BarMissed, TaskError
 from cuarl.tasks.build import bindings
 from cuarl.tasks.files import Located, merge
@@ -24,6 +21,9 @@ from cuarl.tasks.select import Condition, Filters, some
 from cuarl.tasks.source import load, locate, named
 from cuarl.tasks.suites import Role, shipped_folder
 from cuarl.tasks.task import CATEGORIES, DIFFICULTIES, Task
+from cuarl.terminal.output import console, is_terminal, note, print_json, print_text
+from cuarl.terminal.state import STATE, load_settings
+from cuarl.terminal.task_views import count_of, in_full, print_report, show_selection
 
 app = typer.Typer(
     no_args_is_help=True, epilog="\b\nStart with:\n  cuarl tasks list\n  cuarl tasks show train_02_enable_wifi"

@@ -11,12 +11,12 @@ import typer
 from cuarl.cli import idle
 from cuarl.cli.help import HelpCommand
 from cuarl.cli.options import Request, experiment_options
-from cuarl.cli.output import closing, duration, note, print_json, print_text
-from cuarl.cli.results import headline, interval, percent, print_summaries
-from cuarl.cli.state import STATE
 from cuarl.config.schema import PANELS
 from cuarl.errors import ConfigError
 from cuarl.evaluate.suite import Evaluation
+from cuarl.terminal.output import closing, duration, note, print_json, print_text
+from cuarl.terminal.results import headline, interval, percent, print_summaries
+from cuarl.terminal.state import STATE
 from cuarl.train.launch import check_launched, launch_command
 from cuarl.workflow import episodes as parts
 from cuarl.workflow import inputs, signals

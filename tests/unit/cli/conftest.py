@@ -7,7 +7,7 @@ import typer
 
 from cuarl.cli import app as app_module
 from cuarl.cli.lazy import Entry
-from cuarl.cli.state import STATE, State
+from cuarl.terminal.state import STATE, State
 
 
 @pytest.fixture(autouse=True)

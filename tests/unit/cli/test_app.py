@@ -11,8 +11,8 @@ import typer
 
 from cuarl import errors, safe_text
 from cuarl.cli.app import FLAGS, VALUE_OPTIONS, Commands, hoisted, run
-from cuarl.cli.state import STATE
 from cuarl.errors import BarMissed, ConfigError, CuarlError, PrerequisiteError
+from cuarl.terminal.state import STATE
 
 
 def failing(error):
@@ -149,7 +149,7 @@ def test_the_level_may_come_from_the_environment_and_is_checked(add_command, cap
 
 
 def test_the_level_may_come_from_dotenv(add_command, tmp_path):
-    from cuarl.cli.state import load_settings
+    from cuarl.terminal.state import load_settings
 
     (tmp_path / ".env").write_text("CUARL_LOG_LEVEL=error\n")
     add_command("look", lambda: load_settings() and None)

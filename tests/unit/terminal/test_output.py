@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from cuarl import safe_text
-from cuarl.cli import output
-from cuarl.cli.state import STATE
 from cuarl.errors import ConfigError
+from cuarl.terminal import output
+from cuarl.terminal.state import STATE
 from cuarl.types import Usage
 
 ID = "0193f2b7-6c1e-7d5a-9c3b-2f8e4a1d7b60"

@@ -6,17 +6,14 @@ so that an id found by ``grep`` is a whole id. ``NO_COLOR``, ``FORCE_COLOR``, ``
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-import typer
-
-from cuarl.cli.state import STATE
 from cuarl.errors import ConfigError
 from cuarl.safe_text import escaped, loggable, masked, printable, safe_json
+from cuarl.terminal.state import STATE
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,13 +81,6 @@ def duration(seconds: float) -> str:
             whole, rest = divmod(round(seconds / below) * below, size)
             return f"{whole:.0f} {name} {rest // below:.0f} {small}" if rest else f"{whole:.0f} {name}"
     return f"{seconds:.0f} s"
-
-
-def finite(value: float | None) -> float | None:
-    """A number of the command line: what bounds compare is false for ``nan``, so that it passes them all."""
-    if value is not None and not math.isfinite(value):
-        raise typer.BadParameter(f"{value} is no finite number")
-    return value
 
 
 def print_plan(facts: Mapping[str, object], *, as_json: bool) -> None:

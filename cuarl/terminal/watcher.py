@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from cuarl.cli.output import note, print_json
-from cuarl.cli.progress import EpisodeProgress, draws
 from cuarl.monitor.console import ConsoleSink
 from cuarl.rollout.pool import Progress
+from cuarl.terminal.output import note, print_json
+from cuarl.terminal.progress import EpisodeProgress, draws
 
 
 class TerminalWatcher:

@@ -33,8 +33,8 @@ def load_settings(**flags: Any) -> Settings:
 
     Secrets in them are masked in all output from here on.
     """
-    from cuarl.cli.logs import configure
     from cuarl.settings import Settings
+    from cuarl.terminal.logs import configure
 
     given = {name: value for name, value in flags.items() if value is not None}
     settings = Settings.load(env_file=STATE.env_file, **given)
@@ -49,8 +49,8 @@ def _tell_new_folder(database_url: str | None) -> None:
     """Say it where a database lies in a folder that is not there yet, since a mistyped path looks like that."""
     if not (database_url or "").startswith("sqlite"):
         return
-    from cuarl.cli.output import note
     from cuarl.store.url import parse_url, sqlite_path
+    from cuarl.terminal.output import note
 
     path = sqlite_path(parse_url(str(database_url)))
     if path is not None and not path.parent.is_dir():

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from cuarl.cli.output import note, print_json, print_table, print_text
 from cuarl.tasks.check import describe
 from cuarl.tasks.review import Finding
 from cuarl.tasks.source import Selection
 from cuarl.tasks.task import CATEGORIES, DIFFICULTIES, Task
+from cuarl.terminal.output import note, print_json, print_table, print_text
 
 
 def show_selection(selection: Selection, *, ids: bool, long: bool, as_json: bool) -> None:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from cuarl.cli.output import console, is_terminal, note, print_json
-from cuarl.cli.state import STATE
 from cuarl.safe_text import printable
+from cuarl.terminal.output import console, is_terminal, note, print_json
+from cuarl.terminal.state import STATE
 from cuarl.trajectory import Trajectory
 
 if TYPE_CHECKING:

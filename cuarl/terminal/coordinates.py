@@ -11,8 +11,8 @@ from cuarl.agent import formats
 from cuarl.agent.formats import DeviceKind, Size
 from cuarl.agent.formats.coordinate_check import Proof, Target, prove
 from cuarl.agent.formats.family import Family
-from cuarl.cli.output import note, print_json, print_table
 from cuarl.errors import ConfigError
+from cuarl.terminal.output import note, print_json, print_table
 
 KINDS = ("phone", "desktop")
 UNMET = 3

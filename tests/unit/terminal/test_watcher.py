@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from cuarl.cli.state import STATE
-from cuarl.cli.watcher import TerminalWatcher
+from cuarl.terminal.state import STATE
+from cuarl.terminal.watcher import TerminalWatcher
 from cuarl.workflow.watcher import SILENT
 
 

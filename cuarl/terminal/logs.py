@@ -9,9 +9,9 @@ import logging
 import sys
 import warnings
 
-from cuarl.cli.output import console, is_terminal
 from cuarl.errors import ConfigError
 from cuarl.safe_text import SafeFormatter
+from cuarl.terminal.output import console, is_terminal
 
 LEVELS = ("debug", "info", "warning", "error")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cuarl.cli.output import print_table
 from cuarl.evaluate.summary import Outcome, Summary, breakdown, summarise
 from cuarl.tasks.task import CATEGORIES, DIFFICULTIES
+from cuarl.terminal.output import print_table
 
 SUMMARY_COLUMNS = ("n", "tasks", "success", "95 % interval", "false claims", "side effects", "steps", "failed")
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cuarl.cli.output import note, print_json, print_table
-from cuarl.cli.results import SUMMARY_COLUMNS, percent, summary_cells
 from cuarl.errors import ConfigError
 from cuarl.evaluate.curve import Curve, Point, Together, curves, distinctions, together
 from cuarl.evaluate.suite import RESULTS, read_results
 from cuarl.monitor.plot import Mark, svg
 from cuarl.run import Run, find_run
+from cuarl.terminal.output import note, print_json, print_table
+from cuarl.terminal.results import SUMMARY_COLUMNS, percent, summary_cells
 
 if TYPE_CHECKING:
     from cuarl.settings import Settings

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cuarl.cli.output import console, has_colour, is_terminal, note, print_json, print_table, print_text
 from cuarl.monitor.draw import caption, half_blocks
 from cuarl.monitor.frames import draw, ending
+from cuarl.terminal.output import console, has_colour, is_terminal, note, print_json, print_table, print_text
 from cuarl.trajectory import Trajectory
 from cuarl.types import Screenshot
 
