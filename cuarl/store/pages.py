@@ -149,7 +149,7 @@ class Pages(Reader):
         live = {one.run_id: one for one in self.live_runs()}
         return [
             RunLine(
-                **{k: v for k, v in row.items() if k != "measured"},
+                **{k: _known(v) for k, v in row.items() if k != "measured"},
                 evaluated=(row["measured"] or {}).get("success_rate"), live=live.get(row["id"]),
             )
             for row in rows
@@ -296,6 +296,11 @@ class Pages(Reader):
 
 
 # --- parts of queries ----------------------------------------------------------------------------------------------
+
+
+def _known(value: Any) -> Any:
+    """A metric that is not there comes as not-a-number."""
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _latest(name: str) -> Any:

@@ -33,6 +33,7 @@ def test_runs_are_listed_the_newest_first_and_chosen(place: Place) -> None:
     assert [one["name"] for one in json.loads(place.cuarl("runs", "list", "--name", "noth", "--json").out)] == [
         "by-nothing"
     ]
+    assert "nan" not in "\n".join(rows), "what was not measured is a dash"
     assert "no runs like that" in place.cuarl("runs", "list", "--status", "failed").err
 
 
