@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from PIL import Image
 
 from cuarl.env.device_program import UNKNOWN_COMMAND, simulate
-from cuarl.env.gbox.actions import BUTTONS
-from cuarl.env.gbox.client import BoxType
-from cuarl.env.gbox.keys import NAMES
 from cuarl.env.limits import excess
 from cuarl.env.sim.base import SimulatedEnv
 from cuarl.env.sim.devices import make_sim
@@ -30,7 +27,17 @@ _XDOTOOL = {
 ROTATIONS = ("portrait", "landscapeLeft", "portraitUpsideDown", "landscapeRight")
 """By quarter turns, counterclockwise, of what is shown."""
 _TURNS = (None, Image.Transpose.ROTATE_90, Image.Transpose.ROTATE_180, Image.Transpose.ROTATE_270)
-_FROM_WIRE = {wire: name for name, wire in BUTTONS.items()}
+_FROM_WIRE = {
+    "back": "back", "home": "home", "appSwitch": "recents", "menu": "menu", "power": "power", "volumeUp": "volume_up",
+    "volumeDown": "volume_down",
+}  # fmt: skip
+KEYS = frozenset(
+    "abcdefghijklmnopqrstuvwxyz0123456789;=,-./`[\\]'"
+) | frozenset(
+    ["f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8", "f9", "f10", "f11", "f12", "control", "alt", "shift", "meta", "win", "cmd", "option", "arrowUp", "arrowDown", "arrowLeft", "arrowRight", "home", "end", "pageUp", "pageDown", "enter", "space", "tab", "escape", "backspace", "delete", "insert", "capsLock", "numLock", "scrollLock", "pause", "printScreen", "numpad0", "numpad1", "numpad2", "numpad3", "numpad4", "numpad5", "numpad6", "numpad7", "numpad8", "numpad9", "numpadAdd", "numpadSubtract", "numpadMultiply", "numpadDivide", "numpadDecimal", "numpadEnter", "numpadEqual", "volumeUp", "volumeDown", "volumeMute", "mediaPlayPause", "mediaStop", "mediaNextTrack", "mediaPreviousTrack"]
+)  # fmt: skip
+"""Keys that a box has (gbox-sdk 0.1.0a41)."""
+BoxType = Literal["android", "linux"]
 
 
 class Invalid(Exception):
@@ -214,7 +221,7 @@ def _scroll(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _keys(body: Mapping[str, Any]) -> dict[str, Any]:
-    strange = [key for key in body["keys"] if key not in NAMES]
+    strange = [key for key in body["keys"] if key not in KEYS]
     if strange:
         raise ValueError(f"there is no key {str(strange[0])[:40]!r}")
     return {"kind": "key", "keys": [_XDOTOOL.get(key, key) for key in body["keys"]]}

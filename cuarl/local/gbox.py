@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from cuarl.env.gbox.client import data_uri, screenshot_of
 from cuarl.local.box import DEVICES, ROTATIONS, Invalid, SimulatedBox
 from cuarl.local.faults import Faults
+from cuarl.local.wire import picture_in, png_uri
 from cuarl.types import Record
 from cuarl.web.guard import application, json_object, json_response
 from cuarl.web.refusal import Refusal, message, understood, whole
@@ -127,7 +127,7 @@ class FakeGBox:
 
     async def _screenshot(self, request: Request) -> Response:
         box = self._running(request)
-        uri = data_uri(await box.screenshot())
+        uri = png_uri(await box.screenshot())
         if box.halves:
             box.halves -= 1
             return json_response({"uri": uri[: len(uri) // 2]})
@@ -156,7 +156,7 @@ class FakeGBox:
         body = await json_object(request, empty=True)
         with understood():
             target = str((body.get("action") or {}).get("target", ""))
-            shown = screenshot_of(str(body.get("screenshot", "")))
+            shown = picture_in(str(body.get("screenshot", "")))
         alike = [box for box in self.boxes.values() if not box.ended and await box.shows(shown)]
         x, y = (await alike[0].find(target) if alike else None) or (-1, -1)
         response = {"type": "click", "coordinates": {"x": x, "y": y}}

@@ -22,9 +22,10 @@ from pydantic.alias_generators import to_camel
 from cuarl import strict_json
 from cuarl.agent.formats import Size, get
 from cuarl.env.gbox.actions import refusal, request
-from cuarl.env.gbox.client import GBox, data_uri
+from cuarl.env.gbox.client import GBox
 from cuarl.env.http import trusted
 from cuarl.errors import CuarlError
+from cuarl.local.wire import png_uri
 from cuarl.types import Action, Finish, Screenshot, Wait
 from cuarl.web.guard import application, json_object, json_response
 from cuarl.web.refusal import Refusal, message, understood, whole
@@ -226,7 +227,7 @@ class _Agent:
 
     async def step(self, run: Run, device: Device, shown: Screenshot, number: int) -> tuple[bool, Screenshot]:
         """One call and its action; whether the agent is finished, and the screen then."""
-        content = [{"type": "image_url", "image_url": {"url": data_uri(shown)}}, {"type": "text", "text": self._task}]
+        content = [{"type": "image_url", "image_url": {"url": png_uri(shown)}}, {"type": "text", "text": self._task}]
         system = {"role": "system", "content": self._format.system_prompt}
         messages: list[dict[str, Any]] = [system, {"role": "user", "content": content}]
         run.note("model_call", step=number, modelInput={"messages": len(messages)})
@@ -244,9 +245,7 @@ class _Agent:
         call = {"name": wire_name(action), "args": wire_args(action, shown), "callId": secrets.token_hex(4)}
         call |= {"rawFeedback": trouble or "ok", "rawResult": {}}
         run.note("action_executed", step=number, actionIndex=0, action=call, startTs=begin, endTs=_ms(), durationMs=0)
-        shots = [
-            {"name": f"screenshot_{when}", "url": data_uri(s)} for when, s in (("before", shown), ("after", after))
-        ]
+        shots = [{"name": f"screenshot_{when}", "url": png_uri(s)} for when, s in (("before", shown), ("after", after))]
         step["actions"].append({**call, "obs": {"screenshots": shots}})
         return isinstance(action, Finish), after
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from PIL import Image
 
-from cuarl.env.gbox.client import data_uri
 from cuarl.env.pods.manifest import load as load_manifest
 from cuarl.local.gym import BOXES
+from cuarl.local.wire import png_uri
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.types import Screenshot
 from tests.fuzz.requests import Shape
@@ -14,7 +14,7 @@ from tests.fuzz.requests import Shape
 TOKEN = "token-of-the-fuzzed-server"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 TASK = TaskInstance(task_id="wifi", goal="Turn Wi-Fi off.", checks=(Check(path="network.wifi.enabled", value=False),))
-PNG = data_uri(Screenshot(Image.new("RGB", (36, 64), "white")))
+PNG = png_uri(Screenshot(Image.new("RGB", (36, 64), "white")))
 ACT = {
     "action_type": ("screenshot", "left_click", "type", "keys", "scroll", "mouse_move", "x"), "x": ("5", "100"), "y": ("5", "90"),
     "text": ("abc",), "keys": ("ctrl+a", "enter", "+"), "direction": ("up", "down", "left"), "delay": ("0", "0.01"),

@@ -7,13 +7,14 @@ import typing
 import pytest
 
 from cuarl.env.gbox.keys import _OTHERS, NAMES, UnknownKey, chord
+from cuarl.local.box import KEYS
 
 
 def test_names_are_those_of_gboxs_own_client():
     pytest.importorskip("gbox_sdk", reason="GBox's own client is a development dependency: pip install gbox-sdk")
     from gbox_sdk.types.v1.boxes.action_press_key_params import KeysType
 
-    assert set(typing.get_args(typing.get_args(KeysType)[0])) == NAMES
+    assert set(typing.get_args(typing.get_args(KeysType)[0])) == NAMES == KEYS
 
 
 def test_every_other_name_leads_to_one_of_them():
