@@ -215,6 +215,14 @@ def test_kubectl_sees_and_ends_the_same_pods(place: Place) -> None:
         assert server.fake.counts()["live"] == 0
 
 
+def answer(client: httpx.Client) -> httpx.Response | None:
+    """To a plain request; None where nothing listens yet."""
+    try:
+        return client.get("/")
+    except httpx.ConnectError:
+        return None
+
+
 def test_server_of_a_pod_starts_with_the_manifest_s_words_and_leaves_nothing(place: Place) -> None:
     pod = load().pod({"session_id": "0a1b2c3d", "session_type": "phone", "image": "i", "token": "pod-token-9"}, "l", 60)
     (container,) = pod["spec"]["containers"]
@@ -223,20 +231,20 @@ def test_server_of_a_pod_starts_with_the_manifest_s_words_and_leaves_nothing(pla
         port = str(free.getsockname()[1])
     words = [port if word == "8000" else word.replace("0.0.0.0", "127.0.0.1") for word in container["args"]]
     environment = os.environ | {one["name"]: one["value"] for one in container["env"]}
-    server = subprocess.Popen([sys.executable, "-X", "importtime", "-m", "cuarl", *words], env=environment, stderr=subprocess.PIPE, text=True)  # fmt: skip
+    told = place.folder / "told"
+    with told.open("w") as file:  # a pipe would be full of what was imported
+        server = subprocess.Popen([sys.executable, "-X", "importtime", "-m", "cuarl", *words], env=environment, stderr=file)  # fmt: skip
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers={"X-Session-Token": "pod-token-9"}) as client:
-        for _ in range(300):
-            try:
-                ready = client.get("/")
-                break
-            except httpx.ConnectError:
-                time.sleep(0.1)
+        deadline = time.monotonic() + 120  # -X importtime is slow on a busy machine
+        while (ready := answer(client)) is None:
+            assert server.poll() is None and time.monotonic() < deadline
+            time.sleep(0.1)
         assert ready.text.startswith("cuarl session")
         shot = client.get("/act", params={"action_type": "screenshot"})
         assert shot.content.startswith(b"\x89PNG")
     server.send_signal(signal.SIGTERM)
-    _, said = server.communicate(timeout=30)
-    assert server.returncode == 0, said[-2000:]
+    assert server.wait(30) == 0, told.read_text()[-2000:]
+    said = told.read_text()
     loaded = {line.rsplit("|", 1)[-1].strip() for line in said.splitlines() if line.startswith("import time:")}
     assert not loaded & {"torch", "transformers", "sqlalchemy"}, "an image needs none of these"
 

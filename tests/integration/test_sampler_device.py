@@ -46,8 +46,8 @@ def test_a_second_copy_samples_what_a_shared_model_samples(place, options, mode)
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--processes", "2"], "sampler_device works in one process"),
-        (["--model-base-url", "http://localhost:1/v1"], "sampler_device needs the sampler in this process"),
+        (["--processes", "2"], "--sampler-device works in one process"),
+        (["--model-base-url", "http://localhost:1/v1"], "policy.sampler_device has no effect with policy openai"),
         (["--algorithm", "sft", "--sft-runs", "x"], "sampler_device has no effect with algorithm sft"),
         (["--trainer", "tinker"], "sampler_device has no effect with trainer tinker"),
     ],

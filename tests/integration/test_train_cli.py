@@ -110,7 +110,8 @@ def test_a_run_is_planned_measured_before_and_after_and_says_what_next(place, op
     assert [row["step"] for row in measured(run)] == [0, 1, 2, 3, 4]
     assert [row["step"] for row in measured(run) if "eval/tasks/n" in row] == [0, 3, 4]
     assert any(row.get("optim/updates") for row in measured(run))
-    told = result.err.splitlines()
+    shared, *told = result.err.splitlines()
+    assert "evaluation tasks are trained on, too" in shared
     assert told[0].startswith("model ")
     assert sum(line.startswith("step ") for line in told) == 5
     assert [line.split()[0] for line in told[-3:]] == ["success", "in:", "next:"]
