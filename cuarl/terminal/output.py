@@ -74,15 +74,6 @@ def print_json(value: Any, *, line: bool = False) -> None:
     print(safe_json(value, indent=None if line else 2), flush=line)
 
 
-def duration(seconds: float) -> str:
-    """A length of time in two units at most: 42 s, 7 min 5 s, 3 h 20 min, 2 d 4 h."""
-    for size, name, below, small in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if seconds >= size:
-            whole, rest = divmod(round(seconds / below) * below, size)
-            return f"{whole:.0f} {name} {rest // below:.0f} {small}" if rest else f"{whole:.0f} {name}"
-    return f"{seconds:.0f} s"
-
-
 def print_plan(facts: Mapping[str, object], *, as_json: bool) -> None:
     """Print what ``--dry-run`` found out."""
     if as_json:

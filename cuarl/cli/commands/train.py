@@ -14,7 +14,8 @@ from cuarl.cli.options import Request, experiment_options
 from cuarl.config.schema import PANELS
 from cuarl.errors import ConfigError
 from cuarl.evaluate.suite import Evaluation
-from cuarl.terminal.output import closing, duration, note, print_json, print_text
+from cuarl.monitor.lines import span
+from cuarl.terminal.output import closing, note, print_json, print_text
 from cuarl.terminal.results import headline, interval, percent, print_summaries
 from cuarl.terminal.state import STATE
 from cuarl.train.launch import check_launched, launch_command
@@ -89,7 +90,7 @@ def _tell(found: Probed, *, as_json: bool) -> None:
     kept = (found.step_bytes / 2**20, found.checkpoint_bytes / 2**20)
     print_text(
         f"one step took {found.step_s:.1f} s, {found.collecting_s:.1f} s of them for episodes; all steps and evaluations take "
-        f"about {duration(found.total_s)}\n"
+        f"about {span(found.total_s)}\n"
         f"peak memory {found.peak_gib:.1f} GiB; a step keeps {kept[0]:.1f} MiB, a checkpoint {kept[1]:.1f} MiB"
     )
     note("nothing of it was kept")

@@ -144,14 +144,3 @@ def test_an_answer_is_taken_at_its_word(monkeypatch, capsys, answer, goes_on):
         with pytest.raises(ConfigError, match="not confirmed"):
             output.confirm("this deletes 3 runs", yes=False)
     assert "this deletes 3 runs" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [
-        (0.2, "0 s"), (42, "42 s"), (59.6, "60 s"), (60, "1 min"), (425, "7 min 5 s"), (3600, "1 h"), (12000, "3 h 20 min"),
-        (86399, "24 h"), (187200, "2 d 4 h"),
-    ],
-)  # fmt: skip
-def test_lengths_of_time_have_two_units_at_most(seconds, said):
-    assert output.duration(seconds) == said
