@@ -198,7 +198,8 @@ def make(mistake: Mistake) -> Told:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = run(shlex.split(mistake.command)[1:])
         seconds = time.monotonic() - began
-        left = sorted(str(path) for path in {p.relative_to(folder) for p in folder.rglob("*")} - before)
+        found = {p.relative_to(folder) for p in folder.rglob("*") if "__pycache__" not in p.parts}
+        left = sorted(map(str, found - before))
     assert Path.cwd() == was
     return Told(code, err.getvalue(), seconds, left)
 

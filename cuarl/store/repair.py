@@ -116,11 +116,20 @@ def _not_whole(store: Store, verdicts_lost: bool) -> set[str]:
     _drop_episodes(store, bad)
     bad.update(i for i, _, _ in transaction.read(store.engine, lambda session: list(incomplete(session))))
     counted = transaction.read(store.engine, token_counts)
+    verdicts_lost = verdicts_lost or transaction.read(store.engine, _verdicts_vanished)
     for trajectory in store.trajectories():
-        lost = verdicts_lost and trajectory.scored and trajectory.verdict is None
+        judged = trajectory.check_at is not None and trajectory.failure is None
+        lost = trajectory.verdict is None and (judged or (verdicts_lost and trajectory.scored))
         if lost or tokens_of(trajectory) != counted[trajectory.episode_id]:
             bad.add(trajectory.episode_id)
     return bad
+
+
+def _verdicts_vanished(session: Session) -> bool:
+    """Whether there are none at all, and episodes that were checked: a page may be damaged so that its table looks empty."""
+    checked = select(t.EpisodeRow.id).where(t.EpisodeRow.check_at.is_not(None)).limit(1)
+    any_verdict = select(t.VerdictRow.episode_id).limit(1)
+    return session.scalar(checked) is not None and session.scalar(any_verdict) is None
 
 
 def _drop_episodes(store: Store, ids: set[str]) -> int:

@@ -165,14 +165,6 @@ def encoded_in(uri: str) -> bytes:
     return base64.b64decode(data, validate=True)
 
 
-def screenshot_of(uri: str) -> Screenshot:
-    """The screenshot itself. Raises ValueError."""
-    try:
-        return Screenshot.decode(encoded_in(uri))
-    except OSError as error:
-        raise ValueError(str(error)) from error
-
-
 def _text(body: Mapping[str, Any], name: str) -> str:
     value = body.get(name)
     if not isinstance(value, str) or not value:

@@ -7,8 +7,9 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 
-from cuarl.env.gbox.client import INVALID, LABEL, POINTING_MODEL, GBox, screenshot_of
+from cuarl.env.gbox.client import INVALID, LABEL, POINTING_MODEL, GBox
 from cuarl.local.box import SimulatedBox
+from cuarl.local.wire import picture_in
 from tests.fakes.gbox_server import KEY, serving
 
 gbox_sdk = pytest.importorskip("gbox_sdk", reason="GBox's own client is a development dependency: pip install gbox-sdk")
@@ -42,7 +43,7 @@ def by_sdk(client):
     actions, seen = client.v1.boxes.actions, []
     for name, body in STEPS:
         getattr(actions, name)(box_id=box.id, **body)
-        seen.append(screenshot_of(actions.screenshot(box_id=box.id, output_format="base64").uri).digest)
+        seen.append(picture_in(actions.screenshot(box_id=box.id, output_format="base64").uri).digest)
     client.v1.boxes.terminate(box_id=box.id)
     return seen, box.id
 
@@ -106,7 +107,7 @@ def test_own_client_and_adapter_are_pointed_to_the_same_place(server, client):
 
     async def ours(target):
         boxes = GBox(server[1], KEY)
-        found = await boxes.point(screenshot_of(shown), target)
+        found = await boxes.point(picture_in(shown), target)
         await boxes.close()
         return found
 
