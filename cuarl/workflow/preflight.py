@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from cuarl.tasks.task import Task
     from cuarl.workflow.experiment import Experiment
 
-LEAST_FREE = 64 << 20
-"""Bytes without which no run is begun: its manifest, logs and first episodes would fill them."""
+LEAST_FREE = 2 << 20
+"""Bytes without which no run is begun: its manifest, configuration and logs would fill them."""
 
 
 def check_place(experiment: Experiment) -> None:
