@@ -4,11 +4,11 @@ A backend writes a lease *before* it uses such a thing and releases it once the 
 left behind is thus on record, and ``cuarl sessions sweep`` ends it. The ledger is a folder of small JSON files, one a
 lease, each there whole or not at all. A lease names its owner by process id *and* start time, so that a live owner is
 never robbed, and a process id that has been given to somebody else does not protect what is left. Secrets stay out of
-it: known ones are masked, and a sweeper takes its credentials from the settings.
+it: known ones are masked, and a sweeper is handed the settings, which have its credentials.
 
 A backend adds a sweeper in the module that ``SWEEPER_MODULES`` names for its kind::
 
-    async def sweep_browser(lease: Lease) -> None:
+    async def sweep_browser(lease: Lease, settings: Settings) -> None:
         "End what the lease stands for; do nothing if it is gone. Raises EnvError if that can't be done."
 
     SWEEPERS["browser"] = sweep_browser
@@ -31,6 +31,7 @@ from cuarl.errors import EnvError, PrerequisiteError
 from cuarl.run.atomic import write_text
 from cuarl.run.owner import Owner, State
 from cuarl.safe_text import masked
+from cuarl.settings import Settings
 from cuarl.types import Record
 
 logger = logging.getLogger(__name__)
@@ -156,7 +157,7 @@ class Ledger:
         return sorted(found, key=lambda lease: (lease.record.made_at, lease.kind, lease.id))
 
 
-Sweeper = Callable[[Lease], Awaitable[None]]
+Sweeper = Callable[[Lease, Settings], Awaitable[None]]
 
 SWEEPERS: dict[str, Sweeper] = {}
 """By the kind of lease: ends what a lease stands for, and returns once it is gone (also if it was gone before)."""
@@ -182,15 +183,20 @@ def sweeper(kind: str) -> Sweeper:
     return SWEEPERS[kind]
 
 
-async def sweep(lease: Lease) -> None:
-    """End what the lease stands for, and strike it from the ledger. Raises what the sweeper raises; it then stays.
+async def sweep(lease: Lease, settings: Settings) -> None:
+    """End what the lease stands for, and strike it from the ledger. Raises what the sweeper raises; it then stays."""
+    await finish(lease, lambda found: sweeper(found.kind)(found, settings))
+
+
+async def finish(lease: Lease, end: Callable[[Lease], Awaitable[None]]) -> None:
+    """``end`` the lease and strike it from the ledger. Raises what ``end`` raises; it then stays.
 
     A lease that does not say what it stands for ends nothing: raises EnvError.
     """
     if not lease.id.strip():
         raise EnvError("the lease has no id, so nothing is ended", where=str(lease.path), hint=f"rm {lease.path}")
     try:
-        await sweeper(lease.kind)(lease)
+        await end(lease)
     except (KeyError, ValueError) as error:
         raise EnvError(f"the lease is damaged: {error}", where=str(lease.path), hint=f"rm {lease.path}") from error
     lease.release()

@@ -13,6 +13,7 @@ from cuarl.cli.commands import session_server
 from cuarl.env.leases import Lease, Ledger, sweep
 from cuarl.errors import CuarlError
 from cuarl.run.owner import State
+from cuarl.settings import Settings
 from cuarl.terminal.output import confirm, note, print_json, print_table
 from cuarl.terminal.state import load_settings
 
@@ -52,7 +53,7 @@ def sessions() -> None:
 )
 def list_sessions(kind: Kinds = None, sessions_dir: Folder = None, as_json: Json = False) -> None:
     """List the sessions that are in use or were left behind, oldest first."""
-    ledger, leases = _leases(sessions_dir, kind)
+    ledger, leases = _leases(load_settings(sessions_dir=sessions_dir), kind)
     if as_json:
         print_json([{**lease.record.model_dump(mode="json"), "state": lease.state} for lease in leases])
         return
@@ -84,17 +85,17 @@ def sweep_sessions(
     as_json: Json = False,
 ) -> None:
     """End the sessions whose owner is gone. Exits with 1 if one of them could not be ended."""
-    _, leases = _leases(sessions_dir, kind)
+    settings = load_settings(sessions_dir=sessions_dir)
+    _, leases = _leases(settings, kind)
     states = {lease.path: lease.state for lease in leases}
     chosen = [lease for lease in leases if everything or states[lease.path] == "orphaned"]
     spared = [lease for lease in chosen if states[lease.path] != "orphaned"]
     if spared and not dry_run:
         confirm(f"this ends {len(spared)} sessions that may be in use", yes=yes)
     results = [Swept(lease.kind, lease.id, states[lease.path], "kept") for lease in leases if lease not in chosen]
-    results += [
-        Swept(lease.kind, lease.id, states[lease.path], *(("would be swept",) if dry_run else anyio.run(_end, lease)))
-        for lease in chosen
-    ]
+    for lease in chosen:
+        outcome = ("would be swept", None) if dry_run else anyio.run(_end, lease, settings)
+        results.append(Swept(lease.kind, lease.id, states[lease.path], *outcome))
     _report(results, as_json=as_json)
 
 
@@ -103,10 +104,10 @@ app.command("serve", short_help="Serve one device as a session, as a pod does.",
 )
 
 
-async def _end(lease: Lease) -> tuple[str, str | None]:
+async def _end(lease: Lease, settings: Settings) -> tuple[str, str | None]:
     """One that can't be ended must not keep the others from being ended."""
     try:
-        await sweep(lease)
+        await sweep(lease, settings)
     except CuarlError as error:
         return "failed", str(error)
     return "swept", None
@@ -125,8 +126,8 @@ def _report(results: list[Swept], *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _leases(folder: Path | None, kinds: list[str] | None) -> tuple[Ledger, list[Lease]]:
-    ledger = Ledger(load_settings(sessions_dir=folder).sessions_folder)
+def _leases(settings: Settings, kinds: list[str] | None) -> tuple[Ledger, list[Lease]]:
+    ledger = Ledger(settings.sessions_folder)
     return ledger, [lease for lease in ledger.leases() if not kinds or lease.kind in kinds]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cuarl.env.adb.transport import Device, client
-from cuarl.env.leases import SWEEPERS, Lease, Ledger, sweep
+from cuarl.env.leases import SWEEPERS, Lease, Ledger, finish
 from cuarl.env.shell_checks.reads import run_all
 from cuarl.errors import EnvError
 from cuarl.run.owner import Owner
@@ -42,7 +42,7 @@ async def claim(ledger: Ledger, adb: Any, serial: str) -> Lease | None:
     for left in ledger.leases():
         if left.kind == KIND and left.id == name and left.state == "orphaned":
             try:
-                await sweep(left)
+                await finish(left, end)
             except EnvError as error:
                 logger.warning("device %s is left alone: %s", serial, error)
                 return None
@@ -62,4 +62,4 @@ async def end(lease: Lease) -> None:
         await run_all(undo, Device(adb, lease.detail["serial"], reconnect_s=0).shell)
 
 
-SWEEPERS[KIND] = end
+SWEEPERS[KIND] = lambda lease, settings: end(lease)

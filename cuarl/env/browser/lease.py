@@ -27,4 +27,4 @@ async def end(lease: Lease) -> None:
         await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
-SWEEPERS[KIND] = end
+SWEEPERS[KIND] = lambda lease, settings: end(lease)

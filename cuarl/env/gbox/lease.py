@@ -5,15 +5,14 @@ from __future__ import annotations
 from cuarl.env.gbox.client import GBox
 from cuarl.env.leases import SWEEPERS, Lease
 from cuarl.errors import EnvError
+from cuarl.settings import Settings
 
 KIND = "gbox"
 
 
-async def end(lease: Lease) -> None:
+async def end(lease: Lease, settings: Settings) -> None:
     """Terminate the box of a lease. Raises EnvError if the service can't be asked."""
-    from cuarl.settings import Settings
-
-    key = Settings.load().gbox_api_key
+    key = settings.gbox_api_key
     if key is None:
         raise EnvError("ending a box needs the key of its account", hint="export GBOX_API_KEY=KEY")
     boxes = GBox(lease.detail["base_url"], key.get_secret_value())

@@ -6,16 +6,15 @@ import logging
 
 from cuarl.env.gym.client import Gym
 from cuarl.env.leases import SWEEPERS, Lease
+from cuarl.settings import Settings
 
 logger = logging.getLogger(__name__)
 
 KIND = "gym"
 
 
-async def end(lease: Lease) -> None:
+async def end(lease: Lease, settings: Settings) -> None:
     """Terminate the execution of a lease. Raises EnvError if the server can't be asked."""
-    from cuarl.settings import Settings
-
     execution = lease.detail.get("execution", "")
     if not execution:
         logger.warning(
@@ -23,7 +22,7 @@ async def end(lease: Lease) -> None:
             lease.detail["base_url"], lease.detail["task"],
         )  # fmt: skip
         return
-    key = Settings.load().gym_api_key
+    key = settings.gym_api_key
     gym = Gym(lease.detail["base_url"], lease.detail["gym_id"], key.get_secret_value() if key else None)
     try:
         await gym.terminate(execution)

@@ -30,6 +30,7 @@ from cuarl.env.linux.programs import APPS, BUS, SERVER, WINDOW_MANAGER
 from cuarl.env.processes import end_marked
 from cuarl.errors import EnvError
 from cuarl.run.owner import process_start
+from cuarl.settings import Settings
 
 KIND = "display"
 PREFIX = "cuarl-desktop-"
@@ -161,7 +162,7 @@ async def end_desktop(mark: str, folder: Path, display: str) -> None:
         _unlock(display.removeprefix(":"))
 
 
-async def sweep_display(lease: Lease) -> None:
+async def sweep_display(lease: Lease, settings: Settings) -> None:
     """End the desktop of a lease."""
     await end_desktop(lease.id, Path(lease.detail.get("folder", "")), lease.detail.get("display", ""))
 

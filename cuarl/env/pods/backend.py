@@ -62,15 +62,9 @@ def _template(options: Options) -> Template:
     return load(Path(options.manifest) if options.manifest else None)
 
 
-def where(settings: Settings) -> Where:
-    """What this machine says about its cluster."""
-    token = settings.kube_token.get_secret_value() if settings.kube_token else None
-    return Where(settings.kube_api_url, token, settings.kube_ca_file, settings.kubeconfig, settings.kube_context)
-
-
 def pods(settings: Settings, namespace: str | None) -> Pods:
     """The cluster's pods. Raises PrerequisiteError where no cluster is set."""
-    return Pods(find(where(settings)), namespace)
+    return Pods(find(Where.of(settings)), namespace)
 
 
 class Ways:

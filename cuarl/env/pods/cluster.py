@@ -16,6 +16,7 @@ import httpx
 from cuarl.env.pods.kubeconfig import read, trusting
 from cuarl.env.pods.login import FileToken, FixedToken, Login
 from cuarl.errors import PrerequisiteError
+from cuarl.settings import Settings
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod finds the token and certificate of its own account."""
@@ -37,6 +38,12 @@ class Where:
     kubeconfig: str | None = None
     """Paths as in KUBECONFIG; unset means ``~/.kube/config``."""
     context: str | None = None
+
+    @classmethod
+    def of(cls, settings: Settings) -> Where:
+        """What ``settings`` say about it."""
+        token = settings.kube_token.get_secret_value() if settings.kube_token else None
+        return cls(settings.kube_api_url, token, settings.kube_ca_file, settings.kubeconfig, settings.kube_context)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,14 @@ from cuarl.env.leases import SWEEPERS, Lease
 from cuarl.env.pods.client import Pods
 from cuarl.env.pods.cluster import Where, find
 from cuarl.errors import EnvError
+from cuarl.settings import Settings
 
 KIND = "pod"
 
 
-async def end(lease: Lease) -> None:
+async def end(lease: Lease, settings: Settings) -> None:
     """Delete the pod of a lease. Raises EnvError if its cluster can't be asked."""
-    from cuarl.env.pods.backend import where
-    from cuarl.settings import Settings
-
-    detail, now = lease.detail, where(Settings.load())
+    detail, now = lease.detail, Where.of(settings)
     if detail.get("kubeconfig"):  # found again where the lost process found it, whatever is current today
         now = Where(
             token=None if now.api_url else now.token, kubeconfig=detail["kubeconfig"], context=detail["context"]

@@ -16,4 +16,4 @@ async def end(lease: Lease) -> None:
         raise EnvError(f"processes of worker {lease.id} can't be ended: {', '.join(map(str, left))}")
 
 
-SWEEPERS[KIND] = end
+SWEEPERS[KIND] = lambda lease, settings: end(lease)

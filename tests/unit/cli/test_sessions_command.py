@@ -16,7 +16,7 @@ def toys(tmp_path, monkeypatch):
     monkeypatch.setenv("CUARL_SESSIONS_DIR", str(tmp_path / "sessions"))
     ended = []
 
-    async def end(lease):
+    async def end(lease, settings):
         if lease.id == "stuck":
             raise EnvError("it is stuck")
         ended.append(lease.id)

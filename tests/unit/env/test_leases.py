@@ -15,6 +15,7 @@ from cuarl.env.leases import Ledger, sweep, sweeper
 from cuarl.env.processes import MARK, end_marked, marked
 from cuarl.errors import CuarlError, EnvError, PrerequisiteError
 from cuarl.run.owner import Owner, process_start
+from cuarl.settings import Settings
 
 
 @pytest.fixture
@@ -102,16 +103,16 @@ def test_strange_files_are_left_alone(ledger, caplog):
 def test_a_swept_lease_is_gone_and_one_that_resists_stays(ledger, monkeypatch):
     ended = []
 
-    async def end(lease):
+    async def end(lease, settings):
         if lease.id == "stuck":
             raise EnvError("it is stuck")
         ended.append(lease.id)
 
     monkeypatch.setitem(leases.SWEEPERS, "toy", end)
     stuck, loose = ledger.hold("toy", "stuck"), ledger.hold("toy", "loose")
-    anyio.run(sweep, loose)
+    anyio.run(sweep, loose, Settings())
     with pytest.raises(EnvError, match="stuck"):
-        anyio.run(sweep, stuck)
+        anyio.run(sweep, stuck, Settings())
     assert ended == ["loose"] and [lease.id for lease in ledger.leases()] == ["stuck"]
 
 
@@ -144,7 +145,7 @@ def test_lease_without_an_id_never_kills(ledger, kind, id):
             pass
         assert marked(id) == []
         with pytest.raises(EnvError, match="no id"):
-            anyio.run(sweep, lease)
+            anyio.run(sweep, lease, Settings())
         assert anyio.run(end_marked, id) == []
         assert bystander.poll() is None and lease.path.exists()
         bystander.communicate(b"\n")
@@ -155,7 +156,7 @@ def test_lease_that_lacks_what_its_sweeper_needs_is_named_and_stays(ledger):
     for kind in ("pod", "gbox", "adb"):
         lease = ledger.hold(kind, "x-1", {"undo": "["} if kind == "adb" else {})
         with pytest.raises(CuarlError):
-            anyio.run(sweep, lease)
+            anyio.run(sweep, lease, Settings())
         assert lease.path.exists()
 
 

@@ -20,6 +20,7 @@ from cuarl.local.adb import console as fake_console
 from cuarl.local.adb import serve
 from cuarl.local.adb_phone import FakePhone
 from cuarl.run.owner import process_start
+from cuarl.settings import Settings
 from cuarl.tasks.task import Task
 from cuarl.types import OpenApp
 from tests.unit.env.adb.phones import TASK, shell_task
@@ -168,7 +169,7 @@ def test_what_a_killed_run_began_is_undone_and_the_device_is_free(ledger, by):
         orphan(lease)
         assert await in_thread(choose, adb, ["p0"], ledger) == ["p0"]
         if by == "sweep":
-            await sweep(lease)
+            await sweep(lease, Settings())
             assert ledger.leases() == []
         else:
             (await claim(ledger, adb, "p0")).release()
@@ -186,7 +187,7 @@ def test_a_device_with_something_to_undo_that_does_not_answer_stays_on_record(le
         orphan(lease)
         phones[0].gone = True
         with pytest.raises(EnvError, match="does not answer"):
-            await sweep(lease)
+            await sweep(lease, Settings())
         assert await claim(ledger, adb, "p0") is None
         assert len(ledger.leases()) == 1
 

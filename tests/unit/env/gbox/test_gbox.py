@@ -15,6 +15,7 @@ from cuarl.env.leases import Ledger, sweep
 from cuarl.errors import EnvError
 from cuarl.local.box import read_action
 from cuarl.local.faults import Faults
+from cuarl.settings import Settings
 from cuarl.tasks.check import verdict
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.types import Button, Click, Drag, Finish, Key, LongPress, Scroll, Swipe, TypeText
@@ -225,9 +226,8 @@ def test_box_that_was_never_made_fails_its_episode_with_the_first_reason(tmp_pat
         assert fake.counts()["made"] == 0
 
 
-def test_sweep_ends_what_an_environment_left(server, tmp_path, monkeypatch):
+def test_sweep_ends_what_an_environment_left(server, tmp_path):
     fake, url = server
-    monkeypatch.setenv("GBOX_API_KEY", KEY)
     ledger = Ledger(tmp_path)
 
     async def run():
@@ -236,7 +236,7 @@ def test_sweep_ends_what_an_environment_left(server, tmp_path, monkeypatch):
         assert fake.counts()["live"] == 1
         (lease,) = ledger.leases()
         assert KEY not in lease.path.read_text()
-        await sweep(lease)
+        await sweep(lease, Settings(gbox_api_key=KEY))
         await env.close()
 
     anyio.run(run)

@@ -15,6 +15,7 @@ from cuarl.env.gym.devices import Devices
 from cuarl.env.gym.env import GymEnv
 from cuarl.env.leases import Ledger, sweep
 from cuarl.errors import EnvError, RewardError
+from cuarl.settings import Settings
 from cuarl.tasks.task import Check, Task, TaskInstance
 from cuarl.types import Button
 from tests.fakes.gym_server import BOX_KEY, GYM_KEY, field
@@ -85,15 +86,13 @@ def test_the_gym_judges_by_its_own_checks(server, tmp_path):
         anyio.run(play, TASK.model_copy(update={"task_id": "bare"}))
 
 
-def test_a_killed_execution_is_swept_with_the_key_of_the_settings(server, tmp_path, monkeypatch):
-    monkeypatch.setenv("GYM_API_KEY", GYM_KEY)
-
+def test_a_killed_execution_is_swept_with_the_key_of_the_settings(server, tmp_path):
     async def leave_and_sweep():
         env = Alone(server, tmp_path)
         await env.begin(TASK, 1)
         (lease,) = Ledger(tmp_path).leases()
         assert server.gym.counts()["live"] == 1 and GYM_KEY not in lease.path.read_text()
-        await sweep(lease)
+        await sweep(lease, Settings(gym_api_key=GYM_KEY))
         await env.close()
 
     anyio.run(leave_and_sweep)

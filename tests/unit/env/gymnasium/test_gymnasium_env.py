@@ -16,6 +16,7 @@ from cuarl.env.gymnasium.options import Options
 from cuarl.env.leases import Ledger, sweep
 from cuarl.env.workers.pool import Pool
 from cuarl.errors import ConfigError, EnvError, TaskError
+from cuarl.settings import Settings
 from cuarl.tasks.task import Check, Task, TaskInstance
 from cuarl.types import Click, Key, StepResult, TypeText, Wait
 from tests.fakes.pools import with_pool
@@ -257,7 +258,7 @@ def test_what_a_killed_run_leaves_is_swept(ledger):
         env = await GymnasiumEnv.opened(Pool(ledger, CHILD), Source(LAMPS))
         (lease,) = ledger.leases()
         assert (lease.kind, lease.state) == ("worker", "live")
-        await sweep(lease)
+        await sweep(lease, Settings())
         with pytest.raises(EnvError, match="died"):
             await env.reset(TASK, 0)
         await env.close()

@@ -20,6 +20,7 @@ from cuarl.env.pods.env import PodEnv, PodOptions
 from cuarl.env.pods.manifest import LEASE, load
 from cuarl.errors import EnvError
 from cuarl.local.faults import Faults
+from cuarl.settings import Settings
 from cuarl.tasks.check import verdict
 from cuarl.tasks.source import load as load_tasks
 from cuarl.tasks.task import Check, TaskInstance
@@ -430,9 +431,7 @@ def test_actions_that_the_protocol_lacks_are_rejected_and_never_sent(server, tmp
     assert server.fake.counts()["actions"] >= already
 
 
-def test_sweep_deletes_what_an_environment_left(server, tmp_path, monkeypatch):
-    monkeypatch.setenv("KUBE_API_URL", server.url)
-    monkeypatch.setenv("KUBE_TOKEN", TOKEN)
+def test_sweep_deletes_what_an_environment_left(server, tmp_path):
     ledger = Ledger(tmp_path)
 
     async def run():
@@ -440,7 +439,7 @@ def test_sweep_deletes_what_an_environment_left(server, tmp_path, monkeypatch):
         await env.reset(PHONE, 1)
         assert server.fake.counts()["live"] == 1
         (lease,) = ledger.leases()
-        await sweep(lease)
+        await sweep(lease, Settings(kube_api_url=server.url, kube_token=TOKEN))
         await env.ways.close()
 
     anyio.run(run)
@@ -448,7 +447,9 @@ def test_sweep_deletes_what_an_environment_left(server, tmp_path, monkeypatch):
     assert ledger.leases() == []
 
 
-def test_sweep_shows_no_credential_to_another_cluster(server, tmp_path, monkeypatch):
+def test_sweep_shows_no_credential_to_another_cluster(server, tmp_path):
+    elsewhere = Settings(kube_api_url="http://127.0.0.1:9", kube_token="of-another-cluster")
+
     async def leave():
         env = pod(server.url, Ledger(tmp_path))
         await env.reset(PHONE, 1)
@@ -458,12 +459,10 @@ def test_sweep_shows_no_credential_to_another_cluster(server, tmp_path, monkeypa
         env = await leave()
         (lease,) = Ledger(tmp_path).leases()
         with pytest.raises(EnvError, match=r"the one that is set is at http://127\.0\.0\.1:9"):
-            await sweep(lease)
+            await sweep(lease, elsewhere)
         assert Ledger(tmp_path).leases(), "it stays on record"
         await env.close()
 
-    monkeypatch.setenv("KUBE_API_URL", "http://127.0.0.1:9")
-    monkeypatch.setenv("KUBE_TOKEN", "of-another-cluster")
     anyio.run(run)
 
 
