@@ -116,6 +116,8 @@ OPTIONS: Mapping[str, Option] = {
     "value_learning_rate": Option(_PPO),
     "rejection_rule": Option(_REJECTION),
     "reward_threshold": Option(_REJECTION),
+    "validation_split": Option(_PRACTISED),
+    "validation_episodes": Option(_PRACTISED, "validation_split"),
     "sft_runs": Option(_SFT),
     "sft_min_reward": Option(_SFT),
 }

@@ -211,6 +211,11 @@ class OutputFields(Fields):
     """Episodes of one evaluation."""
     skip_baseline: bool = False
     """Skip the evaluation before the first step."""
+    validation_split: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Keep this share of the training tasks, drawn by the seed, to choose a checkpoint by (RUN@best): none of their goals is
+    trained on or evaluated. 0 means none."""
+    validation_episodes: PositiveInt = 100
+    """Episodes of validation tasks, played whenever a checkpoint is saved."""
     save_every: NonNegativeInt = 8
     """Save a checkpoint every so many steps; 0 means at the end only."""
     save_total_limit: PositiveInt | None = None
@@ -283,7 +288,7 @@ class ExperimentConfig(
     def resumable_fields(self) -> frozenset[str]:
         """Fields that may differ when a run is resumed: they say how long and how often, not what is learnt."""
         fields = {
-            "eval_every", "eval_episodes", "save_every", "save_total_limit", "max_concurrent_rollouts",
+            "eval_every", "eval_episodes", "validation_episodes", "save_every", "save_total_limit", "max_concurrent_rollouts",
             "max_failed_share",
         }  # fmt: skip
         # any other schedule is stretched over all steps

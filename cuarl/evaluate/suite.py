@@ -28,6 +28,8 @@ from cuarl.tasks.task import Task
 from cuarl.types import Record
 
 RESULTS = "results.json"
+VALIDATION = "validation"
+"""Label and purpose of evaluations on the tasks that a run keeps aside to choose a checkpoint by."""
 
 _METRICS = (
     "success_rate", "ci_low", "ci_high", "n", "false_completion_rate", "side_effect_rate", "steps_mean",

@@ -15,7 +15,8 @@ from cuarl.tasks.paths import same
 from cuarl.tasks.suites import Role
 from cuarl.tasks.task import TaskInstance
 
-_MOST_BINDINGS = 500
+MOST_BINDINGS = 500
+"""Of a task with more values of its parameters, so many instances are looked at."""
 
 
 class Finding(NamedTuple):
@@ -44,7 +45,7 @@ def _alone(located: Located) -> Iterable[Finding]:
     task = located.task
     if not task.scorable:
         yield Finding("error", task.id, located.where, "it has no checks, so it can't be scored")
-    if any(_starts_solved(instance) for instance in bindings(task, _MOST_BINDINGS)):
+    if any(_starts_solved(instance) for instance in bindings(task, MOST_BINDINGS)):
         yield Finding("error", task.id, located.where, "its preset already fulfils all its checks")
 
 
@@ -60,12 +61,12 @@ def _leaks(judged: Sequence[Judged]) -> Iterable[Finding]:
     words: dict[str, str] = {}
     checks: dict[str, str] = {}
     for instance in _instances(judged, "train"):
-        words.setdefault(_words(instance), instance.task_id)
+        words.setdefault(goal_words(instance), instance.task_id)
         checks.setdefault(_checks(instance), instance.task_id)
     where = {one.located.task.id: one.located.where for one in judged if one.role == "eval"}
     told = set()
     for instance in _instances(judged, "eval"):
-        same_words, same_checks = words.get(_words(instance)), checks.get(_checks(instance))
+        same_words, same_checks = words.get(goal_words(instance)), checks.get(_checks(instance))
         twin = same_words or (same_checks if instance.checks else None)
         if twin and instance.task_id not in told:
             told.add(instance.task_id)
@@ -74,10 +75,11 @@ def _leaks(judged: Sequence[Judged]) -> Iterable[Finding]:
 
 
 def _instances(judged: Sequence[Judged], role: Role) -> Iterable[TaskInstance]:
-    return (i for one in judged if one.role == role for i in bindings(one.located.task, _MOST_BINDINGS))
+    return (i for one in judged if one.role == role for i in bindings(one.located.task, MOST_BINDINGS))
 
 
-def _words(instance: TaskInstance) -> str:
+def goal_words(instance: TaskInstance) -> str:
+    """What two instances share that ask for the same: the goal without case, spaces and punctuation."""
     return "".join(c for c in instance.goal.casefold() if c.isalnum())
 
 

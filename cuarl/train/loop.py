@@ -50,6 +50,23 @@ class LoopConfig(Record):
     """Steps between checkpoints; the last step is always saved. 0: at the end only."""
     skip_baseline: bool = False
     """Don't evaluate the untrained policy."""
+    validates: bool = False
+    """Evaluate whenever a checkpoint is due, too."""
+
+    def evaluates(self, step: int) -> bool:
+        """Whether an evaluation is due after a step."""
+        return not (step == 0 and self.skip_baseline) and self._due(step, self.eval_every)
+
+    def saves(self, step: int) -> bool:
+        """Whether a checkpoint is due after a step."""
+        return step > 0 and self._due(step, self.save_every)
+
+    def measures(self, step: int) -> bool:
+        """Whether ``evaluate`` is called after a step."""
+        return self.evaluates(step) or (self.validates and self.saves(step))
+
+    def _due(self, step: int, every: int) -> bool:
+        return step in (0, self.max_steps) or (every > 0 and step % every == 0)
 
 
 class Trainable(Protocol):
@@ -191,8 +208,8 @@ class _Loop:
         except StepUndone:
             self._keep(step - 1)
             return False
-        ending, measuring = self.shutdown.agree(), _due(step, self.config.eval_every, self.config)
-        if ending or _due(step, self.config.save_every, self.config):
+        ending, measuring = self.shutdown.agree(), self.config.measures(step)
+        if ending or self.config.saves(step):
             self._save(step, clock)
         if measuring and ending:
             self._commit(step, {}, pending={**values, **clock.metrics(batch, values)})
@@ -285,10 +302,6 @@ class _Loop:
     def _commit(self, step: int, evaluation: Metrics, pending: Metrics | None = None) -> None:
         self.checkpoints.commit(step, evaluation, pending)
         self.saved = step
-
-
-def _due(step: int, every: int, config: LoopConfig) -> bool:
-    return step == config.max_steps or (every > 0 and step % every == 0)
 
 
 class _Clock:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from cuarl.errors import ConfigError
 from cuarl.evaluate.curve import Curve, curves
-from cuarl.evaluate.suite import RESULTS, read_results
+from cuarl.evaluate.suite import RESULTS, VALIDATION, Evaluation, read_results
 from cuarl.run.checkpoints import saved_steps
 from cuarl.suggest import did_you_mean
 
@@ -22,17 +22,21 @@ class Best(NamedTuple):
 
     step: int
     why: str
+    fair: bool
+    """Whether it was chosen by tasks that are kept aside for that, so that success in evaluations is no better than it is."""
 
 
 def best_step(run: Path, metric: str = "") -> Best:
-    """The step with the highest value of ``metric``, or of success in the run's own evaluations; the earliest of several.
+    """The step with the highest value of ``metric``, the earliest of several.
 
-    Only steps that have a checkpoint count. Raises ConfigError if none of them has a value.
+    Without one it is success in validation, where the run keeps tasks aside for it, else in its evaluations. Only steps that have a checkpoint count. Raises ConfigError if none of them has a value.
     """
     saved = set(saved_steps(run / "checkpoints"))
-    values = _metric(run, metric) if metric else _success(run, saved)
+    there = [] if metric else _evaluations(run, saved)
+    validated = [one for one in there if one.settings.get("purpose") == VALIDATION]
+    values = _metric(run, metric) if metric else _success(run, validated or there)
     found = {step: value for step, value in values.items() if step in saved and math.isfinite(value)}
-    what = metric or "success in an evaluation"
+    what = metric or ("success in validation" if validated else "success in an evaluation")
     if not found:
         have = ", ".join(map(str, sorted(saved))) or "none"
         raise ConfigError(
@@ -40,13 +44,20 @@ def best_step(run: Path, metric: str = "") -> Best:
             hint=f"cuarl eval {run.name}",
         )  # fmt: skip
     step = max(found, key=lambda one: (found[one], -one))
-    return Best(step, f"step {step} of {len(found)} checkpoints has the highest {what}, {found[step]:.3g}")
+    return Best(
+        step, f"step {step} of {len(found)} checkpoints has the highest {what}, {found[step]:.3g}", bool(validated)
+    )
 
 
-def _success(run: Path, saved: set[int]) -> Mapping[int, float]:
-    """By step, of the evaluations under equal conditions that most checkpoints have."""
+def _evaluations(run: Path, saved: set[int]) -> list[Evaluation]:
+    """Those of steps that have a checkpoint."""
     there = [read_results(path) for path in sorted((run / "evals").glob(f"*/{RESULTS}"))]
-    made = curves(run.name, [one for one in there if one.step in saved])
+    return [one for one in there if one.step in saved]
+
+
+def _success(run: Path, there: Sequence[Evaluation]) -> Mapping[int, float]:
+    """By step, of the evaluations under equal conditions that most checkpoints have."""
+    made = curves(run.name, there)
     if not made:
         return {}
     longest: Curve = max(made, key=lambda curve: len(curve.points))

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from cuarl.config.schema import ExperimentConfig
-from cuarl.evaluate.suite import Evaluation, conditions_key, evaluate, folder_for, plan_evaluation, write_results
+from cuarl.evaluate.suite import (
+    VALIDATION,
+    Evaluation,
+    conditions_key,
+    evaluate,
+    folder_for,
+    plan_evaluation,
+    write_results,
+)
 from cuarl.evaluate.summary import Outcome, summarise
 from cuarl.rollout.failures import FailureWindow
 from cuarl.rollout.pool import Progress
@@ -46,10 +54,13 @@ class EvaluationPlan:
     tasks: Sequence[Task]
     episodes: int
     attempts: int = 1
+    purpose: Literal["evaluation", "validation"] = "evaluation"
 
     @property
     def label(self) -> str:
-        """The suites that the tasks are from."""
+        """The suites that the tasks are from; of a run's validation that it is one."""
+        if self.purpose == VALIDATION:
+            return VALIDATION
         suites = sorted({task.suite or "tasks" for task in self.tasks})
         return "+".join(suites) if len(suites) <= 3 else f"{suites[0]}+{len(suites) - 1}"
 
@@ -62,6 +73,7 @@ class EvaluationPlan:
             "episodes": self.episodes, "attempts": self.attempts, "tasks": tasks[:12],
             "temperature": config.eval_temperature, **{name: getattr(config, name) for name in _SETTINGS},
             "env": config.env.model_dump(mode="json", exclude=set(config.env.capacity)),
+            **({"purpose": self.purpose} if self.purpose == VALIDATION else {}),
         }  # fmt: skip
 
     @property
@@ -170,14 +182,18 @@ def _baseline(outcomes: Sequence[Outcome]) -> BaselineRecord:
     )
 
 
+Due = Callable[[int], bool]
+"""Whether something is to be done after a training step."""
+
+
 class TrainingEvaluator:
-    """Evaluates the policy as it is, in the main process, and keeps the first and the last evaluation."""
+    """Evaluates the policy as it is, in the main process, by each plan whose turn it is; keeps the last proper evaluation."""
 
     def __init__(
-        self, what: EvaluationPlan, player: Player, settings: Settings, run: Run, store: Store | None,
+        self, plans: Sequence[tuple[EvaluationPlan, Due]], player: Player, settings: Settings, run: Run, store: Store | None,
         record: parts.Recording | None, watcher: Watcher = SILENT,
     ) -> None:  # fmt: skip
-        self._what, self._player, self._settings, self._run, self._watcher = what, player, settings, run, watcher
+        self._plans, self._player, self._settings, self._run, self._watcher = plans, player, settings, run, watcher
         self._store, self._record = store, record
         self.last: Evaluation | None = None
 
@@ -185,12 +201,21 @@ class TrainingEvaluator:
         """A ``train.loop.Evaluate``."""
         if self._store is None or self._record is None:
             return None
-        prefix = f"{self._run.run_id}.eval.{step:04d}"
-        with self._watcher.progress(f"evaluation at step {step}", part=True) as progress:
+        # what was due when the run was interrupted may not be by the settings it is resumed with
+        plans = [plan for plan, due in self._plans if due(step)] or [plan for plan, _ in self._plans]
+        found: dict[str, float] = {}
+        for plan in plans:
+            found |= (await self._evaluated(plan, step, self._store, self._record)).metrics()
+        return found
+
+    async def _evaluated(self, what: EvaluationPlan, step: int, store: Store, record: parts.Recording) -> Evaluation:
+        prefix = f"{self._run.run_id}.{'eval' if what.purpose == 'evaluation' else what.purpose}.{step:04d}"
+        with self._watcher.progress(f"{what.purpose} at step {step}", part=True) as progress:
             evaluation = await run_evaluation(
-                self._what, self._player, self._settings, prefix=prefix, run_id=self._run.run_id, step=step, record=self._record,
+                what, self._player, self._settings, prefix=prefix, run_id=self._run.run_id, step=step, record=record,
                 progress=progress,
             )  # fmt: skip
-        keep(self._store, evaluation, prefix, self._run, own=True)
-        self.last = evaluation
-        return evaluation.metrics()
+        keep(store, evaluation, prefix, self._run, own=True)
+        if what.purpose == "evaluation":
+            self.last = evaluation
+        return evaluation

@@ -128,7 +128,7 @@ def loop_config(config: ExperimentConfig) -> LoopConfig:
     """How long training takes, and what is done between its steps."""
     return LoopConfig(
         max_steps=config.max_steps, eval_every=config.eval_every, save_every=config.save_every,
-        skip_baseline=config.skip_baseline,
+        skip_baseline=config.skip_baseline, validates=config.validation_split > 0,
     )  # fmt: skip
 
 

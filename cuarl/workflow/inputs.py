@@ -3,7 +3,7 @@
 ::
 
     runs/<name>/
-      tasks.json        the tasks to train and to evaluate on, as they were selected
+      tasks.json        the tasks to train on, to choose checkpoints by and to evaluate on, as they were selected
       reward/luck.py    the code of a reward function of one's own
       imitated.txt      ids of the episodes that sft imitates
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cuarl.workflow.experiment import Experiment
 
 _TASKS, _REWARD, _IMITATED = "tasks.json", "reward", "imitated.txt"
-_ROLES = {"train": "training task", "eval": "evaluation task"}
+_ROLES = {"train": "training task", "validation": "validation task", "eval": "evaluation task"}
 _MOST_LINES = 20
 OPTION = "--accept-changes"
 
@@ -41,14 +41,17 @@ class Inputs:
     """Everything that decides what a run learns, and is no option."""
 
     tasks: Mapping[str, Sequence[changes.Content]]
-    """By role: train, eval."""
+    """By role: train, eval, and validation where some are kept for it."""
     reward: Mapping[str, bytes]
     """Source of the reward function by module; empty for one that comes with cuarl."""
 
     @classmethod
-    def of(cls, reward: str, train: Sequence[Task], evaluation: Sequence[Task]) -> Inputs:
+    def of(
+        cls, reward: str, train: Sequence[Task], evaluation: Sequence[Task], validation: Sequence[Task] = ()
+    ) -> Inputs:
         """Read them. Raises ConfigError if the reward can't be imported."""
-        tasks = {"train": [changes.content(t) for t in train], "eval": [changes.content(t) for t in evaluation]}
+        by_role = {"train": train, "eval": evaluation, **({"validation": validation} if validation else {})}
+        tasks = {role: [changes.content(task) for task in chosen] for role, chosen in by_role.items()}
         return cls(tasks, {name: path.read_bytes() for name, path in sorted(plugin.sources(reward).items())})
 
 
@@ -98,7 +101,10 @@ def _changes(experiment: Experiment, folder: Path, inputs: Inputs) -> list[str]:
     try:
         kept = json.loads((folder / _TASKS).read_text(encoding="utf-8"))
         lines = [
-            f"{_ROLES[role]} {line}" for role in _ROLES for line in changes.differences(kept[role], inputs.tasks[role])
+            f"{what} {line}"
+            for role, what in _ROLES.items()
+            if role in kept or role in inputs.tasks or role != "validation"
+            for line in changes.differences(kept.get(role, []), inputs.tasks.get(role, []))
         ]
     except (ValueError, KeyError, TypeError) as error:
         raise ResumeMismatch(

@@ -14,6 +14,7 @@ from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
 from cuarl.rollout.reward import needs_verdict
 from cuarl.tasks.select import require_checks
+from cuarl.tasks.split import kept_aside
 from cuarl.tasks.task import Task
 from cuarl.workflow import environments, inputs, preflight
 from cuarl.workflow import episodes as parts
@@ -28,7 +29,10 @@ class Job:
 
     experiment: Experiment
     tasks: Sequence[Task]
+    """To train on."""
     evaluation_plan: EvaluationPlan
+    validation_plan: EvaluationPlan | None
+    """What checkpoints are chosen by; None where no tasks are kept for it."""
     inputs: Inputs
     facts: Mapping[str, str]
     """What memory and disk have to hold, for people."""
@@ -37,6 +41,11 @@ class Job:
     def config(self) -> ExperimentConfig:
         """The configuration."""
         return self.experiment.config
+
+    @property
+    def all_tasks(self) -> list[Task]:
+        """Of training, validation and evaluation."""
+        return [*self.tasks, *(self.validation_plan.tasks if self.validation_plan else ()), *self.evaluation_plan.tasks]
 
     @classmethod
     def of(cls, experiment: Experiment) -> Job:
@@ -67,16 +76,25 @@ class Job:
             facts = preflight.model_facts(experiment, spec, examine(spec), trained=True)
             device_named(config.local_policy.sampler_device or "cpu")
         _check_endpoint(experiment)
-        given = Inputs.of(config.reward, tasks, evaluation_tasks)
+        tasks, aside = kept_aside(tasks, config.validation_split, config.seed, evaluation_tasks)
+        given = Inputs.of(config.reward, tasks, evaluation_tasks, aside)
         inputs.check(experiment, given)
         evaluation_plan = EvaluationPlan(config=config, tasks=evaluation_tasks, episodes=config.eval_episodes)
-        return cls(experiment, tasks, evaluation_plan, given, facts)
+        validation_plan = (
+            EvaluationPlan(config=config, tasks=aside, episodes=config.validation_episodes, purpose="validation")
+            if aside
+            else None
+        )
+        return cls(experiment, tasks, evaluation_plan, validation_plan, given, facts)
 
     def plan(self) -> dict[str, Any]:
         """The plan in a few facts."""
         c = self.config
         group = "" if c.algorithm.type == "sft" else f" of {c.group_size}"
         training = "" if c.algorithm.type == "sft" else f"{len(self.tasks)} for training, "
+        aside = self.validation_plan
+        training += f"{len(aside.tasks)} for validation, " if aside else ""
+        validated = f"; {aside.episodes} of validation with each checkpoint" if aside else ""
         when = [] if c.skip_baseline else ["before"]
         when += [f"every {c.eval_every} steps"] if 0 < c.eval_every < c.max_steps else []
         trained = f"LoRA of rank {c.lora_rank} on {c.lora_target_option}" if c.use_lora else "all weights"
@@ -85,7 +103,7 @@ class Job:
             "tasks": f"{training}{len(self.evaluation_plan.tasks)} for evaluation ({self.evaluation_plan.label})",
             "training": f"{c.max_steps} steps of {c.groups_per_batch} groups{group}: "
             f"{c.max_steps * c.groups_per_batch * c.group_size} episodes of at most {c.max_turns} turns",
-            "evaluation": f"{c.eval_episodes} episodes {', '.join([*when, 'at the end'])}",
+            "evaluation": f"{c.eval_episodes} episodes {', '.join([*when, 'at the end'])}{validated}",
             "algorithm": f"{c.algorithm.type}, learning rate {c.effective_learning_rate:g}", **self.facts,
         }  # fmt: skip
 

@@ -66,6 +66,7 @@ def probe(experiment: Experiment) -> Probed:
 
 def _one_step(experiment: Experiment, folder: Path, told: _Metrics) -> Experiment:
     once = {"max_steps": 1, "skip_baseline": True, "eval_every": 0, "eval_episodes": 1, "warmup_steps": 0}
+    once |= {"validation_episodes": 1} if experiment.config.validation_split else {}
     config = ExperimentConfig.model_validate(experiment.config.model_dump() | once)
     place = {"runs_dir": folder, "database_url": SecretStr(f"sqlite:///{folder}/cuarl.db"), "blobs_url": None}
     return replace(
@@ -78,14 +79,20 @@ def _probed(config: ExperimentConfig, told: Mapping[str, float], kept: int, chec
     collecting, evaluated = told.get("time/rollout_s", 0.0), told.get("time/eval_s", 0.0)
     each = collecting / (config.groups_per_batch * config.group_size) if collecting else evaluated
     evaluation = each * config.eval_episodes
+    validation = each * config.validation_episodes if config.validation_split else 0.0
     step = told["time/step_s"] - evaluated
-    between = (config.max_steps - 1) // config.eval_every if config.eval_every else 0
-    times = (not config.skip_baseline) + between + 1
+    times = (not config.skip_baseline) + _times(config.max_steps, config.eval_every)
+    played = times * evaluation + _times(config.max_steps, config.save_every) * validation
     here = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**30 if sys.platform == "darwin" else 2**20)
     return Probed(
-        step, collecting, evaluation, config.max_steps * step + times * evaluation, told.get("perf/peak_gib", here),
+        step, collecting, evaluation, config.max_steps * step + played, told.get("perf/peak_gib", here),
         kept, checkpoints,
     )  # fmt: skip
+
+
+def _times(steps: int, every: int) -> int:
+    """How often something is due that is done every so many steps, and at the end."""
+    return ((steps - 1) // every if every else 0) + 1
 
 
 def _size(folder: Path) -> int:

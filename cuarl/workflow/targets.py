@@ -49,7 +49,7 @@ def resolve_target(text: str, settings: Settings, note: Note = SILENT.note) -> T
 
     An agent's name (oracle, random, nothing), ``base``, a URL, ``tinker`` or the ``tinker://`` path of weights, the folder
     of a checkpoint, or a run: its name, path, unique beginning or ``latest``, with ``@STEP`` for another checkpoint than the
-    last, ``@best`` for the one that did best in the run's evaluations, or ``@best:METRIC``. Raises ConfigError.
+    last, ``@best`` for the one that did best in the run's validation, or else its evaluations, or ``@best:METRIC``. Raises ConfigError.
     """
     name = ALIASES.get(text, text)
     if name in SCRIPTED:
@@ -141,8 +141,9 @@ def _best(run: Path, metric: str, note: Note) -> str:
     found = best_step(run, metric)
     said = (
         ""
-        if metric
-        else "; on the tasks that it was chosen by it looks better than it is, so evaluate it on others or with another --seed"
+        if metric or found.fair
+        else "; on the tasks that it was chosen by it looks better than it is, so evaluate it on others or with another --seed, or "
+        "train with --validation-split 0.2"
     )
     note(f"{found.why}{said}")
     return str(found.step)

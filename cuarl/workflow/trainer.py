@@ -46,7 +46,7 @@ def recorded(job: Job, begun: Callable[[Run], object] | None = None) -> Iterator
             begun(run)
         inputs.keep(run, job.inputs)
         stack.enter_context(_how_to_go_on(experiment, run))
-        record = stack.enter_context(parts.recording(store, run, job.config, [*job.tasks, *job.evaluation_plan.tasks]))
+        record = stack.enter_context(parts.recording(store, run, job.config, job.all_tasks))
         yield Place(run, store, record)
 
 

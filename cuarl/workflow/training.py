@@ -21,8 +21,9 @@ from cuarl.workflow.watcher import SILENT
 if TYPE_CHECKING:
     from cuarl.run import Run
     from cuarl.train.batch import Batch
-    from cuarl.train.loop import Collect, Outcome
+    from cuarl.train.loop import Collect, LoopConfig, Outcome
     from cuarl.types import Sink
+    from cuarl.workflow.evaluation import Due, EvaluationPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +90,16 @@ def _loop(job: Job, place: Place, trainer: Trainer) -> Evaluation | None:
     experiment, run = job.experiment, place.run
     if place.store is not None and experiment.resume is not None:
         place.store.rewind_run(run.run_id, trainer.start)
+    schedule = loop_config(job.config)
     evaluator = TrainingEvaluator(
-        job.evaluation_plan, trainer.evaluated, experiment.settings, run, place.store, place.record, experiment.watcher
+        _due(job, schedule), trainer.evaluated, experiment.settings, run, place.store, place.record, experiment.watcher
     )
     sink = _sink(experiment, place, last_reported(trainer.start, trainer.pending))
 
     async def work() -> Outcome:
         async with trainer.collecting(sink) as (collect, settled):
             return await train_loop(
-                loop_config(job.config), trainer.learner, _followed(collect, job, place), evaluator, sink, trainer.saver, trainer.start, settled,
+                schedule, trainer.learner, _followed(collect, job, place), evaluator, sink, trainer.saver, trainer.start, settled,
                 pending=trainer.pending, shutdown=trainer.shutdown,
             )  # fmt: skip
 
@@ -108,6 +110,11 @@ def _loop(job: Job, place: Place, trainer: Trainer) -> Evaluation | None:
     if outcome.interrupted:
         raise KeyboardInterrupt
     return evaluator.last
+
+
+def _due(job: Job, schedule: LoopConfig) -> list[tuple[EvaluationPlan, Due]]:
+    validation = [(job.validation_plan, schedule.saves)] if job.validation_plan else []
+    return [(job.evaluation_plan, schedule.evaluates), *validation]
 
 
 def _followed(collect: Collect, job: Job, place: Place) -> Collect:

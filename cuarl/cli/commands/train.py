@@ -139,7 +139,8 @@ def _report(done: Finished, *, as_json: bool) -> None:
         print_json({**told, "after": after and after.overall}, line=True)
     elif after is not None:
         print_summaries(after.outcomes, {"before": before.outcomes} if before else None)
-    closing(_result(before, after), where=run.path, then=f"cuarl eval --compare base {run.name}")
+    best = "@best" if done.job.validation_plan else ""
+    closing(_result(before, after), where=run.path, then=f"cuarl eval --compare base {run.name}{best}")
 
 
 def _result(before: Evaluation | None, after: Evaluation | None) -> str:

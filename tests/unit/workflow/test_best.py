@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cuarl.errors import ConfigError
-from cuarl.evaluate.suite import Evaluation, write_results
+from cuarl.evaluate.suite import VALIDATION, Evaluation, write_results
 from cuarl.evaluate.summary import Summary
 from cuarl.workflow.best import best_step
 
@@ -18,13 +18,13 @@ def run(tmp_path):
     return tmp_path
 
 
-def evaluated(run, rates, seed=0):
+def evaluated(run, rates, seed=0, label="tasks"):
     for step, rate in rates.items():
         made = Evaluation(
-            label="tasks", step=step, seed=seed, started_at=step,
+            label=label, step=step, seed=seed, started_at=step, settings={"purpose": label} if label == VALIDATION else {},
             overall=Summary(n=10, tasks=1, success_rate=rate, failed=0),
         )  # fmt: skip
-        write_results(run / "evals" / f"tasks-{seed}-{step}", made)
+        write_results(run / "evals" / f"{label}-{seed}-{step}", made)
 
 
 def metrics(run, values):
@@ -35,13 +35,24 @@ def metrics(run, values):
 def test_the_highest_success_among_steps_with_a_checkpoint_is_best_and_the_earliest_of_equals(run):
     evaluated(run, {0: 0.9, 4: 0.5, 8: 0.7, 12: 0.7, 16: 1.0})
     found = best_step(run)
-    assert found.step == 8 and found.why == "step 8 of 3 checkpoints has the highest success in an evaluation, 0.7"
+    assert (
+        found.step == 8
+        and not found.fair
+        and found.why == "step 8 of 3 checkpoints has the highest success in an evaluation, 0.7"
+    )
 
 
 def test_only_evaluations_of_equal_conditions_are_compared(run):
     evaluated(run, {4: 0.6, 8: 0.5, 12: 0.4})
     evaluated(run, {12: 1.0}, seed=1)
     assert best_step(run).step == 4
+
+
+def test_validation_chooses_where_there_is_one(run):
+    evaluated(run, {4: 0.5, 8: 0.9, 12: 0.7})
+    evaluated(run, {4: 0.6, 12: 0.4}, label=VALIDATION)
+    found = best_step(run)
+    assert found == (4, "step 4 of 2 checkpoints has the highest success in validation, 0.6", True)
 
 
 def test_any_metric_chooses_and_what_is_not_a_number_does_not_count(run):

@@ -34,6 +34,12 @@ def test_all_steps_and_evaluations_are_counted(flags, evaluations):
     assert found.total_s == 40 * 7.0 + evaluations * 20.0
 
 
+def test_validation_counts_with_each_checkpoint():
+    config = resolve(flags=SMALL | {"validation_split": 0.5, "validation_episodes": 20, "save_every": 10}).config
+    found = _probed(config, {"time/step_s": 9.0, "time/rollout_s": 4.0, "time/eval_s": 2.0}, 5, 6)
+    assert found.total_s == 40 * 7.0 + 4 * 20.0 + 4 * 40.0
+
+
 def test_a_service_that_charges_is_not_probed(tmp_path):
     asked = Experiment(resolved=resolve(flags={"trainer": "tinker"}), settings=Settings(_env_file=None))
     with pytest.raises(ConfigError, match="Tinker"):

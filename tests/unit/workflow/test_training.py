@@ -1,6 +1,8 @@
 """A training run around a learner that learns nothing: what is planned, told, recorded and left behind."""
 
+import json
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from cuarl.workflow.players import scripted
 from cuarl.workflow.source import Source
 from cuarl.workflow.trainer import Collecting, Trainer, recorded
 from cuarl.workflow.training import train
-from tests.unit.workflow.switch import experiment
+from tests.unit.workflow.switch import TASKS, experiment
 
 SHORT = {"max_steps": 2, "groups_per_batch": 2, "group_size": 2, "max_turns": 1, "eval_episodes": 2, "save_every": 1}
 
@@ -95,6 +97,28 @@ def test_a_run_that_skips_the_baseline_has_none(tmp_path, monkeypatch):
     unmoved(monkeypatch, job)
     done = train(job)
     assert done.before is None and done.after is not None and job.experiment.watcher.steps == [1, 2]
+
+
+def test_checkpoints_are_chosen_by_tasks_that_are_neither_trained_on_nor_evaluated(tmp_path, monkeypatch):
+    asked = experiment(
+        tmp_path, **SHORT | {"max_steps": 3, "save_every": 2}, validation_split=0.5, validation_episodes=3, skip_baseline=True
+    )  # fmt: skip
+    job = Job.of(replace(asked, eval_tasks=[TASKS[0].model_copy(update={"id": "dim", "description": "Dim it"})]))
+    unmoved(monkeypatch, job)
+    done = train(job)
+    [trained], [aside] = job.tasks, job.validation_plan.tasks
+    assert {trained.id, aside.id} == {"lamp_on", "lamp_off"}
+    assert job.plan()["tasks"].startswith("1 for training, 1 for validation, 1 for evaluation")
+    kept = json.loads((done.run.path / "tasks.json").read_text())
+    assert [task["id"] for task in kept["validation"]] == [aside.id]
+    with Store.open(f"sqlite:///{tmp_path}/runs/cuarl.db") as store:
+        played = {(t.purpose, t.task_id) for t in store.trajectories(run=done.run.run_id)}
+        made = sorted((e.suite, e.step) for e in store.evaluations())
+    assert played == {("train", trained.id), ("eval", aside.id), ("eval", "dim")}
+    assert made == [("tasks", 3), ("validation", 2), ("validation", 3)]
+    assert done.last.label == "tasks"
+    told = [json.loads(line) for line in done.run.metrics_path.read_text().splitlines()]
+    assert [line["step"] for line in told if "eval/validation/success_rate" in line] == [2, 3]
 
 
 def test_a_run_that_is_told_to_end_says_how_to_go_on(tmp_path, monkeypatch):
