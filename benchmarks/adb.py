@@ -20,7 +20,8 @@ import anyio
 from cuarl.agent.base import Agent
 from cuarl.agent.scripted import OracleAgent, RandomAgent
 from cuarl.env.adb.commands import swipes
-from cuarl.env.adb.env import AdbEnv, AdbOptions
+from cuarl.env.adb.env import AdbEnv
+from cuarl.env.adb.options import Options as AdbOptions
 from cuarl.env.adb.transport import Device, client
 from cuarl.env.base import Env
 from cuarl.env.sim.phone import SimEnv

@@ -19,7 +19,8 @@ import pytest
 pytest.importorskip("adbutils", reason="pip install 'cuarl[android]'")
 
 from benchmarks.adb import AGENTS, compare, phone_tasks
-from cuarl.env.adb.env import AdbEnv, AdbOptions
+from cuarl.env.adb.env import AdbEnv
+from cuarl.env.adb.options import Options as AdbOptions
 from cuarl.env.adb.transport import Device, client
 from cuarl.env.base import Env
 from cuarl.env.leases import Ledger

@@ -98,7 +98,7 @@ def test_c47_a_display_that_hangs_for_most_of_the_episode_is_left_at_the_deadlin
 def on_phones(tmp_path, fault, *, tasks=2, phones=2, **limits):
     pytest.importorskip("adbutils", reason="pip install 'cuarl[android]'")
     from cuarl.env.adb.backend import Devices, choose
-    from cuarl.env.adb.env import AdbOptions
+    from cuarl.env.adb.options import Options as AdbOptions
     from cuarl.env.adb.transport import client
     from cuarl.local.adb import serve
     from cuarl.local.adb_phone import FakePhone
@@ -110,7 +110,7 @@ def on_phones(tmp_path, fault, *, tasks=2, phones=2, **limits):
         async with serve(*served.values()) as port:
             adb = client("127.0.0.1", port)
             chosen = await anyio.to_thread.run_sync(choose, adb, [], ledger)
-            devices = Devices(adb, chosen, ledger, AdbOptions(settle_ms=1), reconnect_s=0.5)
+            devices = Devices(adb, chosen, ledger, AdbOptions(settle_ms=1, reconnect_seconds=0.5))
             await devices.start()
 
             def agent(number, env):

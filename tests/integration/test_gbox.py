@@ -15,7 +15,8 @@ import pytest
 pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 
 from cuarl.env.gbox.client import GBox
-from cuarl.env.gbox.env import BoxOptions, GBoxEnv
+from cuarl.env.gbox.env import GBoxEnv
+from cuarl.env.gbox.options import Options as BoxOptions
 from cuarl.env.leases import Ledger
 from cuarl.errors import EnvError
 from cuarl.local.faults import Faults
@@ -32,7 +33,7 @@ PHONE = TaskInstance(task_id="t", goal="g", checks=(Check(path="network.nfc", va
 
 def test_c40_many_episodes_with_faults_leave_nothing_and_double_nothing(tmp_path):
     async def episode(boxes, ledger, failures, starting):
-        env = GBoxEnv(boxes, ledger, "phone", BoxOptions(settle_ms=10, start_s=60), starting=starting)
+        env = GBoxEnv(boxes, ledger, "phone", BoxOptions(settle_ms=10, start_seconds=60), starting=starting)
         try:
             await env.reset(PHONE, 1)
             for _ in range(2):

@@ -12,7 +12,8 @@ pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 
 from cuarl.env import http
 from cuarl.env.gbox.client import GBox
-from cuarl.env.gbox.env import BoxOptions, GBoxEnv
+from cuarl.env.gbox.env import GBoxEnv
+from cuarl.env.gbox.options import Options as BoxOptions
 from cuarl.env.leases import Ledger
 from cuarl.errors import EnvError
 from cuarl.local.faults import Faults
@@ -70,7 +71,7 @@ def with_boxes(faults, work, folder):
 
 
 def new(boxes, ledger, starting=None, start_s=60.0):
-    return GBoxEnv(boxes, ledger, "phone", BoxOptions(settle_ms=10, start_s=start_s), starting=starting)
+    return GBoxEnv(boxes, ledger, "phone", BoxOptions(settle_ms=10, start_seconds=start_s), starting=starting)
 
 
 @pytest.mark.parametrize("spread", [0.0, 1.0])

@@ -14,10 +14,10 @@ import anyio
 from anyio import to_thread
 
 from cuarl.config.schema import ExperimentConfig
-from cuarl.env.adb.env import AdbEnv, AdbOptions
+from cuarl.env.adb.env import AdbEnv
 from cuarl.env.adb.lease import claim, in_use, name_of, note_undo
 from cuarl.env.adb.options import Options
-from cuarl.env.adb.preset import preset_of
+from cuarl.env.adb.preset import Preset, preset_of
 from cuarl.env.adb.transport import Device, client, serials
 from cuarl.env.backend import Backend
 from cuarl.env.base import Env
@@ -33,12 +33,7 @@ POLL_S = 0.2
 WHO = "cuarl sessions list --kind adb"
 
 
-def device_options(options: Options) -> AdbOptions:
-    """How a run's devices are brought to a start, and screenshots of them taken."""
-    return AdbOptions(options.settle_ms, options.reset, options.snapshot or "", options.rotation)
-
-
-def check_tasks(tasks: Sequence[Task], options: AdbOptions) -> None:
+def check_tasks(tasks: Sequence[Task], options: Options) -> None:
     """Raise ConfigError for a task of another environment, TaskError for a preset that no device has."""
     for task in tasks:
         if task.env not in TASKS_FOR:
@@ -48,17 +43,20 @@ def check_tasks(tasks: Sequence[Task], options: AdbOptions) -> None:
                 hint=f"cuarl tasks show {task.id}",
             )
         if task.env == "adb":
-            preset_of(task.instantiate(0), options.reset, options.snapshot)
+            _preset(task.instantiate(0), options)
 
 
 def check_options(options: Options, tasks: Sequence[Task]) -> None:
     """Raise ConfigError for an option that none of ``tasks``, which are all of a run's, can honour."""
-    how = device_options(options)
     mine = [task.instantiate(0) for task in tasks if task.env == "adb"]
-    if how.snapshot and all(preset_of(task, how.reset, how.snapshot).reset != "snapshot" for task in mine):
+    if options.snapshot and all(_preset(task, options).reset != "snapshot" for task in mine):
         raise ConfigError(
             "--adb-snapshot has no effect, since no task is reset by a snapshot", hint="--adb-reset snapshot"
         )
+
+
+def _preset(task: TaskInstance, options: Options) -> Preset:
+    return preset_of(task, options.reset, options.snapshot or "")
 
 
 def choose(adb: Any, wanted: Sequence[str], ledger: Ledger) -> list[str]:
@@ -111,11 +109,8 @@ class Devices:
     ``start`` takes them into possession, ``close`` gives them back; both may be called again.
     """
 
-    def __init__(
-        self, adb: Any, serials: Sequence[str], ledger: Ledger, options: AdbOptions, *, reconnect_s: float
-    ) -> None:
+    def __init__(self, adb: Any, serials: Sequence[str], ledger: Ledger, options: Options) -> None:
         self._adb, self._wanted, self._ledger, self._options = adb, tuple(serials), ledger, options
-        self._reconnect_s = reconnect_s
         self._held: dict[str, _Held] = {}
 
     async def start(self) -> None:
@@ -135,7 +130,7 @@ class Devices:
         """An environment on a device that is free and ready, waited for. Raises EnvError if none is left that could be."""
         serial = await self._lend()
         held = self._held[serial]
-        device = Device(self._adb, serial, reconnect_s=self._reconnect_s)
+        device = Device(self._adb, serial, reconnect_s=self._options.reconnect_seconds)
         return AdbEnv(
             device, self._options, managed=task.env == "phone", note_undo=partial(note_undo, held.lease),
             release=held.lock.release,
@@ -178,12 +173,11 @@ class Devices:
 
 def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """Checks the tasks and the machine, and raises before anything starts."""
-    how = device_options(options)
-    check_tasks(tasks, how)
+    check_tasks(tasks, options)
     adb, ledger = client(settings.adb_host, settings.adb_port), Ledger(settings.sessions_folder)
     wanted = [serial.strip() for serial in (settings.adb_serials or "").split(",") if serial.strip()]
     found = choose(adb, wanted, ledger)
-    devices = Devices(adb, found, ledger, how, reconnect_s=options.reconnect_seconds)
+    devices = Devices(adb, found, ledger, options)
 
     async def make(task: TaskInstance) -> Env:
         return await devices.env(task)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
 
 from cuarl.env.adb.apps import package_of
 from cuarl.env.adb.commands import ACTIONS, UNICODE_IME, commands, refusal
+from cuarl.env.adb.options import Options
 from cuarl.env.adb.prepare import Rotation, bring_back, rotation_undo, turned
-from cuarl.env.adb.preset import Preset, Reset, preset_of
+from cuarl.env.adb.preset import Preset, preset_of
 from cuarl.env.adb.transport import Device, UnknownOutcome
 from cuarl.env.base import Capabilities
 from cuarl.env.device_program import DeviceProgram
@@ -30,26 +30,6 @@ LAUNCHER = "android.intent.category.LAUNCHER"
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 
 
-@dataclass(frozen=True, slots=True)
-class AdbOptions:
-    """How devices are brought to a start, and screenshots of them taken."""
-
-    settle_ms: float = 300.0
-    reset: Reset = "home"
-    """For tasks that don't say it."""
-    snapshot: str = ""
-    """The emulator's snapshot for ``reset`` by one."""
-    rotation: Rotation = "portrait"
-
-    @property
-    def patience(self) -> Patience:
-        """How long to wait for a screen."""
-        quiet = self.settle_ms
-        return Patience(
-            quiet_ms=quiet, react_ms=2 * quiet, cap_ms=max(2000.0, 6 * quiet), poll_ms=min(50.0, quiet)
-        )  # fmt: skip
-
-
 class AdbEnv:
     """One episode on ``device``.
 
@@ -62,14 +42,18 @@ class AdbEnv:
     def __init__(
         self,
         device: Device,
-        options: AdbOptions | None = None,
+        options: Options | None = None,
         *,
         managed: bool = False,
         prepare: bool = True,
         note_undo: Callable[[Sequence[str]], None] | None = None,
         release: Callable[[], None] | None = None,
     ) -> None:
-        self.device, self._options = device, options or AdbOptions()
+        self.device, self._options = device, options or Options()
+        quiet = self._options.settle_ms
+        self._patience = Patience(
+            quiet_ms=quiet, react_ms=2 * quiet, cap_ms=max(2000.0, 6 * quiet), poll_ms=min(50.0, quiet)
+        )
         self._managed, self._prepare = managed, prepare
         self._note_undo, self._release = note_undo, release
         self._program = DeviceProgram(self._run, f"device {device.serial}")
@@ -109,7 +93,7 @@ class AdbEnv:
         self._boot = await self._boot_id()
         self._down_s = self.device.down_s
         self._shown = await self._shoot()
-        seen = await settle(self._shown, self._shoot, patience=self._options.patience, check_health=self._health)
+        seen = await settle(self._shown, self._shoot, patience=self._patience, check_health=self._health)
         self._shown = seen.screenshot
         return Observation(self._shown)
 
@@ -129,7 +113,7 @@ class AdbEnv:
                 info["unknown_outcome"] = True
         if reason:
             return StepResult(Observation(before), info={"rejected": reason, "changed": False})
-        seen = await settle(before, self._shoot, patience=self._options.patience, check_health=self._health)
+        seen = await settle(before, self._shoot, patience=self._patience, check_health=self._health)
         await self._still_the_same(info)
         self._shown = seen.screenshot
         info |= {"settle_ms": seen.settle_ms, "settled": seen.settled, "changed": seen.changed}
@@ -163,7 +147,7 @@ class AdbEnv:
 
     async def _set_up(self, task: TaskInstance) -> None:
         options, device = self._options, self.device
-        preset = self._preset = preset_of(task, options.reset, options.snapshot)
+        preset = self._preset = preset_of(task, options.reset, options.snapshot or "")
         undo = list(preset.teardown)
         if self._prepare and options.rotation != "free":
             undo += await rotation_undo(device)

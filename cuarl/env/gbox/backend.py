@@ -11,7 +11,7 @@ from cuarl.config.schema import ExperimentConfig
 from cuarl.env.backend import Backend
 from cuarl.env.base import Env
 from cuarl.env.gbox.client import GBox
-from cuarl.env.gbox.env import BOX_TYPES, BoxOptions, GBoxEnv
+from cuarl.env.gbox.env import BOX_TYPES, GBoxEnv
 from cuarl.env.gbox.options import Options
 from cuarl.env.leases import Ledger
 from cuarl.env.shell_checks.reads import check_task
@@ -41,13 +41,6 @@ def check_options(options: Options, tasks: Sequence[Task]) -> None:
         refuse_idle(options, ["box_type"], "the tasks are for a phone or a desktop, which says what box they get")
 
 
-def box_options(options: Options) -> BoxOptions:
-    """The options of boxes."""
-    return BoxOptions(
-        options.box_type, options.expires_in, options.start_seconds, options.settle_ms
-    )  # fmt: skip
-
-
 def boxes(settings: Settings) -> GBox:
     """The account. Raises MissingSecret without a key."""
     if settings.gbox_api_key is None:
@@ -58,7 +51,6 @@ def boxes(settings: Settings) -> GBox:
 def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """Checks the tasks and the machine, and raises before anything starts."""
     check_tasks(tasks)
-    chosen = box_options(options)
     service = boxes(settings)
     ledger = Ledger(settings.sessions_folder)
     starting: list[anyio.CapacityLimiter] = []  # made where the event loop is
@@ -67,6 +59,6 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
         starting[:] = [anyio.CapacityLimiter(options.starting)]
 
     async def make(task: TaskInstance) -> Env:
-        return GBoxEnv(service, ledger, task.env, chosen, starting=starting[0])
+        return GBoxEnv(service, ledger, task.env, options, starting=starting[0])
 
     return Backend(make, start=start, close=service.close, at_most=options.boxes)

@@ -6,7 +6,6 @@ import logging
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -17,6 +16,7 @@ from cuarl.env.durations import expected_s
 from cuarl.env.gbox.actions import KINDS, POINTED, refusal, request
 from cuarl.env.gbox.client import BoxType, GBox
 from cuarl.env.gbox.lease import KIND
+from cuarl.env.gbox.options import Options
 from cuarl.env.http import LostReply, UnknownOutcome
 from cuarl.env.leases import Lease, Ledger
 from cuarl.env.settle import Patience, settle
@@ -33,17 +33,6 @@ UPRIGHT = 'keep the screen upright: "setup": ["settings put system accelerometer
 BOX_TYPES: Mapping[str, BoxType] = {"phone": "android", "desktop": "linux"}
 
 
-@dataclass(frozen=True, slots=True)
-class BoxOptions:
-    """How boxes are started, and screenshots of them taken."""
-
-    box_type: BoxType = "android"
-    """For tasks whose ``env`` is ``gbox``; others name their device themselves."""
-    expires_in: str = "60m"
-    start_s: float = 120.0
-    settle_ms: float = 300.0
-
-
 class GBoxEnv:
     """A box for one episode of a task whose ``env`` is ``kind``: ``gbox``, or ``phone`` or ``desktop``.
 
@@ -52,7 +41,7 @@ class GBoxEnv:
     """
 
     def __init__(
-        self, boxes: GBox, ledger: Ledger, kind: str, options: BoxOptions, lent: str = "",
+        self, boxes: GBox, ledger: Ledger, kind: str, options: Options, lent: str = "",
         starting: AbstractAsyncContextManager[object] | None = None,
     ) -> None:  # fmt: skip
         self._starting = starting or nullcontext()
@@ -108,7 +97,7 @@ class GBoxEnv:
 
         Others wait for their turn.
         """
-        start_s = self._options.start_s
+        start_s = self._options.start_seconds
         with anyio.move_on_after(start_s):
             if not self._box:
                 label = secrets.token_hex(12)

@@ -16,7 +16,7 @@ from cuarl.env.leases import Ledger
 from cuarl.env.pods.client import Pods
 from cuarl.env.pods.cluster import Where, find
 from cuarl.env.pods.devices import KINDS
-from cuarl.env.pods.env import Connect, PodEnv, PodOptions
+from cuarl.env.pods.env import Connect, PodEnv
 from cuarl.env.pods.manifest import Template, load, pod_name
 from cuarl.env.pods.options import Options
 from cuarl.env.pods.session import Session
@@ -50,15 +50,8 @@ def check_options(options: Options, tasks: Sequence[Task]) -> None:
         refuse_idle(options, ["session_type"], "the tasks name their device")
 
 
-def pod_options(options: Options) -> PodOptions:
-    """The options of pods. Raises ConfigError for a manifest that can't be used."""
-    return PodOptions(
-        _template(options), options.image,
-        options.session_type, options.expires_seconds, options.start_seconds, options.settle_ms,
-    )  # fmt: skip
-
-
 def _template(options: Options) -> Template:
+    """Raises ConfigError for a manifest that can't be used."""
     return load(Path(options.manifest) if options.manifest else None)
 
 
@@ -96,9 +89,9 @@ class Ways:
 def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """Checks the tasks and the machine, and raises before anything starts."""
     check_tasks(tasks)
-    chosen = pod_options(options)
+    template = _template(options)
     cluster, ledger = pods(settings, options.namespace), Ledger(settings.sessions_folder)
-    ways = Ways(cluster, settings.pods_proxy_url, chosen.template.port)
+    ways = Ways(cluster, settings.pods_proxy_url, template.port)
     starting: list[anyio.CapacityLimiter] = []  # made where the event loop is
 
     async def start() -> None:
@@ -106,6 +99,6 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
 
     async def make(task: TaskInstance) -> Env:
         kind = task.env
-        return PodEnv(cluster, ledger, ways.connect(kind), chosen, kind, starting[0])
+        return PodEnv(cluster, ledger, ways.connect(kind), options, template, kind, starting[0])
 
     return Backend(make, start=start, close=ways.close, at_most=options.at_once)

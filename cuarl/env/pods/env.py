@@ -7,7 +7,6 @@ import secrets
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -22,6 +21,7 @@ from cuarl.env.pods.client import Pods
 from cuarl.env.pods.devices import KINDS, DeviceKind
 from cuarl.env.pods.lease import KIND
 from cuarl.env.pods.manifest import Template, pod_name
+from cuarl.env.pods.options import Options
 from cuarl.env.pods.progress import Progress
 from cuarl.env.pods.session import Session
 from cuarl.env.pods.status import trouble
@@ -36,31 +36,19 @@ Connect = Callable[[str, str], Session]
 """From a session's id and token to its server."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodOptions:
-    """How pods are started, and screenshots of them taken."""
-
-    template: Template
-    image: str = "cuarl-session"
-    session_type: str = "linux"
-    """What a session shows, for tasks whose ``env`` is ``pods``; others name it themselves."""
-    expires_s: int = 3600
-    start_s: float = 300.0
-    settle_ms: float = 300.0
-
-
 class PodEnv:
     """A pod for one episode of a task whose ``env`` is ``kind``: ``pods``, or ``phone``, ``desktop`` or ``linux``.
 
     The latter need our session server in the pod, which sets the task up and tells the device's state; of a ``pods``
-    session only ``/progress`` is known. ``starting`` bounds how many pods are being started at the same time.
+    session only ``/progress`` is known. ``template`` is the manifest that ``options`` name, read. ``starting`` bounds how many pods are being started at the same time.
     """
 
     def __init__(
-        self, pods: Pods, ledger: Ledger, connect: Connect, options: PodOptions, kind: str,
+        self, pods: Pods, ledger: Ledger, connect: Connect, options: Options, template: Template, kind: str,
         starting: anyio.CapacityLimiter,
     ) -> None:  # fmt: skip
-        self._pods, self._ledger, self._connect, self._options = pods, ledger, connect, options
+        self._pods, self._ledger, self._connect = pods, ledger, connect
+        self._options, self._template = options, template
         self._device: DeviceKind = KINDS[kind]
         self._session_type = kind if self._device.own else options.session_type
         self._starting = starting
@@ -163,11 +151,11 @@ class PodEnv:
         values = {
             "session_id": session_id, "session_type": self._session_type, "image": options.image, "token": self._token
         }  # fmt: skip
-        manifest = options.template.pod(values, label, options.expires_s)
+        manifest = self._template.pod(values, label, options.expires_seconds)
         self._lease = self._ledger.hold(KIND, name, {**self._pods.found(), "label": label})
         how_far = ["Kubernetes has not answered yet"]
         session = self._connect(session_id, self._token)
-        with anyio.move_on_after(options.start_s):
+        with anyio.move_on_after(options.start_seconds):
             await self._pods.create(manifest)
             self._made = True
             await self._pods.wait(name, how_far.append)
@@ -175,7 +163,8 @@ class PodEnv:
             await session.wait()
             return session
         raise EnvError(
-            f"pod {name} did not start within {options.start_s:g} s: {how_far[-1]}", hint="--pods-start-seconds 600"
+            f"pod {name} did not start within {options.start_seconds:g} s: {how_far[-1]}",
+            hint="--pods-start-seconds 600",
         )
 
     async def _carry_out(self, session: Session, action: Action) -> str:

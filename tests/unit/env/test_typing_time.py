@@ -79,7 +79,8 @@ def test_b25_adb_types_a_long_text_to_its_end(grows, monkeypatch):
 def test_b25_gbox_types_a_long_text_to_its_end(grows, monkeypatch, tmp_path):
     pytest.importorskip("uvicorn", reason="the local server needs the extra web")
     from cuarl.env.gbox.client import GBox
-    from cuarl.env.gbox.env import BoxOptions, GBoxEnv
+    from cuarl.env.gbox.env import GBoxEnv
+    from cuarl.env.gbox.options import Options as BoxOptions
     from cuarl.env.leases import Ledger
     from cuarl.local.box import SimulatedBox
     from tests.fakes.gbox_server import KEY, serving
@@ -109,7 +110,7 @@ def test_b25_pods_type_a_long_text_to_its_end(kind, grows, monkeypatch, tmp_path
     from cuarl.env.pods.hosted import HostedSession
     from cuarl.env.pods.session import Session
     from tests.fakes.kubernetes import cluster
-    from tests.unit.env.pods.test_pod_env import OPTIONS, Ledger, pod, with_task
+    from tests.unit.env.pods.test_pod_env import Ledger, pod, with_task
 
     act, slow = HostedSession.act, Session.act
 
@@ -131,8 +132,8 @@ def test_b25_pods_type_a_long_text_to_its_end(kind, grows, monkeypatch, tmp_path
 
     async def run(url):
         own = kind == "desktop"
-        options = OPTIONS if own else with_task("desk_dark_style")
-        return await outcome(pod(url, Ledger(tmp_path), kind, options=options), TASK if own else FORM)
+        template = None if own else with_task("desk_dark_style")
+        return await outcome(pod(url, Ledger(tmp_path), kind, template=template), TASK if own else FORM)
 
     with stamina.set_testing(True, attempts=1), cluster(forgetful=kind == "pods") as server:
         assert typed(anyio.run(run, server.url), grows)

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from cuarl.env.adb.env import AdbEnv, AdbOptions
+from cuarl.env.adb.env import AdbEnv
+from cuarl.env.adb.options import Options as AdbOptions
 from cuarl.env.adb.transport import Device, client
 from cuarl.local.adb import serve
 from cuarl.local.adb_phone import FakePhone

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("adbutils", reason="pip install 'cuarl[android]'")
 
-from cuarl.env.adb.env import AdbOptions
+from cuarl.env.adb.options import Options as AdbOptions
 from cuarl.env.conformance import CHECKS
 from cuarl.errors import EnvError, TaskError
 from cuarl.sim.kit.widgets import Field

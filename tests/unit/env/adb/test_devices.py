@@ -11,8 +11,9 @@ pytest.importorskip("adbutils", reason="pip install 'cuarl[android]'")
 
 from cuarl.env.adb import console
 from cuarl.env.adb.backend import Devices, check_tasks, choose
-from cuarl.env.adb.env import AdbEnv, AdbOptions
+from cuarl.env.adb.env import AdbEnv
 from cuarl.env.adb.lease import claim
+from cuarl.env.adb.options import Options as AdbOptions
 from cuarl.env.adb.transport import Device, client
 from cuarl.env.leases import Ledger, sweep
 from cuarl.errors import ConfigError, EnvError, PrerequisiteError, TaskError
@@ -25,7 +26,7 @@ from cuarl.tasks.task import Task
 from cuarl.types import OpenApp
 from tests.unit.env.adb.phones import TASK, shell_task
 
-QUICK = AdbOptions(settle_ms=1)
+QUICK = AdbOptions(settle_ms=1, reconnect_seconds=1)
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def of_another(lease):
 
 def test_two_runs_never_share_a_device(ledger):
     async def work(adb, phones):
-        first = Devices(adb, ["p0"], ledger, QUICK, reconnect_s=1)
+        first = Devices(adb, ["p0"], ledger, QUICK)
         await first.start()
         (lease,) = ledger.leases()
         assert lease.id == f"p0@127.0.0.1:{adb.port}"
@@ -79,7 +80,7 @@ def test_two_runs_never_share_a_device(ledger):
 
 def test_what_trains_and_what_measures_in_one_process_take_turns_on_a_device(ledger):
     async def work(adb, phones):
-        training, measuring = (Devices(adb, ["p0"], ledger, QUICK, reconnect_s=1) for _ in range(2))
+        training, measuring = (Devices(adb, ["p0"], ledger, QUICK) for _ in range(2))
         await training.start()
         assert await in_thread(choose, adb, [], ledger) == ["p0"]
         await measuring.start()
@@ -125,7 +126,7 @@ def test_a_device_that_is_not_there_is_named(ledger):
 
 def test_an_episode_waits_for_a_device_and_one_that_is_lost_is_passed_over(ledger):
     async def work(adb, phones):
-        devices = Devices(adb, ["p0", "p1"], ledger, QUICK, reconnect_s=1)
+        devices = Devices(adb, ["p0", "p1"], ledger, QUICK)
         await devices.start()
         one, two = await devices.env(TASK), await devices.env(TASK)
         assert {one.device.serial, two.device.serial} == {"p0", "p1"}
@@ -160,7 +161,7 @@ def test_what_a_killed_run_began_is_undone_and_the_device_is_free(ledger, by):
     }  # fmt: skip
 
     async def work(adb, phones):
-        devices = Devices(adb, ["p0"], ledger, QUICK, reconnect_s=1)
+        devices = Devices(adb, ["p0"], ledger, QUICK)
         await devices.start()
         await (await devices.env(shell_task(**preset))).reset(shell_task(**preset), 1)
         (lease,) = ledger.leases()

@@ -8,7 +8,8 @@ import pytest
 pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 
 from cuarl.env.gbox.client import GBox
-from cuarl.env.gbox.env import BoxOptions, GBoxEnv
+from cuarl.env.gbox.env import GBoxEnv
+from cuarl.env.gbox.options import Options as BoxOptions
 from cuarl.env.leases import Ledger
 from cuarl.errors import EnvError
 from cuarl.local.box import ROTATIONS, SimulatedBox
@@ -19,7 +20,7 @@ from cuarl.types import Button, Click, Key, Scroll, Swipe
 from tests.fakes.gbox_server import KEY, serving
 
 PHONE = TaskInstance(task_id="t", goal="g", checks=(Check(path="network.nfc", value=False),))
-OPTIONS = BoxOptions(settle_ms=10, start_s=10)
+OPTIONS = BoxOptions(settle_ms=10, start_seconds=10)
 
 
 @pytest.fixture(scope="module")

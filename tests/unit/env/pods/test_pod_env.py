@@ -16,8 +16,9 @@ from cuarl.env.leases import Ledger, sweep
 from cuarl.env.pods.backend import Ways
 from cuarl.env.pods.client import Pods
 from cuarl.env.pods.cluster import Where, find
-from cuarl.env.pods.env import PodEnv, PodOptions
+from cuarl.env.pods.env import PodEnv
 from cuarl.env.pods.manifest import LEASE, load
+from cuarl.env.pods.options import Options
 from cuarl.errors import EnvError
 from cuarl.local.faults import Faults
 from cuarl.settings import Settings
@@ -31,7 +32,7 @@ PHONE = TaskInstance(task_id="t", goal="g", checks=(Check(path="network.nfc", va
 FORM = TaskInstance(
     task_id="form", goal="g", env="pods", checks=(Check(path="progress.num_correct_submissions", value=1),)
 )
-OPTIONS = PodOptions(load(), settle_ms=10, start_s=20)
+OPTIONS = Options(settle_ms=10, start_seconds=20)
 
 
 @pytest.fixture(scope="module")
@@ -49,20 +50,20 @@ class Alone(PodEnv):
         await self.ways.close()
 
 
-def pod(url, ledger, kind="phone", *, proxy=None, token=TOKEN, options=OPTIONS):
-    pods = Pods(find(Where(url, token)))
-    ways = Ways(pods, proxy, options.template.port)
-    made = Alone(pods, ledger, ways.connect(kind), options, kind, anyio.CapacityLimiter(4))
+def pod(url, ledger, kind="phone", *, proxy=None, token=TOKEN, options=OPTIONS, template=None):
+    pods, template = Pods(find(Where(url, token))), template or load()
+    ways = Ways(pods, proxy, template.port)
+    made = Alone(pods, ledger, ways.connect(kind), options, template, kind, anyio.CapacityLimiter(4))
     made.ways = ways
     return made
 
 
-def with_task(task_id, **options):
-    """Pods whose container is started with a task, as those of other session servers are."""
+def with_task(task_id):
+    """A manifest whose container is started with a task, as those of other session servers are."""
     template = load()
     container = template.body["spec"]["containers"][0]
     container["args"] = ["sessions", "serve", "desktop", "--task", task_id]
-    return PodOptions(template, **{"settle_ms": 10, "start_s": 20, **options})
+    return template
 
 
 async def steps(env, count=4):
@@ -87,7 +88,7 @@ def test_pod_keeps_the_contract(check, proxied, server, tmp_path):
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_pod_of_another_server_keeps_the_contract(check, server, tmp_path):
     async def make():
-        return pod(server.url, Ledger(tmp_path), "pods", options=with_task("desk_dark_style"))
+        return pod(server.url, Ledger(tmp_path), "pods", template=with_task("desk_dark_style"))
 
     anyio.run(check, make, FORM)
     assert server.fake.counts()["live"] == 0
@@ -106,7 +107,9 @@ def test_pod_bears_its_owner_and_its_end(server, tmp_path):
     labels = shown["metadata"]["labels"]
     assert name == f"session-{labels['session-id']}" and len(labels["session-id"]) == 8
     assert labels["app.kubernetes.io/managed-by"] == "cuarl" and labels["cuarl/owner"] and len(labels[LEASE]) == 24
-    assert shown["spec"]["activeDeadlineSeconds"] == OPTIONS.expires_s and shown["spec"]["restartPolicy"] == "Never"
+    assert (
+        shown["spec"]["activeDeadlineSeconds"] == OPTIONS.expires_seconds and shown["spec"]["restartPolicy"] == "Never"
+    )
 
 
 def test_token_of_a_session_is_masked_while_there_is_one(server, tmp_path):
@@ -184,7 +187,7 @@ def test_action_of_unknown_fate_fails_the_episode_where_the_server_is_another(fa
     ledger = Ledger(tmp_path)
 
     async def run(server):
-        env = pod(server.url, ledger, "pods", options=with_task("desk_dark_style"))
+        env = pod(server.url, ledger, "pods", template=with_task("desk_dark_style"))
         await env.reset(FORM, 1)
         setattr(server.fake.faults, fault, 1.0)
         with pytest.raises(EnvError, match="Kubernetes"):
@@ -244,7 +247,7 @@ def test_pod_of_another_owner_is_never_deleted(server, tmp_path):
 def test_pod_that_can_not_start_says_why(server, tmp_path):
     async def run(image, seconds, words):
         ledger = Ledger(tmp_path)
-        env = pod(server.url, ledger, options=PodOptions(load(), image=image, start_s=seconds))
+        env = pod(server.url, ledger, options=Options(image=image, start_seconds=seconds))
         with pytest.raises(EnvError, match=words):
             await env.reset(PHONE, 1)
         await env.close()
@@ -262,7 +265,7 @@ def test_b13_init_container_that_can_not_start_ends_the_episode_at_once(server, 
     template.body["spec"]["initContainers"] = [{"name": "prepare", "image": "registry.example/missing:7"}]
 
     async def run():
-        env = pod(server.url, Ledger(tmp_path), options=PodOptions(template, settle_ms=10, start_s=300))
+        env = pod(server.url, Ledger(tmp_path), options=Options(settle_ms=10, start_seconds=300), template=template)
         with (
             pytest.raises(EnvError, match="its init container prepare can't run: ImagePullBackOff"),
             anyio.fail_after(60),
@@ -279,7 +282,7 @@ def test_init_container_that_has_done_its_part_does_not_stand_in_the_way(server,
     template.body["spec"]["initContainers"] = [{"name": "prepare", "image": "registry.example/prepare:7"}]
 
     async def run():
-        env = pod(server.url, Ledger(tmp_path), options=PodOptions(template, settle_ms=10, start_s=20))
+        env = pod(server.url, Ledger(tmp_path), template=template)
         await steps(env, 1)
         await env.close()
 
@@ -290,7 +293,7 @@ def test_init_container_that_has_done_its_part_does_not_stand_in_the_way(server,
 def test_half_a_picture_is_asked_for_again(kind, server, tmp_path):
     async def run():
         own = kind == "phone"
-        env = pod(server.url, Ledger(tmp_path), kind, options=OPTIONS if own else with_task("desk_dark_style"))
+        env = pod(server.url, Ledger(tmp_path), kind, template=None if own else with_task("desk_dark_style"))
         await env.reset(PHONE if own else FORM, 1)
         (made,) = server.fake.pods.values()
         made.halves = 3  # the action's own and two that are asked for
@@ -312,7 +315,7 @@ def test_action_whose_answer_is_lost_is_not_repeated_and_the_step_says_so(tmp_pa
             return ("drop", True) if now else ("", True)
 
     async def run(server):
-        env = pod(server.url, Ledger(tmp_path), "pods", options=with_task("desk_dark_style"))
+        env = pod(server.url, Ledger(tmp_path), "pods", template=with_task("desk_dark_style"))
         await env.reset(FORM, 1)
         server.fake.faults.lost = True
         result = await env.step(Click(x=5, y=5))
@@ -328,9 +331,7 @@ def test_action_whose_answer_is_lost_is_not_repeated_and_the_step_says_so(tmp_pa
 @pytest.mark.parametrize("kind", ["phone", "pods"])
 def test_pod_lost_in_an_episode_is_named_with_its_reason(kind, server, tmp_path):
     async def run():
-        env = pod(
-            server.url, Ledger(tmp_path), kind, options=with_task("desk_dark_style") if kind == "pods" else OPTIONS
-        )
+        env = pod(server.url, Ledger(tmp_path), kind, template=with_task("desk_dark_style") if kind == "pods" else None)
         await env.reset(FORM if kind == "pods" else PHONE, 1)
         (made,) = server.fake.pods.values()
         made.kill("OOMKilled")
@@ -345,7 +346,7 @@ def test_pod_lost_in_an_episode_is_named_with_its_reason(kind, server, tmp_path)
 
 def test_pod_ends_by_itself_when_its_time_is_up(tmp_path):
     async def run(url):
-        env = pod(url, Ledger(tmp_path), options=PodOptions(load(), settle_ms=10, expires_s=1))
+        env = pod(url, Ledger(tmp_path), options=Options(settle_ms=10, expires_seconds=1))
         await env.reset(PHONE, 1)
         with pytest.raises(EnvError, match="DeadlineExceeded"):
             while True:
@@ -360,7 +361,7 @@ def test_progress_scores_the_steps_and_the_episode(server, tmp_path):
     """The session's task is solved by actions in the protocol's words, without cuarl knowing the device."""
 
     async def run():
-        env = pod(server.url, Ledger(tmp_path), "pods", options=with_task("desk_dark_style"))
+        env = pod(server.url, Ledger(tmp_path), "pods", template=with_task("desk_dark_style"))
         await env.reset(FORM, 1)
         before = await env.state()
         (made,) = server.fake.pods.values()
@@ -409,7 +410,7 @@ def test_what_the_device_changes_by_itself_is_no_side_effect(server, tmp_path):
 
 def test_actions_that_the_protocol_lacks_are_rejected_and_never_sent(server, tmp_path):
     async def run():
-        env = pod(server.url, Ledger(tmp_path), "pods", options=with_task("desk_dark_style"))
+        env = pod(server.url, Ledger(tmp_path), "pods", template=with_task("desk_dark_style"))
         await env.reset(FORM, 1)
         already = server.fake.counts()["actions"]
         lacking = (
@@ -476,7 +477,7 @@ def test_c40_no_more_than_allowed_are_starting_at_once(tmp_path):
         ledger = Ledger(tmp_path)
 
         async def episode():
-            env = PodEnv(pods, ledger, ways.connect("phone"), OPTIONS, "phone", limiter)
+            env = PodEnv(pods, ledger, ways.connect("phone"), OPTIONS, load(), "phone", limiter)
             await env.reset(PHONE, 1)
             starting.append(limiter.borrowed_tokens)
             await env.close()
