@@ -40,7 +40,7 @@ BACKENDS: Mapping[str, Place] = {
     "adb": _here("cuarl.env.adb"),
     "gbox": _here("cuarl.env.gbox"),
     "pods": _here("cuarl.env.pods"),
-    # its policy may be served to an agent elsewhere
+    # what serves its policy to an agent elsewhere is handed to cuarl.env.gym.backend from above
     "gym": Place("cuarl.env.gym.options", "cuarl.workflow.gym"),
     "gymnasium": _here("cuarl.env.gymnasium"),
     "browsergym": _here("cuarl.env.browsergym"),

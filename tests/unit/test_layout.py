@@ -78,3 +78,9 @@ def test_did_you_mean_is_in_one_place():
     assert [str(path) for path in FILES if "get_close_matches" in (ROOT / path).read_text("utf-8")] == [
         "cuarl/suggest.py"
     ]
+
+
+def test_settings_are_read_where_a_command_or_a_call_from_python_begins():
+    """All else is handed them, so that nothing below looks at the environment by itself."""
+    found = [str(path) for path in FILES if "Settings.load(" in (ROOT / path).read_text("utf-8")]
+    assert found == ["cuarl/terminal/state.py", "cuarl/workflow/interface.py", "cuarl/workflow/loaded_run.py"]

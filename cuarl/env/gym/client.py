@@ -10,8 +10,10 @@ from urllib.parse import quote
 import anyio
 
 from cuarl import strict_json
+from cuarl.env.gym.options import Options
 from cuarl.env.http import Service
 from cuarl.errors import EnvError, RewardError
+from cuarl.settings import Settings
 from cuarl.tasks.gym import GymTask, id_of, is_summary, read_listing, read_task, unique, whole
 from cuarl.trajectory import CheckResult, Verdict
 
@@ -38,6 +40,12 @@ class Gym:
         self.gym_id = gym_id
         self.service = Service("the gym server", base_url, headers)
         self._path = f"api/v1/{quote(gym_id, safe='')}"
+
+    @classmethod
+    def of(cls, options: Options, settings: Settings) -> Gym:
+        """The gym that a run's options name, on this machine's server."""
+        key = settings.gym_api_key
+        return cls(settings.gym_base_url, options.id, key.get_secret_value() if key else None)
 
     async def tasks(self) -> list[GymTask]:
         """Every task; those that the listing only sums up are asked for one by one."""

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from cuarl import strict_json
 from cuarl.env.http import Service
 from cuarl.errors import EnvError
+from cuarl.settings import Settings
 
 _RENAMED = "turn_"
 """How older servers begin the names of what is called ``step_…`` now."""
@@ -63,6 +64,12 @@ class MiniAgent:
     def __init__(self, base_url: str, api_key: str | None = None) -> None:
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self.service = Service("gbox-mini-agent", base_url, headers, timeout_s=30.0)
+
+    @classmethod
+    def of(cls, settings: Settings) -> MiniAgent:
+        """This machine's."""
+        key = settings.mini_agent_api_key
+        return cls(settings.mini_agent_base_url, key.get_secret_value() if key else None)
 
     async def start(self, order: Order) -> str:
         """Begin a run, once; its id."""
