@@ -61,6 +61,14 @@ class TransformersPolicy(ABC):
         """Where the weights are."""
         return next(self.base.parameters()).device
 
+    def on_device(self) -> AbstractContextManager[None]:
+        """Inside, this policy's GPU is the thread's current one.
+
+        Kernels that are not torch's own, and captured graphs, go to the current GPU wherever their tensors are; a
+        thread begins with the first.
+        """
+        return torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()
+
     @property
     def dtype(self) -> torch.dtype:
         """Type of the base's weights (an adapter's may differ)."""

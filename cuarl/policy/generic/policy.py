@@ -82,7 +82,7 @@ class GenericPolicy(TransformersPolicy):
 
     def answer(self, jobs: Sequence[Job]) -> None:
         """Sample an answer to every job. A row's draws depend on its own seed and logits alone."""
-        with self.folded(), torch.inference_mode():
+        with self.on_device(), self.folded(), torch.inference_mode():
             for start in range(0, len(jobs), _ROWS_AT_ONCE):
                 self._answer_at_once(jobs[start : start + _ROWS_AT_ONCE])
 
@@ -107,9 +107,10 @@ class GenericPolicy(TransformersPolicy):
     def score(self, inputs: Inputs, temperature: torch.Tensor, options: ScoreOptions) -> TokenScores:
         """One pass over prompts and answers, the head on the tokens wanted alone (see ``Policy.score``)."""
         assert isinstance(inputs, GenericInputs), "this policy's own"
-        logits, hidden = self._logits(inputs)
-        targets = inputs.answer_ids[inputs.answer_mask]
-        return TokenScores(*score_logits(logits, targets, temperature, self.suppressed()), hidden)
+        with self.on_device():
+            logits, hidden = self._logits(inputs)
+            targets = inputs.answer_ids[inputs.answer_mask]
+            return TokenScores(*score_logits(logits, targets, temperature, self.suppressed()), hidden)
 
     def _logits(self, inputs: GenericInputs) -> tuple[torch.Tensor, torch.Tensor]:
         """Of the N real answer tokens, row by row: logits (N, V) float32, and the states (N, D) before the head."""

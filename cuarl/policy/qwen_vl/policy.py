@@ -69,16 +69,18 @@ class QwenVLPolicy(TransformersPolicy):
 
     def answer(self, jobs: Sequence[Job]) -> None:
         """Sample an answer to every job: by the engine where there is one."""
-        engine = self.engine()
-        if engine is not None:
-            engine.generate(jobs)
-        else:
-            answer_by_layers(self, jobs)
+        with self.on_device():
+            engine = self.engine()
+            if engine is not None:
+                engine.generate(jobs)
+            else:
+                answer_by_layers(self, jobs)
 
     def score(self, inputs: Inputs, temperature: torch.Tensor, options: ScoreOptions) -> TokenScores:
         """Score the real answer tokens of a batch (see ``Policy.score``)."""
         assert isinstance(inputs, QwenInputs), "this policy's own"
-        return score(self, inputs, temperature, options)
+        with self.on_device():
+            return score(self, inputs, temperature, options)
 
     def collate(self, rows: Sequence[Row], *, padding: Side = "left", pack: bool = False) -> QwenInputs:
         """Pad, place and encode ``rows`` into a batch on this policy's device (see ``Policy.collate``).
@@ -90,7 +92,8 @@ class QwenVLPolicy(TransformersPolicy):
             if self.vision.trained:
                 seen = inputs.vision._replace(pixels=self.images.patches(screens))
             else:
-                seen = inputs.vision._replace(features=self.vision.features(screens))
+                with self.on_device():
+                    seen = inputs.vision._replace(features=self.vision.features(screens))
             inputs = replace(inputs, vision=seen)
         return inputs.to(self.device)
 
