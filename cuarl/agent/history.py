@@ -32,9 +32,7 @@ class History:
         """Prompts for the next action behind ``turns``, each with less of the past than the one before: ``Window``."""
         answers = past_answers(turns)
         for shown in self.window.narrowing(len(answers)):
-            yield build_messages(
-                task.goal, self._screens, answers, system=system, shown=shown, notes=self._notes
-            )  # fmt: skip
+            yield build_messages(task.goal, self._screens, answers, system=system, shown=shown, notes=self._notes)
 
     def checked(self, refused: PromptTooLong, task: TaskInstance) -> PromptTooLong:
         """Why the last of ``prompts`` was refused.
@@ -45,8 +43,9 @@ class History:
             raise ConfigError(
                 f"one turn alone (system prompt, task and a screenshot) takes {refused.needed} tokens, and "
                 f"max_prompt_tokens is {refused.limit}",
-                where=f"task {task.task_id}", hint=f"--max-prompt-tokens {refused.needed}",
-            )  # fmt: skip
+                where=f"task {task.task_id}",
+                hint=f"--max-prompt-tokens {refused.needed}",
+            )
         return refused
 
 

@@ -29,9 +29,16 @@ class ModelAgent:
     """
 
     def __init__(
-        self, sampler: Sampler, format: Format, *, params: SamplingParams, window: Window | None = None,
-        strict: bool = True, name: str = "", pointer: Pointer | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        sampler: Sampler,
+        format: Format,
+        *,
+        params: SamplingParams,
+        window: Window | None = None,
+        strict: bool = True,
+        name: str = "",
+        pointer: Pointer | None = None,
+    ) -> None:
         self.name = name or format.name
         self._sampler, self._format, self._params = sampler, format, params
         self._history, self._strict, self._pointer = History(window or format.window), strict, pointer

@@ -184,9 +184,12 @@ class DemonstratingAgent:
         # what is recorded is what the words mean, so that replays and checks agree with what is learnt
         said = self._format.parse(text, size, resized=resized)
         return Decision(
-            action=said.action, warnings=said.warnings, resized=resized, pictures={} if shown is screen else {shown.digest: shown},
+            action=said.action,
+            warnings=said.warnings,
+            resized=resized,
+            pictures={} if shown is screen else {shown.digest: shown},
             sampled=sampled,
-        )  # fmt: skip
+        )
 
     def _recorded(self, task: TaskInstance, turns: Sequence[Turn], system: str, text: str) -> Sampled | PromptTooLong:
         """``text`` as the answer to the widest prompt that fits."""

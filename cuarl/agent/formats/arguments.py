@@ -27,9 +27,17 @@ class Arguments:
     """
 
     def __init__(
-        self, given: Mapping[str, Any], screen: Size, *, strict: bool, warnings: list[str], grid: Size = RELATIVE,
-        spent: Iterable[str] = ("action",), objects: bool = False, held: Iterable[str] = (),
-    ) -> None:  # fmt: skip
+        self,
+        given: Mapping[str, Any],
+        screen: Size,
+        *,
+        strict: bool,
+        warnings: list[str],
+        grid: Size = RELATIVE,
+        spent: Iterable[str] = ("action",),
+        objects: bool = False,
+        held: Iterable[str] = (),
+    ) -> None:
         self._given, self._screen, self._strict, self._warnings = given, screen, strict, warnings
         self._grid, self._objects = grid, objects
         self._used = set(spent)

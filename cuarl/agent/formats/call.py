@@ -12,9 +12,15 @@ from cuarl.agent.formats.base import REPAIRED, UNCLOSED
 from cuarl.types import ParseError
 
 Code = Literal[
-    "no_call", "bad_json", "unknown_tool", "unsupported_action", "unsupported_on_device", "missing_argument",
-    "bad_argument", "out_of_range",
-]  # fmt: skip
+    "no_call",
+    "bad_json",
+    "unknown_tool",
+    "unsupported_action",
+    "unsupported_on_device",
+    "missing_argument",
+    "bad_argument",
+    "out_of_range",
+]
 assert set(get_args(Code)) < set(get_args(ParseError.model_fields["code"].annotation))
 
 THINKING = "think|thinking|thought|reasoning|seed:think"

@@ -86,9 +86,14 @@ def _look(a: Arguments, word: str, kind: DeviceKind) -> Action:
 
 _Read = Callable[[Arguments, str, DeviceKind], Action]
 _BOTH: dict[str, _Read] = {
-    "left_click": _click, "left_click_drag": _drag, "scroll": _scroll, "type": _type, "key": _key, "wait": _wait,
+    "left_click": _click,
+    "left_click_drag": _drag,
+    "scroll": _scroll,
+    "type": _type,
+    "key": _key,
+    "wait": _wait,
     "screenshot": _look,
-}  # fmt: skip
+}
 _WORDS: dict[DeviceKind, dict[str, _Read]] = {
     "phone": _BOTH,
     "desktop": _BOTH | dict.fromkeys(_MOUSE, _click) | {"mouse_move": _move},

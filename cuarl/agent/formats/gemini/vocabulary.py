@@ -101,8 +101,13 @@ def _look(a: Arguments, name: str, kind: DeviceKind) -> Action:
 
 _Read = Callable[[Arguments, str, DeviceKind], Action]
 _BOTH: dict[str, _Read] = {
-    "click": _click, "drag_and_drop": _drag, "type": _type, "press_key": _press, "wait": _wait, "take_screenshot": _look,
-}  # fmt: skip
+    "click": _click,
+    "drag_and_drop": _drag,
+    "type": _type,
+    "press_key": _press,
+    "wait": _wait,
+    "take_screenshot": _look,
+}
 _WORDS: dict[DeviceKind, dict[str, _Read]] = {
     "phone": _BOTH | {"long_press": _long_press, "go_back": _back, "open_app": _open},
     "desktop": _BOTH | dict.fromkeys(_MOUSE, _click) | {"move": _move, "scroll": _scroll, "hotkey": _hotkey},

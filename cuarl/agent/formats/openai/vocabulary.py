@@ -87,9 +87,14 @@ def _look(a: Arguments, kind: DeviceKind) -> Action:
 
 _Read = Callable[[Arguments, DeviceKind], Action]
 _BOTH: dict[str, _Read] = {
-    "click": _click, "drag": _drag, "scroll": _scroll, "type": _type, "keypress": _keys, "wait": _wait,
+    "click": _click,
+    "drag": _drag,
+    "scroll": _scroll,
+    "type": _type,
+    "keypress": _keys,
+    "wait": _wait,
     "screenshot": _look,
-}  # fmt: skip
+}
 _WORDS: dict[DeviceKind, dict[str, _Read]] = {
     "phone": _BOTH,
     "desktop": _BOTH | {"double_click": _double, "move": _move},

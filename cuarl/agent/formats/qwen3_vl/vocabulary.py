@@ -39,9 +39,14 @@ _BUTTON_KEYS = ("power", "volume_up", "volume_down")
 
 
 def read_action(
-    arguments: Mapping[str, Any], kind: DeviceKind, screen: Size, *, strict: bool, warnings: list[str],
+    arguments: Mapping[str, Any],
+    kind: DeviceKind,
+    screen: Size,
+    *,
+    strict: bool,
+    warnings: list[str],
     grid: Size = RELATIVE,
-) -> Action:  # fmt: skip
+) -> Action:
     """The action that ``arguments`` call for, coordinates in ``grid``. Raises ``CallError``."""
     word = word_of(arguments, "action")
     read = _WORDS[kind].get(word)
@@ -138,14 +143,24 @@ _Read = Callable[[Arguments, str], Action]
 _BOTH: dict[str, _Read] = {"type": _type, "answer": _answer, "wait": _wait, "terminate": _terminate}
 _WORDS: dict[DeviceKind, dict[str, _Read]] = {
     "phone": {
-        "click": _click, "long_press": _long_press, "swipe": _swipe, "system_button": _button, "open": _open,
-        "key": _phone_key, **_BOTH,
+        "click": _click,
+        "long_press": _long_press,
+        "swipe": _swipe,
+        "system_button": _button,
+        "open": _open,
+        "key": _phone_key,
+        **_BOTH,
     },
     "desktop": {
-        **dict.fromkeys(_MOUSE, _click), "mouse_move": _move, "left_click_drag": _drag, "scroll": _scroll,
-        "hscroll": _scroll, "key": _key, **_BOTH,
+        **dict.fromkeys(_MOUSE, _click),
+        "mouse_move": _move,
+        "left_click_drag": _drag,
+        "scroll": _scroll,
+        "hscroll": _scroll,
+        "key": _key,
+        **_BOTH,
     },
-}  # fmt: skip
+}
 WORDS: dict[DeviceKind, tuple[str, ...]] = {kind: tuple(words) for kind, words in _WORDS.items()}
 
 

@@ -131,9 +131,14 @@ def _back(a: Arguments, kind: DeviceKind) -> Action:
 
 _Read = Callable[[Arguments, DeviceKind], Action]
 _BOTH: dict[str, _Read] = {
-    "click": _click, "drag": _drag, "scroll": _scroll, "type": _type, "wait": _wait, "finished": _finished,
+    "click": _click,
+    "drag": _drag,
+    "scroll": _scroll,
+    "type": _type,
+    "wait": _wait,
+    "finished": _finished,
     "call_user": _call_user,
-}  # fmt: skip
+}
 _WORDS: dict[DeviceKind, dict[str, _Read]] = {
     "phone": _BOTH | {"long_press": _long_press, "open_app": _open, "press_home": _home, "press_back": _back},
     "desktop": _BOTH | {"left_double": _double, "right_single": _right, "hotkey": _hotkey},
