@@ -104,6 +104,9 @@ def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
 
 
 COMPLETIONS: Mapping[str, Callable[[str], Any]] = {
-    "tasks": task_names, "eval_tasks": task_names, "env": environment_names, "sft_runs": run_names,
-}  # fmt: skip
+    "tasks": task_names,
+    "eval_tasks": task_names,
+    "env": environment_names,
+    "sft_runs": run_names,
+}
 """What is completed in the flags of fields."""

@@ -86,9 +86,10 @@ def check_launch(processes: int, accelerate: str | None, world_size: str | None)
         raise ConfigError(
             f"--processes {processes} has no effect in one of {world_size} processes that a launcher has started",
             hint="leave --processes out",
-        )  # fmt: skip
+        )
     if accelerate is not None and (processes == 1 or world_size is not None):
         raise ConfigError(
             "--accelerate has no effect without several processes to start",
-            where=f"--accelerate {accelerate}", hint="--processes 2, or leave --accelerate out",
-        )  # fmt: skip
+            where=f"--accelerate {accelerate}",
+            hint="--processes 2, or leave --accelerate out",
+        )

@@ -101,10 +101,19 @@ def _request(flags: Mapping[str, Any], shared: Mapping[str, Any]) -> Request:
         print_text((config_as_json(resolved.config) if as_json else as_yaml(resolved)).rstrip("\n"))
         raise typer.Exit
     return Request(
-        resolved=resolved, settings=settings, watcher=TerminalWatcher(json=as_json), name=name, overwrite=overwrite,
-        resume=resume, accept_changes=bool(shared.get("accept_changes")), command=("cuarl", *sys.argv[1:]),
-        dry_run=shared["dry_run"], json=as_json, db=shared.get("db"), runs_dir=shared.get("runs_dir"),
-    )  # fmt: skip
+        resolved=resolved,
+        settings=settings,
+        watcher=TerminalWatcher(json=as_json),
+        name=name,
+        overwrite=overwrite,
+        resume=resume,
+        accept_changes=bool(shared.get("accept_changes")),
+        command=("cuarl", *sys.argv[1:]),
+        dry_run=shared["dry_run"],
+        json=as_json,
+        db=shared.get("db"),
+        runs_dir=shared.get("runs_dir"),
+    )
 
 
 def _config_options() -> list[inspect.Parameter]:
@@ -127,9 +136,8 @@ def _config_options() -> list[inspect.Parameter]:
 
 def _help_option() -> inspect.Parameter:
     info = typer.Option(
-        "--help-all", callback=help_all, is_eager=True, rich_help_panel=HELP_PANEL,
-        help="All options, in full",
-    )  # fmt: skip
+        "--help-all", callback=help_all, is_eager=True, rich_help_panel=HELP_PANEL, help="All options, in full"
+    )
     return _parameter("help_all", Annotated[bool, info], False)
 
 
@@ -157,7 +165,7 @@ def _shared(
 ) -> inspect.Parameter:
     info = typer.Option(
         flag_of(name), *short, help=help, rich_help_panel=panel, show_default=False, autocompletion=complete
-    )  # fmt: skip
+    )
     return _parameter(name, Annotated[annotation, info], False if annotation is bool else None)
 
 
@@ -177,8 +185,11 @@ def _flag(key: Key) -> inspect.Parameter:
     annotation = list[annotation] if kind.many else annotation
     info = typer.Option(
         f"{key.flag}/--no-{key.flag.removeprefix('--')}" if kind.base is bool else key.flag,
-        help=_help(key), rich_help_panel=key.panel, show_default=False, autocompletion=COMPLETIONS.get(key.name) or (types_of(key.path) if key.path in UNIONS else None),
-    )  # fmt: skip
+        help=_help(key),
+        rich_help_panel=key.panel,
+        show_default=False,
+        autocompletion=COMPLETIONS.get(key.name) or (types_of(key.path) if key.path in UNIONS else None),
+    )
     # unset until given: the default is the schema's, below files and preset
     return _parameter(key.name, Annotated[annotation | None, info], None)
 

@@ -84,10 +84,12 @@ def _explained(key: Key, resolved: Resolved) -> dict[str, object]:
     record = key.path.partition(".")[0]
     there = not key.owners or getattr(resolved.config, record).type in key.owners
     return {
-        "key": key.path, "value": value_of(resolved.config, key.path) if there else None,
+        "key": key.path,
+        "value": value_of(resolved.config, key.path) if there else None,
         "source": resolved.sources[key.path] if there else f"only with {record} {' or '.join(key.owners)}",
-        "kind": kind_of(key.field).name, "meaning": " ".join((key.field.description or "").split()),
-    }  # fmt: skip
+        "kind": kind_of(key.field).name,
+        "meaning": " ".join((key.field.description or "").split()),
+    }
 
 
 def _matching(patterns: str) -> list[Key]:

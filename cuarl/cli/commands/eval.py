@@ -44,13 +44,28 @@ Examples:
   cuarl eval http://localhost:8000/v1 --model-name Qwen/Qwen3-VL-8B-Instruct""",
 )
 @experiment_options(
-    "tasks", "category", "difficulty", "limit", "seed",
+    "tasks",
+    "category",
+    "difficulty",
+    "limit",
+    "seed",
     EnvFields,
-    "model_name", "trust_remote_code", "dtype", "device",
-    "eval_temperature", "top_p", "top_k", "max_tokens", "renderer_name", "history_images",
-        "history_turns", "history_older", "max_prompt_tokens",
-    "model_base_url", "served_model_name",
-)  # fmt: skip
+    "model_name",
+    "trust_remote_code",
+    "dtype",
+    "device",
+    "eval_temperature",
+    "top_p",
+    "top_k",
+    "max_tokens",
+    "renderer_name",
+    "history_images",
+    "history_turns",
+    "history_older",
+    "max_prompt_tokens",
+    "model_base_url",
+    "served_model_name",
+)
 def evaluate(
     request: Request,
     target: Annotated[
@@ -136,9 +151,10 @@ def evaluate(
     _report(request, done, found.name, by_task=by_task)
     rate = done.evaluation.overall.success_rate
     closing(
-        f"{found.name}: {headline(done.evaluation.overall)}", where=done.path,
+        f"{found.name}: {headline(done.evaluation.overall)}",
+        where=done.path,
         then=f"cuarl eval --compare base {target if target and target != 'base' else 'latest'}",
-    )  # fmt: skip
+    )
     if fail_under is not None and (rate is None or rate < fail_under):
         raise BarMissed(f"success {percent(rate)} is below {percent(fail_under)}", where=str(done.path))
 
@@ -180,10 +196,15 @@ def _without_outcomes(evaluation: Evaluation, *, by_task: bool) -> dict[str, Any
 
 def _print_plan(request: Request, target: Target, what: EvaluationPlan) -> None:
     facts = {
-        "target": target.name, "tasks": len(what.tasks), "episodes": what.episodes,
-        "attempts": what.attempts, "limited": what.limited or None, "env": what.config.env.type,
-        "profile": getattr(what.config.env, "profile", None), "temperature": what.config.eval_temperature,
-    }  # fmt: skip
+        "target": target.name,
+        "tasks": len(what.tasks),
+        "episodes": what.episodes,
+        "attempts": what.attempts,
+        "limited": what.limited or None,
+        "env": what.config.env.type,
+        "profile": getattr(what.config.env, "profile", None),
+        "temperature": what.config.eval_temperature,
+    }
     print_plan(facts, as_json=request.json)
 
 
@@ -200,10 +221,16 @@ def _compare(request: Request, names: tuple[str, str], episodes: int | None, att
     a, b = evaluations
     found = compare_outcomes(a.outcomes, b.outcomes)
     if request.json:
-        print_json({
-            "event": "comparison", "a": names[0], "b": names[1], **found._asdict(),
-            "evaluations": [_without_outcomes(e, by_task=by_task) for e in evaluations],
-        }, line=True)  # fmt: skip
+        print_json(
+            {
+                "event": "comparison",
+                "a": names[0],
+                "b": names[1],
+                **found._asdict(),
+                "evaluations": [_without_outcomes(e, by_task=by_task) for e in evaluations],
+            },
+            line=True,
+        )
         return
     rows = [(name, *summary_cells(e.overall)) for name, e in zip(names, evaluations, strict=True)]
     print_table(("target", *SUMMARY_COLUMNS), rows, numeric=set(SUMMARY_COLUMNS))
@@ -218,9 +245,7 @@ def _made(name: str) -> Evaluation | None:
     return read_results(path) if path.name == RESULTS or (path / RESULTS).is_file() else None
 
 
-def _measured(
-    request: Request, name: str, names: tuple[str, str], episodes: int | None, attempts: int
-) -> Evaluation:  # fmt: skip
+def _measured(request: Request, name: str, names: tuple[str, str], episodes: int | None, attempts: int) -> Evaluation:
     """Evaluate one of two targets."""
     target, what = _planned(request, name, names, episodes, attempts)
     return evaluate_target(request, target, what, baselines=False).evaluation
@@ -228,7 +253,7 @@ def _measured(
 
 def _planned(
     request: Request, name: str, names: tuple[str, str], episodes: int | None, attempts: int
-) -> tuple[Target, EvaluationPlan]:  # fmt: skip
+) -> tuple[Target, EvaluationPlan]:
     """One of two targets, and the instances that the run among them was evaluated on, so that both meet them."""
     settings = request.settings
     target = resolve_target(name, settings, note)

@@ -38,6 +38,8 @@ def list_gym_tasks(
         (one.number, one.task.id, roles[one.task.id], ", ".join(one.task.tags), one.task.description) for one in tasks
     ]
     print_table(
-        ("number", "id", "role", "tags", "goal"), rows, numeric={"number"},
+        ("number", "id", "role", "tags", "goal"),
+        rows,
+        numeric={"number"},
         footer=f"{len(rows)} tasks, {len(training)} to train on",
-    )  # fmt: skip
+    )

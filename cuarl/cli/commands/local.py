@@ -31,10 +31,13 @@ Refuse = Annotated[
 Break = Annotated[
     float,
     typer.Option(
-        "--break", callback=finite, min=0, max=1,
+        "--break",
+        callback=finite,
+        min=0,
+        max=1,
         help="Share of requests that are answered with 500, half of them after they were carried out.",
     ),
-]  # fmt: skip
+]
 Drop = Annotated[
     float, typer.Option(callback=finite, min=0, max=1, help="Share of requests whose connection is closed, likewise.")
 ]
@@ -51,9 +54,14 @@ def local() -> None:
 
 @app.command(epilog="\b\nExamples:\n  cuarl local gbox\n  cuarl local gbox --refuse 0.1 --break 0.05 --start-seconds 3")
 def gbox(
-    port: Port = 28080, key: GBoxKey = "any-key", profile: Profile = "small",
-    refuse: Refuse = 0.0, breaks: Break = 0.0, drop: Drop = 0.0, start: Start = 0.0,
-) -> None:  # fmt: skip
+    port: Port = 28080,
+    key: GBoxKey = "any-key",
+    profile: Profile = "small",
+    refuse: Refuse = 0.0,
+    breaks: Break = 0.0,
+    drop: Drop = 0.0,
+    start: Start = 0.0,
+) -> None:
     """GBox: boxes that are simulated phones and desktops, and the model that points (docs/guides/gbox.md)."""
     from cuarl.local.gbox import FakeGBox
 
@@ -65,8 +73,12 @@ def gbox(
 def gym(
     port: Port = 5010,
     gym_key: Annotated[str | None, typer.Option(help="What clients must send as GYM_API_KEY; unset: nothing.")] = None,
-    key: GBoxKey = "any-key", profile: Profile = "small", refuse: Refuse = 0.0, breaks: Break = 0.0, drop: Drop = 0.0,
-) -> None:  # fmt: skip
+    key: GBoxKey = "any-key",
+    profile: Profile = "small",
+    refuse: Refuse = 0.0,
+    breaks: Break = 0.0,
+    drop: Drop = 0.0,
+) -> None:
     """A gym server with the shipped tasks of the phone, and the GBox that its devices are in (docs/guides/gym.md)."""
     from cuarl.local.gym import BOXES, FakeGym
 
@@ -100,21 +112,31 @@ def kubernetes(
     desktops: Annotated[
         bool, typer.Option("--desktops", help="Sessions of type linux are real desktops of this machine.")
     ] = False,
-    profile: Profile = "small", refuse: Refuse = 0.0, breaks: Break = 0.0, drop: Drop = 0.0, start: Start = 0.0,
-) -> None:  # fmt: skip
+    profile: Profile = "small",
+    refuse: Refuse = 0.0,
+    breaks: Break = 0.0,
+    drop: Drop = 0.0,
+    start: Start = 0.0,
+) -> None:
     """A Kubernetes API server whose pods are simulated devices, and the sessions' proxy (docs/guides/pods.md)."""
     from cuarl.env.leases import Ledger
     from cuarl.local.kubernetes import FakeKubernetes
 
     token = token or secrets.token_hex(8)
     made = FakeKubernetes(
-        token, profile=profile, faults=_faults(refuse, breaks, drop, start),
+        token,
+        profile=profile,
+        faults=_faults(refuse, breaks, drop, start),
         desktops=Ledger(load_settings().sessions_folder) if desktops else None,
-    )  # fmt: skip
-    _serve(made.app, port, lambda url: [
-        f"export KUBE_API_URL={url} KUBE_TOKEN={token}",
-        f"export CUARL_PODS_PROXY_URL={url}   # only to go through the sessions' own proxy",
-    ])  # fmt: skip
+    )
+    _serve(
+        made.app,
+        port,
+        lambda url: [
+            f"export KUBE_API_URL={url} KUBE_TOKEN={token}",
+            f"export CUARL_PODS_PROXY_URL={url}   # only to go through the sessions' own proxy",
+        ],
+    )
 
 
 @app.command(epilog="\b\nExamples:\n  cuarl local adb --phones 2")
@@ -168,7 +190,7 @@ def _serve(make_app: Callable[[], Any], port: int, exports: Callable[[str], Sequ
 
 def _until_interrupted(
     listening: Callable[[], AbstractAsyncContextManager[Any]], exports: Callable[[Any], Sequence[str]]
-) -> None:  # fmt: skip
+) -> None:
     async def work() -> None:
         async with listening() as where:
             for line in exports(where):

@@ -58,14 +58,32 @@ Examples:
   cuarl tasks filter --difficulty easy --ids | cuarl rollout --tasks - --agent random --json""",
 )
 @experiment_options(
-    "tasks", "category", "difficulty", "limit", "seed",
+    "tasks",
+    "category",
+    "difficulty",
+    "limit",
+    "seed",
     EnvFields,
-    "model_name", "trust_remote_code", "load_checkpoint_path", "dtype", "device",
-    "temperature", "top_p", "top_k", "max_tokens", "renderer_name", "history_images",
-        "history_turns", "history_older", "max_prompt_tokens",
-    "policy", "model_base_url", "served_model_name", "rescore",
+    "model_name",
+    "trust_remote_code",
+    "load_checkpoint_path",
+    "dtype",
+    "device",
+    "temperature",
+    "top_p",
+    "top_k",
+    "max_tokens",
+    "renderer_name",
+    "history_images",
+    "history_turns",
+    "history_older",
+    "max_prompt_tokens",
+    "policy",
+    "model_base_url",
+    "served_model_name",
+    "rescore",
     "reward",
-)  # fmt: skip
+)
 def rollout(
     request: Request,
     ctx: typer.Context,
@@ -144,10 +162,18 @@ def _report(run: Run, trajectories: Sequence[Trajectory], *, as_json: bool) -> N
 def _print_plan(request: Request, agent: str, tasks: Sequence[Task], group_size: int, needs: Mapping[str, str]) -> None:
     config = request.config
     facts = {
-        "agent": agent, "tasks": len({t.id for t in tasks}), "groups": len(tasks), "group_size": group_size,
-        "episodes": len(tasks) * group_size, "at_once": config.max_concurrent_rollouts, "env": config.env.type,
-        "profile": getattr(config.env, "profile", None), "model": config.model_name if agent == "policy" else None, "reward": config.reward, **needs,
-    }  # fmt: skip
+        "agent": agent,
+        "tasks": len({t.id for t in tasks}),
+        "groups": len(tasks),
+        "group_size": group_size,
+        "episodes": len(tasks) * group_size,
+        "at_once": config.max_concurrent_rollouts,
+        "env": config.env.type,
+        "profile": getattr(config.env, "profile", None),
+        "model": config.model_name if agent == "policy" else None,
+        "reward": config.reward,
+        **needs,
+    }
     print_plan(facts, as_json=request.json)
 
 

@@ -81,11 +81,19 @@ def show(run: Reference = "latest", runs_dir: RunsDir = None, db: Db = None, as_
         return
     live = line.live.data if line.live else {}
     facts = [
-        ("run", record.name), ("id", record.id), ("what", record.command), ("status", record.status), ("because", record.message or None),
-        ("model", record.model), ("seed", record.seed), ("step", f"{record.step} of {record.total_steps}" if record.total_steps else None),
-        ("now", line.live.phase if line.live else None), ("left", span(live["left_s"]) if live.get("left_s") is not None else None),
-        ("took", span(record.finished_at - record.started_at) if record.finished_at else None), ("in", record.directory or None),
-    ]  # fmt: skip
+        ("run", record.name),
+        ("id", record.id),
+        ("what", record.command),
+        ("status", record.status),
+        ("because", record.message or None),
+        ("model", record.model),
+        ("seed", record.seed),
+        ("step", f"{record.step} of {record.total_steps}" if record.total_steps else None),
+        ("now", line.live.phase if line.live else None),
+        ("left", span(live["left_s"]) if live.get("left_s") is not None else None),
+        ("took", span(record.finished_at - record.started_at) if record.finished_at else None),
+        ("in", record.directory or None),
+    ]
     facts += [(f"evaluated at {e.step}", _measured(e.metrics, e.suite)) for e in evaluations]
     facts += [
         (name, number(value)) for name, value in values.items() if name in ("episode/success_rate", "reward/mean")

@@ -111,9 +111,16 @@ def serve(
     if adapters is not None and not adapters.is_dir():
         raise ConfigError("there is no such folder of adapters", where=str(adapters), hint=f"mkdir {adapters}")
     options = _Options(
-        host=host, port=port, names=allow_host or (), served_name=served_name, fixed=fixed_sampling, hosts=tuple(allow_image_host or ()),
-        adapters=adapters, idle_s=idle, seed=seed,
-    )  # fmt: skip
+        host=host,
+        port=port,
+        names=allow_host or (),
+        served_name=served_name,
+        fixed=fixed_sampling,
+        hosts=tuple(allow_image_host or ()),
+        adapters=adapters,
+        idle_s=idle,
+        seed=seed,
+    )
     request = replace(request, name=name, overwrite=overwrite, resolved=_resolved(request, found))
     if request.dry_run:
         _print_plan(request, found, options)
@@ -161,18 +168,21 @@ def _serve(request: Request, target: Target, options: _Options) -> None:
     token = settings.serve_token.get_secret_value() if settings.serve_token else None
     sock = bind(options.host, options.port, token)
     with (
-        parts.open_store(settings) as store, request.open_run("serve", store) as run,
-        upstream(target, config, settings, run, options.served_name, note) as policy, _recorded(store, run, config) as counts,
-    ):  # fmt: skip
+        parts.open_store(settings) as store,
+        request.open_run("serve", store) as run,
+        upstream(target, config, settings, run, options.served_name, note) as policy,
+        _recorded(store, run, config) as counts,
+    ):
         service = _service(policy, config, options, token, run, counts.save(store))
         # Ctrl-C is the usual end
         with suppress(KeyboardInterrupt):
             signals.run(partial(_until_stopped, service, policy, sock, request.json, run))
         run.count({"episodes": len(counts.episodes), "turns": service.sessions.recorded})
     closing(
-        f"recorded {service.sessions.recorded} turns of {len(counts.episodes)} sessions", where=run.path,
+        f"recorded {service.sessions.recorded} turns of {len(counts.episodes)} sessions",
+        where=run.path,
         then=f"cuarl rollout verify {run.name}",
-    )  # fmt: skip
+    )
 
 
 def _service(
@@ -190,9 +200,13 @@ def _service(
     return Service(
         Models(policy.served, adapters=options.adapters, load=policy.load),
         Sessions(save, run_id=run.run_id, prefix=run.run_id, idle_s=options.idle_s),
-        Pictures(options.hosts), Defaults(params, fixed=options.fixed), token, is_loopback(options.host), options.seed,
+        Pictures(options.hosts),
+        Defaults(params, fixed=options.fixed),
+        token,
+        is_loopback(options.host),
+        options.seed,
         names_of(options.names),
-    )  # fmt: skip
+    )
 
 
 async def _until_stopped(service: Service, policy: Upstream, sock: Any, as_json: bool, run: Run) -> None:
@@ -237,8 +251,11 @@ def _recorded(store: Store, run: Run, config: ExperimentConfig) -> Iterator[_Cou
 
 def _print_plan(request: Request, target: Target, options: _Options) -> None:
     facts = {
-        "target": target.name, "model": request.config.model_name, "address": f"{options.host}:{options.port}",
-        "image_hosts": ", ".join(options.hosts) or None, "adapters": options.adapters,
+        "target": target.name,
+        "model": request.config.model_name,
+        "address": f"{options.host}:{options.port}",
+        "image_hosts": ", ".join(options.hosts) or None,
+        "adapters": options.adapters,
         "sampling": "fixed" if options.fixed else "as clients ask",
-    }  # fmt: skip
+    }
     print_plan(facts, as_json=request.json)

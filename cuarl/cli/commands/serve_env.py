@@ -121,7 +121,8 @@ def _say(request: Request, url: str, count: int) -> None:
 
 def _print_plan(request: Request, splits: Mapping[str, Sequence[Task]], host: str, port: int) -> None:
     facts: dict[str, Any] = {
-        "env": request.config.env.type, **{f"{name}_tasks": len(tasks) for name, tasks in splits.items()},
+        "env": request.config.env.type,
+        **{f"{name}_tasks": len(tasks) for name, tasks in splits.items()},
         "address": f"{host}:{port}",
-    }  # fmt: skip
+    }
     print_plan(facts, as_json=request.json)

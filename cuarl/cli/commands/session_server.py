@@ -115,7 +115,8 @@ def _instance(task_id: str, seed: int, device: str) -> TaskInstance:
     (task,) = load([task_id], role=None).tasks
     if task.env != device:
         raise ConfigError(
-            f"task {task.id} is for {task.env}", where=f"sessions serve {device}",
+            f"task {task.id} is for {task.env}",
+            where=f"sessions serve {device}",
             hint=f"cuarl sessions serve {task.env} --task {task.id}",
-        )  # fmt: skip
+        )
     return task.instantiate(seed)

@@ -63,9 +63,10 @@ def list_sessions(kind: Kinds = None, sessions_dir: Folder = None, as_json: Json
     rows = [(lease.kind, lease.id, lease.state, _owner(lease), _age(lease), _detail(lease)) for lease in leases]
     orphaned = sum(row[2] == "orphaned" for row in rows)
     print_table(
-        ("kind", "id", "state", "owner", "age", "detail"), rows,
+        ("kind", "id", "state", "owner", "age", "detail"),
+        rows,
         footer=f"{len(rows)} sessions, {orphaned} orphaned" + ("; next: cuarl sessions sweep" if orphaned else ""),
-    )  # fmt: skip
+    )
 
 
 @app.command(

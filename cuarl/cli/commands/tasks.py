@@ -36,10 +36,12 @@ MOST_BINDINGS = 20
 Selectors = Annotated[
     list[str] | None,
     typer.Option(
-        "--tasks", "-t", rich_help_panel=_PANEL,
+        "--tasks",
+        "-t",
+        rich_help_panel=_PANEL,
         help="Category, suite, suite/glob, id, id glob, file, - (ids on standard input) or a JSON source; comma-separated or repeated.",
     ),
-]  # fmt: skip
+]
 Suites = Annotated[list[str] | None, typer.Option("--suite", help="Keep this suite.", rich_help_panel=_PANEL)]
 Envs = Annotated[list[str] | None, typer.Option("--env", help="Keep this environment.", rich_help_panel=_PANEL)]
 Categories = Annotated[
@@ -84,10 +86,20 @@ Examples:
   cuarl tasks list --tasks my-tasks.yaml --json""",
 )
 def list_tasks(
-    selectors: Selectors = None, suite: Suites = None, env: Envs = None, category: Categories = None,
-    difficulty: Difficulties = None, tag: Tags = None, conditions: Conditions = None, limit: Limit = None,
-    seed: Seed = None, tasks_dir: TasksDir = None, ids: Ids = False, long: Long = False, as_json: Json = False,
-) -> None:  # fmt: skip
+    selectors: Selectors = None,
+    suite: Suites = None,
+    env: Envs = None,
+    category: Categories = None,
+    difficulty: Difficulties = None,
+    tag: Tags = None,
+    conditions: Conditions = None,
+    limit: Limit = None,
+    seed: Seed = None,
+    tasks_dir: TasksDir = None,
+    ids: Ids = False,
+    long: Long = False,
+    as_json: Json = False,
+) -> None:
     """List tasks of all suites.
 
     An empty list is no error.
@@ -108,12 +120,23 @@ Examples:
   cuarl tasks filter --role eval --json > evaluation.json""",
 )
 def filter_tasks(
-    selectors: Selectors = None, suite: Suites = None, env: Envs = None, category: Categories = None,
-    difficulty: Difficulties = None, tag: Tags = None, conditions: Conditions = None, limit: Limit = None,
+    selectors: Selectors = None,
+    suite: Suites = None,
+    env: Envs = None,
+    category: Categories = None,
+    difficulty: Difficulties = None,
+    tag: Tags = None,
+    conditions: Conditions = None,
+    limit: Limit = None,
     seed: Seed = None,
-    role: Annotated[Literal["train", "eval", "any"], typer.Option(help="What the tasks are for.", rich_help_panel=_PANEL)] = "train",
-    tasks_dir: TasksDir = None, ids: Ids = False, long: Long = False, as_json: Json = False,
-) -> None:  # fmt: skip
+    role: Annotated[
+        Literal["train", "eval", "any"], typer.Option(help="What the tasks are for.", rich_help_panel=_PANEL)
+    ] = "train",
+    tasks_dir: TasksDir = None,
+    ids: Ids = False,
+    long: Long = False,
+    as_json: Json = False,
+) -> None:
     """Show what train, or eval, would take.
 
     Without --role these are tasks to train on. An empty selection is an error, as it is there.
@@ -135,7 +158,7 @@ def show(
     seed: Annotated[int, typer.Option(help="Fill the parameters in as this seed draws them.")] = 0,
     tasks_dir: TasksDir = None,
     as_json: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Print tasks in full.
 
     That is the goal, the parameters, what the device starts with, the checks, and the goal at one seed.
@@ -162,14 +185,12 @@ Examples:
 )
 def validate(
     selectors: Annotated[list[str] | None, typer.Argument(help="As with --tasks; without any, all suites.")] = None,
-    seeds: Annotated[
-        int, typer.Option(min=0, help="Also prove each task on the simulator at this many seeds.")
-    ] = 0,
+    seeds: Annotated[int, typer.Option(min=0, help="Also prove each task on the simulator at this many seeds.")] = 0,
     profile: Annotated[str, typer.Option(help="Screen of the simulator.")] = "small",
     jobs: Annotated[int, typer.Option(min=1, help="Processes for the proofs.")] = os.cpu_count() or 1,
     tasks_dir: TasksDir = None,
     as_json: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Check files, leaks and solvability of tasks.
 
     Leaks are goals of evaluation suites that are trained too. Solvability is checked with --seeds: a task is proven at a seed if doing nothing does not solve it, and the oracle does within its steps and without
@@ -208,9 +229,11 @@ def schema(
     print_json(suite_schema() if suite else task_file_schema())
 
 
-app.command("gym", short_help="List a gym server's tasks, and what each is for.", epilog="\b\nExamples:\n  cuarl tasks gym\n  cuarl tasks gym --gym-id my_gym --eval-number-range 001-032 --json")(
-    list_gym_tasks
-)  # fmt: skip
+app.command(
+    "gym",
+    short_help="List a gym server's tasks, and what each is for.",
+    epilog="\b\nExamples:\n  cuarl tasks gym\n  cuarl tasks gym --gym-id my_gym --eval-number-range 001-032 --json",
+)(list_gym_tasks)
 
 
 def _folders(tasks_dir: Path | None) -> list[Path]:
@@ -219,13 +242,25 @@ def _folders(tasks_dir: Path | None) -> list[Path]:
 
 
 def _filters(
-    suite: list[str] | None, env: list[str] | None, category: list[str] | None, difficulty: list[str] | None,
-    tag: list[str] | None, conditions: list[str] | None, limit: int | None, seed: int | None,
-) -> Filters:  # fmt: skip
+    suite: list[str] | None,
+    env: list[str] | None,
+    category: list[str] | None,
+    difficulty: list[str] | None,
+    tag: list[str] | None,
+    conditions: list[str] | None,
+    limit: int | None,
+    seed: int | None,
+) -> Filters:
     return Filters(
-        suites=_words(suite), envs=_words(env), categories=_words(category), difficulties=_words(difficulty), tags=_words(tag),
-        where=tuple(Condition.parse(text) for text in conditions or ()), limit=limit, seed=seed,
-    )  # fmt: skip
+        suites=_words(suite),
+        envs=_words(env),
+        categories=_words(category),
+        difficulties=_words(difficulty),
+        tags=_words(tag),
+        where=tuple(Condition.parse(text) for text in conditions or ()),
+        limit=limit,
+        seed=seed,
+    )
 
 
 def _words(values: list[str] | None) -> tuple[str, ...]:
@@ -267,11 +302,15 @@ def _proofs(chosen: Sequence[Task], seeds: int, profile: str, jobs: int) -> list
     each = prove_all(provable, seeds, profile=profile, jobs=jobs)
     for proofs in track(each, "proving", len(provable), console=console(stderr=True), transient=True, disable=silent):
         problems = Counter(proof.problem for proof in proofs if proof.problem)
-        rows.append({
-            "task_id": proofs[0].task_id, "failed": problems.total(), "steps": max(proof.steps for proof in proofs),
-            "problems": [
-                {"problem": problem, "seeds": [proof.seed for proof in proofs if proof.problem == problem]}
-                for problem in problems
-            ],
-        })  # fmt: skip
+        rows.append(
+            {
+                "task_id": proofs[0].task_id,
+                "failed": problems.total(),
+                "steps": max(proof.steps for proof in proofs),
+                "problems": [
+                    {"problem": problem, "seeds": [proof.seed for proof in proofs if proof.problem == problem]}
+                    for problem in problems
+                ],
+            }
+        )
     return rows

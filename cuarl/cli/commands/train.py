@@ -108,8 +108,12 @@ def _launch(request: Request, job: Job, processes: int, accelerate: str) -> int:
     options = [("--runs-dir", request.runs_dir), ("--db", request.db), ("--env-file", STATE.env_file)]
     arguments = ["train", "--resume", str(run.path), "--display", STATE.display]
     arguments += [str(word) for name, value in options if value is not None for word in (name, value)]
-    flags = {"--json": request.json, "--quiet": STATE.quiet, "--debug": STATE.debug,
-             inputs.OPTION: request.accept_changes}  # fmt: skip
+    flags = {
+        "--json": request.json,
+        "--quiet": STATE.quiet,
+        "--debug": STATE.debug,
+        inputs.OPTION: request.accept_changes,
+    }
     arguments += [flag for flag, given in flags.items() if given]
     # in a session of its own, or Ctrl-C would reach each process twice
     child = subprocess.Popen(
