@@ -93,9 +93,10 @@ def recorded(path: Path) -> ExperimentConfig:
 def in_url(what: str, *, where: str) -> ConfigError:
     """The refusal of a password or key in a URL that would be kept with the run, in its store and in exports."""
     return ConfigError(
-        f"{what} has a password or key in its URL, which would be written into the run", where=where,
+        f"{what} has a password or key in its URL, which would be written into the run",
+        where=where,
         hint="take it out of the URL; keys come from the environment: export OPENAI_API_KEY=…",
-    )  # fmt: skip
+    )
 
 
 def presets() -> dict[str, str]:

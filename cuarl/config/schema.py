@@ -288,9 +288,14 @@ class ExperimentConfig(
     def resumable_fields(self) -> frozenset[str]:
         """Fields that may differ when a run is resumed: they say how long and how often, not what is learnt."""
         fields = {
-            "eval_every", "eval_episodes", "validation_episodes", "save_every", "save_total_limit", "max_concurrent_rollouts",
+            "eval_every",
+            "eval_episodes",
+            "validation_episodes",
+            "save_every",
+            "save_total_limit",
+            "max_concurrent_rollouts",
             "max_failed_share",
-        }  # fmt: skip
+        }
         # any other schedule is stretched over all steps
         return frozenset(fields | {"max_steps"} if self.lr_schedule == "constant" else fields)
 

@@ -59,6 +59,7 @@ def json_schema() -> dict[str, Any]:
         made["$defs"] = {**made.get("$defs", {}), **{f"{name}.{type_}": one for type_, one in of_type.items()}}
         made["properties"][name] = {
             "anyOf": [{"type": "string", "examples": list(union.types())}, *shapes],
-            "default": union.default, "description": made["properties"][name].get("description", ""),
-        }  # fmt: skip
+            "default": union.default,
+            "description": made["properties"][name].get("description", ""),
+        }
     return made
