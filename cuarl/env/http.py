@@ -58,20 +58,34 @@ class Service:
     """
 
     def __init__(
-        self, name: str, base_url: str, headers: Mapping[str, str] | None = None, *,
-        timeout_s: float = 60.0, attempts: int = 8, auth: httpx.Auth | None = None,
-        verify: ssl.SSLContext | None = None, hints: Mapping[int, str] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        base_url: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        timeout_s: float = 60.0,
+        attempts: int = 8,
+        auth: httpx.Auth | None = None,
+        verify: ssl.SSLContext | None = None,
+        hints: Mapping[int, str] | None = None,
+    ) -> None:
         self.name, self.base_url = name, base_url.rstrip("/")
         self._headers, self._timeout_s, self._attempts = dict(headers or {}), timeout_s, attempts
         self._auth, self._verify, self._hints = auth, verify, dict(hints or {})
         self._open: httpx.AsyncClient | None = None
 
     async def send(
-        self, method: str, path: str, *, json: Any = None, params: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None, repeatable: bool = False, accept: Collection[int] = (),
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Any = None,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        repeatable: bool = False,
+        accept: Collection[int] = (),
         timeout_s: float | None = None,
-    ) -> httpx.Response:  # fmt: skip
+    ) -> httpx.Response:
         """The reply, of status 2xx or one in ``accept``. Raises EnvError (or UnknownOutcome), naming the request.
 
         ``repeatable`` says that carrying it out twice does no harm.
@@ -89,9 +103,13 @@ class Service:
             ):
                 with attempt:
                     reply = await self._client.request(
-                        method, f"{self.base_url}/{path}", json=json, params=params, headers=sent,
+                        method,
+                        f"{self.base_url}/{path}",
+                        json=json,
+                        params=params,
+                        headers=sent,
                         timeout=timeout_s or self._timeout_s,
-                    )  # fmt: skip
+                    )
                     if reply.status_code == httpx.codes.TOO_MANY_REQUESTS or reply.is_server_error:
                         raise _Refused(reply)
         except _Refused as refused:

@@ -111,9 +111,12 @@ class Ledger:
         Raises PrerequisiteError if the folder can't be written, since a crash would then leave things behind unseen.
         """
         record = LeaseRecord(
-            kind=kind, id=masked(id), detail={name: masked(value) for name, value in (detail or {}).items()},
-            owner=Owner.me(), made_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        )  # fmt: skip
+            kind=kind,
+            id=masked(id),
+            detail={name: masked(value) for name, value in (detail or {}).items()},
+            owner=Owner.me(),
+            made_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
         path = self.folder / f"{kind}-{secrets.token_hex(8)}.json"
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -59,5 +59,10 @@ def _gbox(task: TaskInstance) -> None:
 
 
 _CHECKS: Mapping[str, Callable[[TaskInstance], None]] = {
-    "phone": _simulated, "desktop": _simulated, "linux": _linux, "browser": _browser, "adb": _adb, "gbox": _gbox,
-}  # fmt: skip
+    "phone": _simulated,
+    "desktop": _simulated,
+    "linux": _linux,
+    "browser": _browser,
+    "adb": _adb,
+    "gbox": _gbox,
+}

@@ -22,5 +22,6 @@ def only(env: str, tasks: Sequence[Task]) -> None:
     if stranger is not None:
         raise ConfigError(
             f"task {stranger.id} is for {stranger.env}, and the environment is {env}",
-            where="--env", hint=f"cuarl tasks list --env {env}",
-        )  # fmt: skip
+            where="--env",
+            hint=f"cuarl tasks list --env {env}",
+        )

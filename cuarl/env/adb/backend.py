@@ -132,9 +132,12 @@ class Devices:
         held = self._held[serial]
         device = Device(self._adb, serial, reconnect_s=self._options.reconnect_seconds)
         return AdbEnv(
-            device, self._options, managed=task.env == "phone", note_undo=partial(note_undo, held.lease),
+            device,
+            self._options,
+            managed=task.env == "phone",
+            note_undo=partial(note_undo, held.lease),
             release=held.lock.release,
-        )  # fmt: skip
+        )
 
     async def close(self) -> None:
         """Give the devices back."""

@@ -122,9 +122,13 @@ def _type(action: TypeText) -> list[str]:
     if not _plain(action.text):
         encoded = base64.b64encode(action.text.encode()).decode()
         typed = [
-            f"ime enable {UNICODE_IME}", f"ime set {UNICODE_IME}", f"sleep {IME_S:g}",
-            f"am broadcast -a ADB_INPUT_B64 --es msg {encoded}", *enter, "ime reset",
-        ]  # fmt: skip
+            f"ime enable {UNICODE_IME}",
+            f"ime set {UNICODE_IME}",
+            f"sleep {IME_S:g}",
+            f"am broadcast -a ADB_INPUT_B64 --es msg {encoded}",
+            *enter,
+            "ime reset",
+        ]
     else:
         typed = [*_lines(action.text), *enter]
     return [" && ".join(typed)] if typed else []

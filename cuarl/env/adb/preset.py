@@ -43,9 +43,14 @@ def preset_of(task: TaskInstance, default: Reset = "home", snapshot: str = "") -
         if not isinstance(given.get(name, ""), str):
             raise TaskError(f"preset.{name} of task {task.task_id} is not a text")
     read = Preset(
-        tuple(given.get("setup", ())), dict(given.get("reads", {})), tuple(given.get("teardown", ())), dict(apps),
-        str(given.get("open", "")), given.get("reset", default), str(given.get("snapshot", snapshot)),
-    )  # fmt: skip
+        tuple(given.get("setup", ())),
+        dict(given.get("reads", {})),
+        tuple(given.get("teardown", ())),
+        dict(apps),
+        str(given.get("open", "")),
+        given.get("reset", default),
+        str(given.get("snapshot", snapshot)),
+    )
     _check_reset(task.task_id, read)
     return read
 

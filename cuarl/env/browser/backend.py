@@ -77,11 +77,15 @@ def page_options(options: Options, tasks: Sequence[Task]) -> BrowserOptions:
     """The options of pages by address."""
     width, height = map(int, options.viewport.split("x"))
     return BrowserOptions(
-        viewport=(width, height), scale=options.scale,
-        settle=None if options.settle == "auto" else options.settle, settle_ms=options.settle_ms,
+        viewport=(width, height),
+        scale=options.scale,
+        settle=None if options.settle == "auto" else options.settle,
+        settle_ms=options.settle_ms,
         kind=options.actions,
-        reset=options.reset, accept_dialogs=options.dialogs == "accept", fence=fence_of(tasks, options.origins),
-    )  # fmt: skip
+        reset=options.reset,
+        accept_dialogs=options.dialogs == "accept",
+        fence=fence_of(tasks, options.origins),
+    )
 
 
 def paced(tasks: Iterable[Task], at_once: int) -> bool:
@@ -115,6 +119,4 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
     async def make(task: TaskInstance) -> Env:
         return make_env(task)
 
-    return Backend(
-        make, close=browser.close, at_most=options.contexts, may_solve=lambda task: "page" in task.preset
-    )  # fmt: skip
+    return Backend(make, close=browser.close, at_most=options.contexts, may_solve=lambda task: "page" in task.preset)

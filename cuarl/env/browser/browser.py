@@ -24,8 +24,13 @@ from cuarl.env.processes import MARK
 from cuarl.errors import EnvError, MissingExtra, PrerequisiteError
 
 PROGRAMS = (
-    "chromium-headless-shell", "headless_shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
-)  # fmt: skip
+    "chromium-headless-shell",
+    "headless_shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
 ARGUMENTS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--disable-dev-shm-usage",
@@ -137,10 +142,15 @@ class Browser:
                 with _temporary_files_in(folder):
                     self._driver = await async_playwright().start()
                 self._browser = await self._driver.chromium.launch(
-                    executable_path=str(self._program), headless=True, args=[*ARGUMENTS, *(() if self.paced else UNPACED)],
-                    env=_environment(folder, mark), handle_sigint=False, handle_sigterm=False, handle_sighup=False,
+                    executable_path=str(self._program),
+                    headless=True,
+                    args=[*ARGUMENTS, *(() if self.paced else UNPACED)],
+                    env=_environment(folder, mark),
+                    handle_sigint=False,
+                    handle_sigterm=False,
+                    handle_sighup=False,
                     downloads_path=str(folder),
-                )  # fmt: skip
+                )
         except (Error, TimeoutError, OSError) as error:
             with anyio.CancelScope(shield=True):
                 await self._end()
@@ -171,9 +181,14 @@ class Browser:
 async def _new_context(browser: Any, options: BrowserOptions) -> Any:
     width, height = options.viewport
     return await browser.new_context(
-        viewport={"width": width, "height": height}, device_scale_factor=options.scale, offline=options.fence.offline,
-        service_workers="block", accept_downloads=True, locale="en-US", timezone_id="UTC",
-    )  # fmt: skip
+        viewport={"width": width, "height": height},
+        device_scale_factor=options.scale,
+        offline=options.fence.offline,
+        service_workers="block",
+        accept_downloads=True,
+        locale="en-US",
+        timezone_id="UTC",
+    )
 
 
 def _environment(folder: Path, mark: str) -> dict[str, str]:

@@ -189,9 +189,12 @@ class BrowserEnv(ABC):
         """Take the picture once nothing changes, and no other page is on its way."""
         # a page may well be black all over, so that is no sign of a fault here
         patience = Patience(
-            quiet_ms=self.options.settle_ms, react_ms=2 * self.options.settle_ms, cap_ms=CAP_MS, poll_ms=20,
+            quiet_ms=self.options.settle_ms,
+            react_ms=2 * self.options.settle_ms,
+            cap_ms=CAP_MS,
+            poll_ms=20,
             black_limit=10**9,
-        )  # fmt: skip
+        )
         start, arrivals = anyio.current_time(), tabs.arrivals
         seen = await settle(before, tabs.shoot, patience=patience)
         # the old page is shown until the new one has something to show
@@ -203,6 +206,4 @@ class BrowserEnv(ABC):
                 await tabs.arrive(left_s)
             seen = await settle(before, tabs.shoot, patience=patience)
         self._shown = seen.screenshot
-        return {
-            "settle_ms": (anyio.current_time() - start) * 1000, "settled": seen.settled, "changed": seen.changed,
-        }  # fmt: skip
+        return {"settle_ms": (anyio.current_time() - start) * 1000, "settled": seen.settled, "changed": seen.changed}

@@ -92,9 +92,7 @@ def pages_folder() -> Path:
 
 def miniwob_options(options: BrowserOptions) -> BrowserOptions:
     """The options with what MiniWoB++ pages demand: their size, and their own folder alone."""
-    return replace(
-        options, viewport=SIZE, settle=options.settle or "frame", fence=Fence((pages_folder().resolve(),))
-    )  # fmt: skip
+    return replace(options, viewport=SIZE, settle=options.settle or "frame", fence=Fence((pages_folder().resolve(),)))
 
 
 class MiniWoBEnv(BrowserEnv):

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 REPLACED = (
-    "Not attached to an active page", "Execution context was destroyed", "because of a navigation",
-    "interrupted by another navigation", "Cannot find context with specified id", "frame was detached",
+    "Not attached to an active page",
+    "Execution context was destroyed",
+    "because of a navigation",
+    "interrupted by another navigation",
+    "Cannot find context with specified id",
+    "frame was detached",
     "Frame has been detached",
-)  # fmt: skip
+)
 NO_FRAME_YET = ("Unable to capture", "Internal error")
 UNREACHED = ("net::ERR_", "Navigation failed because page was closed", "No history entry")
 """A navigation led nowhere: the site, or the fence, has something against it."""

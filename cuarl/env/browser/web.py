@@ -58,9 +58,12 @@ class WebEnv(BrowserEnv):
     async def _state(self, tabs: Tabs) -> Mapping[str, Any]:
         told = await tabs.reading(self._told, what="reading the page's state")
         state = {
-            "tabs": tabs.count, "downloads": list(tabs.downloads), "dialogs": list(tabs.dialogs),
-            "blocked": list(tabs.blocked), **told,
-        }  # fmt: skip
+            "tabs": tabs.count,
+            "downloads": list(tabs.downloads),
+            "dialogs": list(tabs.dialogs),
+            "blocked": list(tabs.blocked),
+            **told,
+        }
         if self._state_url:
             async with httpx.AsyncClient(timeout=self.options.answer_s, trust_env=False) as client:
                 state["app"] = await self._ask(client, "GET", self._state_url)

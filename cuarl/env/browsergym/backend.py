@@ -46,11 +46,15 @@ def option_tasks(options: Options) -> list[Task]:
     of_env = {key: value for key, value in given.items() if not key.startswith("task.")}
     return [
         made_task(
-            f"browsergym.{name}", "browsergym", "", checks or SUCCESS,
-            {"task": name.replace("browsergym/", ""), "kwargs": of_env, "task_kwargs": of_task}, max_steps=MAX_STEPS,
+            f"browsergym.{name}",
+            "browsergym",
+            "",
+            checks or SUCCESS,
+            {"task": name.replace("browsergym/", ""), "kwargs": of_env, "task_kwargs": of_task},
+            max_steps=MAX_STEPS,
         )
         for name in options.tasks
-    ]  # fmt: skip
+    ]
 
 
 def check_tasks(tasks: Sequence[Task]) -> None:
@@ -58,9 +62,10 @@ def check_tasks(tasks: Sequence[Task]) -> None:
     for task in tasks:
         if task.env != "browsergym":
             raise ConfigError(
-                f"task {task.id} is for {task.env}, and not for browsergym", where="--env browsergym",
+                f"task {task.id} is for {task.env}, and not for browsergym",
+                where="--env browsergym",
                 hint=f"cuarl tasks show {task.id}, or --browsergym-tasks",
-            )  # fmt: skip
+            )
         preset = task.instantiate(0).preset
         unknown = sorted(set(preset) - set(PRESETS))
         if unknown or not isinstance(preset.get("task"), str):

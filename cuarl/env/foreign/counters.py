@@ -43,9 +43,13 @@ class Counters:
     def state(self) -> dict[str, Any]:
         """What checks read."""
         return {
-            RETURN: self.total, "reward": self.reward, "steps": self.steps, "terminated": self.terminated,
-            "truncated": self.truncated, "info": dict(self.info),
-        }  # fmt: skip
+            RETURN: self.total,
+            "reward": self.reward,
+            "steps": self.steps,
+            "terminated": self.terminated,
+            "truncated": self.truncated,
+            "info": dict(self.info),
+        }
 
     def verdict(self, task: TaskInstance, answer: str | None, claimed: bool | None) -> Verdict:
         """The verdict by the task's checks, with the sum of the rewards on record.

@@ -39,9 +39,11 @@ from cuarl.types import (
 )
 
 NAMES: Mapping[str, str] = {
-    "any": "", "double_click": "click", "triple_click": "click",
+    "any": "",
+    "double_click": "click",
+    "triple_click": "click",
     **{kind: kind for kind in get_args(ActionKind) if kind != "finish"},
-}  # fmt: skip
+}
 """How a rule may begin, and the kind of action that is meant; ``any`` is every kind."""
 WORDS = (
     "x", "y", "x2", "y2", "u", "v", "u2", "v2", "text", "submit", "keys", "direction", "amount", "seconds", "name",
@@ -238,6 +240,7 @@ def _require_words(value: Any, where: str) -> None:
             _require_words(one, where)
     elif isinstance(value, str) and value.startswith("$") and value[1:] not in WORDS:
         raise ConfigError(
-            f'"{value}" stands for no part of an action{did_you_mean(value[1:], WORDS)}', where=where,
+            f'"{value}" stands for no part of an action{did_you_mean(value[1:], WORDS)}',
+            where=where,
             hint=f"one of {', '.join('$' + word for word in WORDS)}",
-        )  # fmt: skip
+        )

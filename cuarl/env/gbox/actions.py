@@ -82,5 +82,8 @@ def _scroll(action: Scroll, scale: tuple[float, float], size: tuple[int, int]) -
     x, y = (size[0] // 2, size[1] // 2) if action.x is None or action.y is None else (action.x, action.y)
     way, far = _WAYS[action.direction], action.amount * (NOTCH_PX if action.unit == "notch" else 1)
     return {
-        "x": x * scale[0], "y": y * scale[1], "scrollX": way[0] * far * scale[0], "scrollY": way[1] * far * scale[1]
-    }  # fmt: skip
+        "x": x * scale[0],
+        "y": y * scale[1],
+        "scrollX": way[0] * far * scale[0],
+        "scrollY": way[1] * far * scale[1],
+    }

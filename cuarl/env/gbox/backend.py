@@ -29,8 +29,9 @@ def check_tasks(tasks: Sequence[Task]) -> None:
         if task.env not in TASKS_FOR:
             raise ConfigError(
                 f"task {task.id} is for {task.env}, and a box runs those for {', '.join(TASKS_FOR)}",
-                where="--env gbox", hint=f"cuarl tasks show {task.id}",
-            )  # fmt: skip
+                where="--env gbox",
+                hint=f"cuarl tasks show {task.id}",
+            )
         if task.env == "gbox":
             check_task(task.instantiate(0))
 

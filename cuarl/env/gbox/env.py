@@ -41,9 +41,14 @@ class GBoxEnv:
     """
 
     def __init__(
-        self, boxes: GBox, ledger: Ledger, kind: str, options: Options, lent: str = "",
+        self,
+        boxes: GBox,
+        ledger: Ledger,
+        kind: str,
+        options: Options,
+        lent: str = "",
         starting: AbstractAsyncContextManager[object] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._starting = starting or nullcontext()
         self._boxes, self._ledger, self._options = boxes, ledger, options
         self._box_type: BoxType = BOX_TYPES.get(kind, options.box_type)

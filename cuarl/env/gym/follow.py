@@ -166,8 +166,9 @@ class FollowedRun:
         if not {parts.hostname or "", parts.netloc} & self._hosts:
             raise ValueError("pictures of that host are not fetched")
         async with (
-            httpx.AsyncClient(timeout=20, follow_redirects=False, verify=trusted()) as client, client.stream("GET", url) as reply,
-        ):  # fmt: skip
+            httpx.AsyncClient(timeout=20, follow_redirects=False, verify=trusted()) as client,
+            client.stream("GET", url) as reply,
+        ):
             reply.raise_for_status()
             data = bytearray()
             async for chunk in reply.aiter_bytes():

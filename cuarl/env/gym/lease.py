@@ -19,8 +19,9 @@ async def end(lease: Lease, settings: Settings) -> None:
     if not execution:
         logger.warning(
             "a run ended while the gym server at %s was starting task %s; if it did, only the server knows the execution",
-            lease.detail["base_url"], lease.detail["task"],
-        )  # fmt: skip
+            lease.detail["base_url"],
+            lease.detail["task"],
+        )
         return
     key = settings.gym_api_key
     gym = Gym(lease.detail["base_url"], lease.detail["gym_id"], key.get_secret_value() if key else None)

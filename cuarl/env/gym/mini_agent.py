@@ -50,9 +50,15 @@ class MiniAgentEnv(GymEnv):
     """
 
     def __init__(
-        self, gym: Gym, ledger: Ledger, devices: Devices, starting: anyio.CapacityLimiter, agent: MiniAgent,
-        talk: Talk, options: RunOptions,
-    ) -> None:  # fmt: skip
+        self,
+        gym: Gym,
+        ledger: Ledger,
+        devices: Devices,
+        starting: anyio.CapacityLimiter,
+        agent: MiniAgent,
+        talk: Talk,
+        options: RunOptions,
+    ) -> None:
         super().__init__(gym, ledger, devices, starting)
         self._agent, self._talk, self._run_options = agent, talk, options
         self._conversation: Conversation | None = None
@@ -83,15 +89,20 @@ class MiniAgentEnv(GymEnv):
         options = self._run_options
         self._max_steps = min(task.max_steps, options.max_turns)
         order = Order(
-            task=task.goal, model_url=await conversation.open(), model_name=conversation.model,
-            gym_url=self._gym.service.base_url, gym_id=self._gym.gym_id, execution=started.id, agent=options.agent,
-            action_space=options.action_space, max_steps=self._max_steps,
-            max_run_s=options.max_run_s, max_step_s=options.max_step_s,
-        )  # fmt: skip
+            task=task.goal,
+            model_url=await conversation.open(),
+            model_name=conversation.model,
+            gym_url=self._gym.service.base_url,
+            gym_id=self._gym.gym_id,
+            execution=started.id,
+            agent=options.agent,
+            action_space=options.action_space,
+            max_steps=self._max_steps,
+            max_run_s=options.max_run_s,
+            max_step_s=options.max_step_s,
+        )
         run = await self._agent.start(order)
-        self._run = FollowedRun(
-            self._agent, run, conversation, poll_s=options.poll_s, hosts=options.picture_hosts
-        )  # fmt: skip
+        self._run = FollowedRun(self._agent, run, conversation, poll_s=options.poll_s, hosts=options.picture_hosts)
         self._next = await self._run.turn(0)
         if self._next is None:
             raise EnvError("the run of gbox-mini-agent ended without asking its model", where=f"run {run}")
@@ -107,9 +118,12 @@ class MiniAgentEnv(GymEnv):
         done = await run.done(self._asked, turn)
         self._asked += 1
         decision = Decision(
-            action=done.action, parse_error=done.error, warnings=(*turn.warnings, *done.warnings), sampled=turn.sampled,
+            action=done.action,
+            parse_error=done.error,
+            warnings=(*turn.warnings, *done.warnings),
+            sampled=turn.sampled,
             pictures=self._conversation.pictures(turn),
-        )  # fmt: skip
+        )
         if done.action is None:
             await self._look()
         return decision

@@ -36,13 +36,15 @@ class Order:
     def body(self) -> dict[str, Any]:
         """As ``POST /runs`` takes it."""
         return {
-            "task": self.task, "agent": self.agent, "maxSteps": self.max_steps, "maxRunTimeSec": round(self.max_run_s),
-            "maxStepTimeSec": round(self.max_step_s), "standardActionSpace": self.action_space,
+            "task": self.task,
+            "agent": self.agent,
+            "maxSteps": self.max_steps,
+            "maxRunTimeSec": round(self.max_run_s),
+            "maxStepTimeSec": round(self.max_step_s),
+            "standardActionSpace": self.action_space,
             "model": {"baseUrl": self.model_url, "name": self.model_name, "provider": "openai"},
-            "env": {
-                "type": "genv", "gymBaseUrl": self.gym_url, "gymId": self.gym_id, "executionId": self.execution,
-            },
-        }  # fmt: skip
+            "env": {"type": "genv", "gymBaseUrl": self.gym_url, "gymId": self.gym_id, "executionId": self.execution},
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +89,12 @@ class MiniAgent:
     async def events(self, run: str, since: str | None = None) -> list[dict[str, Any]]:
         """What happened from ``since`` (inclusive) on, in the words of newer servers; nothing while none is known."""
         reply = await self.service.send(
-            "GET", f"runs/{quote(run, safe='')}/events", params={"from": since} if since else None, repeatable=True,
+            "GET",
+            f"runs/{quote(run, safe='')}/events",
+            params={"from": since} if since else None,
+            repeatable=True,
             accept=(404,),
-        )  # fmt: skip
+        )
         if reply.status_code == 404:
             return []
         try:

@@ -45,27 +45,35 @@ def select(tasks: Sequence[GymTask], options: Options, config: ExperimentConfig,
     found = found if names or sources else how.share(tasks, role)
     return Selection(
         narrow(
-            found, tags=options.tags, categories=config.category, difficulties=config.difficulty, limit=config.limit,
+            found,
+            tags=options.tags,
+            categories=config.category,
+            difficulties=config.difficulty,
+            limit=config.limit,
             seed=config.seed if config.limit else None,
         )
-    )  # fmt: skip
+    )
 
 
 def _of_source(tasks: Sequence[GymTask], source: TaskSource, how: Split) -> Sequence[GymTask]:
     """The seeds' JSON objects, whose split is by their own ratio and seed if they have any."""
     if source.source_type not in ("gym", "genv_umetrip"):
         raise ConfigError(
-            f'source_type "{source.source_type}" names no tasks of a gym', where="--env gym",
+            f'source_type "{source.source_type}" names no tasks of a gym',
+            where="--env gym",
             hint='{"source_type": "gym", "split_type": "train"}',
-        )  # fmt: skip
+        )
     given = source.model_fields_set
     own = Split(ratio=source.train_ratio, seed=source.seed) if {"train_ratio", "seed"} & given else how
     found = tasks if source.split_type == "none" else own.share(tasks, source.split_type)
     if source.task_names:
         found = pick(found, source.task_names.split(","))
     kept = narrow(
-        found, categories=(source.category,) if source.category else (),
-        difficulties=(source.difficulty,) if source.difficulty else (), limit=source.limit, seed=source.seed,
-    )  # fmt: skip
+        found,
+        categories=(source.category,) if source.category else (),
+        difficulties=(source.difficulty,) if source.difficulty else (),
+        limit=source.limit,
+        seed=source.seed,
+    )
     ids = {task.id for task in kept}
     return [task for task in found if task.task.id in ids]

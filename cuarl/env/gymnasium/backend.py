@@ -60,9 +60,10 @@ def check_tasks(tasks: Sequence[Task], options: Options) -> None:
     for task in tasks:
         if task.env != "gymnasium":
             raise ConfigError(
-                f"task {task.id} is for {task.env}, and not for gymnasium", where="--env gymnasium",
+                f"task {task.id} is for {task.env}, and not for gymnasium",
+                where="--env gymnasium",
                 hint=f"cuarl tasks show {task.id}, or --gymnasium-id",
-            )  # fmt: skip
+            )
         instance = task.instantiate(0)
         unknown = sorted(set(instance.preset) - set(PRESETS))
         if unknown or "id" not in instance.preset:
@@ -83,9 +84,13 @@ def check_options(options: Options, tasks: Sequence[Task]) -> None:
 def source(options: Options, task: TaskInstance) -> Source:
     """The environment of a task: what its preset says over what the options say. Raises TaskError for what can't be."""
     chosen = {
-        "actions": options.actions, "picture": options.picture, "scale": options.scale,
-        "repeat": options.repeat, "device": options.device, "goal_from": options.goal_from,
-    }  # fmt: skip
+        "actions": options.actions,
+        "picture": options.picture,
+        "scale": options.scale,
+        "repeat": options.repeat,
+        "device": options.device,
+        "goal_from": options.goal_from,
+    }
     try:
         return SOURCE.validate_python({**chosen, **task.preset})
     except ValidationError as error:

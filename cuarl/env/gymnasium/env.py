@@ -127,9 +127,12 @@ class GymnasiumEnv:
         self._observation = self._shown(reply, picture)
         changed = self._observation.screenshot.digest != before.screenshot.digest
         return StepResult(
-            self._observation, reward=reply["reward"], terminated=reply["terminated"], truncated=reply["truncated"],
+            self._observation,
+            reward=reply["reward"],
+            terminated=reply["terminated"],
+            truncated=reply["truncated"],
             info={"changed": changed, **self._trouble(reply)},
-        )  # fmt: skip
+        )
 
     async def state(self) -> Mapping[str, Any]:
         """The counters of the episode, and what the environment told beside the last step."""

@@ -225,9 +225,11 @@ class LinuxEnv:
         home = self._running().home
         named = with_named(read_settings(home.config), iter(self._settings))
         return {
-            "files": list_files(home.path), "trash": list_files(Path(home.trash)), "settings": named,
+            "files": list_files(home.path),
+            "trash": list_files(Path(home.trash)),
+            "settings": named,
             "ui": ui(screen.windows()),
-        }  # fmt: skip
+        }
 
     async def _health(self) -> None:
         self._running().check()

@@ -52,17 +52,33 @@ class Home:
     def environment(self, mark: str, display: str = "") -> dict[str, str]:
         """Environment variables of the episode's programs."""
         return {
-            "PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TERM": "xterm",
-            "SHELL": "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh", "USER": "sam", "LOGNAME": "sam",
-            "HOME": str(self.path), "PWD": str(self.path), "TMPDIR": str(self.run),
-            "XDG_CONFIG_HOME": str(self.config), "XDG_CACHE_HOME": str(self.run / "cache"),
-            "XDG_DATA_HOME": str(self.path / ".local/share"), "XDG_RUNTIME_DIR": str(self.run),
-            "XDG_STATE_HOME": str(self.path / ".local/state"), "XDG_CURRENT_DESKTOP": "openbox",
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LANG": "C.UTF-8",
+            "LC_ALL": "C.UTF-8",
+            "TERM": "xterm",
+            "SHELL": "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh",
+            "USER": "sam",
+            "LOGNAME": "sam",
+            "HOME": str(self.path),
+            "PWD": str(self.path),
+            "TMPDIR": str(self.run),
+            "XDG_CONFIG_HOME": str(self.config),
+            "XDG_CACHE_HOME": str(self.run / "cache"),
+            "XDG_DATA_HOME": str(self.path / ".local/share"),
+            "XDG_RUNTIME_DIR": str(self.run),
+            "XDG_STATE_HOME": str(self.path / ".local/state"),
+            "XDG_CURRENT_DESKTOP": "openbox",
             # settings in an ini file that needs no daemon, and that validators can read
-            "GSETTINGS_BACKEND": "keyfile", "GIO_USE_VFS": "local", "GTK_IM_MODULE": "gtk-im-context-simple",
-            "NO_AT_BRIDGE": "1", "GTK_USE_PORTAL": "0", "LIBGL_ALWAYS_SOFTWARE": "1",
-            "DBUS_SESSION_BUS_ADDRESS": f"unix:path={self.run}/bus", "DISPLAY": display, MARK: mark,
-        }  # fmt: skip
+            "GSETTINGS_BACKEND": "keyfile",
+            "GIO_USE_VFS": "local",
+            "GTK_IM_MODULE": "gtk-im-context-simple",
+            "NO_AT_BRIDGE": "1",
+            "GTK_USE_PORTAL": "0",
+            "LIBGL_ALWAYS_SOFTWARE": "1",
+            "DBUS_SESSION_BUS_ADDRESS": f"unix:path={self.run}/bus",
+            "DISPLAY": display,
+            MARK: mark,
+        }
 
     def _write_defaults(self, seed: int) -> None:
         dark = random.Random(f"desktop look {seed}").random() < 0.25

@@ -109,9 +109,11 @@ def _on_window(key: str, line: Line, window: Window) -> Action:
         case "click":
             ax, ay = line["at"]
             return Click(
-                x=window.x + ax % window.width, y=window.y + ay % window.height, button=line.get("button", "left"),
+                x=window.x + ax % window.width,
+                y=window.y + ay % window.height,
+                button=line.get("button", "left"),
                 count=line.get("count", 1),
-            )  # fmt: skip
+            )
     return _click_title(window)
 
 

@@ -35,9 +35,16 @@ def ui(windows: Sequence[Window]) -> dict[str, Any]:
     return {
         "windows": [
             {
-                "app": window.app, "title": window.title, "focused": window.focused, "minimised": window.minimised,
-                "maximised": window.maximised, "dialog": window.dialog, "x": window.x, "y": window.y,
-                "width": window.width, "height": window.height,
+                "app": window.app,
+                "title": window.title,
+                "focused": window.focused,
+                "minimised": window.minimised,
+                "maximised": window.maximised,
+                "dialog": window.dialog,
+                "x": window.x,
+                "y": window.y,
+                "width": window.width,
+                "height": window.height,
             }
             for window in windows
         ],
@@ -45,7 +52,7 @@ def ui(windows: Sequence[Window]) -> dict[str, Any]:
         "title": focused.title if focused else "",
         "count": len(windows),
         "apps": sorted({window.app for window in windows}),
-    }  # fmt: skip
+    }
 
 
 def _entry(path: Path, root: Path) -> list[dict[str, Any]]:
@@ -54,11 +61,13 @@ def _entry(path: Path, root: Path) -> list[dict[str, Any]]:
         is_folder = path.is_dir() and not path.is_symlink()
         return [
             {
-                "path": path.relative_to(root).as_posix(), "folder": is_folder,
+                "path": path.relative_to(root).as_posix(),
+                "folder": is_folder,
                 "size_bytes": 0 if is_folder else facts.st_size,
-                "executable": not is_folder and bool(facts.st_mode & 0o100), "text": _text(path, facts.st_size),
+                "executable": not is_folder and bool(facts.st_mode & 0o100),
+                "text": _text(path, facts.st_size),
             }
-        ]  # fmt: skip
+        ]
     except OSError:  # gone just now
         return []
 

@@ -123,10 +123,18 @@ class Session:
         with (self.home.folder / "log").open("ab") as log:
             try:
                 child = subprocess.Popen(
-                    list(command), env=self.home.environment(self.mark, self.display), cwd=self.home.path,
-                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, pass_fds=pass_fds,
-                    user=user[0] if user else None, group=user[1] if user else None, extra_groups=[] if user else None,
-                )  # fmt: skip
+                    list(command),
+                    env=self.home.environment(self.mark, self.display),
+                    cwd=self.home.path,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    pass_fds=pass_fds,
+                    user=user[0] if user else None,
+                    group=user[1] if user else None,
+                    extra_groups=[] if user else None,
+                )
             except OSError as error:
                 raise EnvError(f"can't start {command[0]}: {error.strerror}") from error
         self._children.append(child)

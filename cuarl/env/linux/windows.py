@@ -48,12 +48,18 @@ def _window(display: Any, root: Any, window: Any, focused: bool) -> Window:
     names = window.get_wm_class() or ("", "")
     frame = _longs(display, window, "_NET_FRAME_EXTENTS") or [0, 0, 0, 0]
     return Window(
-        app=str(names[0]).lower(), title=_title(display, window), x=corner.x, y=corner.y,
-        width=geometry.width, height=geometry.height, top=frame[2], focused=focused,
+        app=str(names[0]).lower(),
+        title=_title(display, window),
+        x=corner.x,
+        y=corner.y,
+        width=geometry.width,
+        height=geometry.height,
+        top=frame[2],
+        focused=focused,
         minimised="_NET_WM_STATE_HIDDEN" in states,
         maximised={"_NET_WM_STATE_MAXIMIZED_HORZ", "_NET_WM_STATE_MAXIMIZED_VERT"} <= states,
         dialog="_NET_WM_WINDOW_TYPE_DIALOG" in types,
-    )  # fmt: skip
+    )
 
 
 def _title(display: Any, window: Any) -> str:

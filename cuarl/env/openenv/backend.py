@@ -63,9 +63,10 @@ def option_task(options: Options) -> Task:
     checks = [read_check(text, where="env.success", hint=hint) for text in options.success]
     if options.goal is None and options.goal_from is None:
         raise ConfigError(
-            "the server lists no tasks, so the agent must be told what to do", where=options.url,
+            "the server lists no tasks, so the agent must be told what to do",
+            where=options.url,
             hint="--openenv-goal 'Press the red button', or --openenv-goal-from observation.goal",
-        )  # fmt: skip
+        )
     preset = {"reset": read_arguments(options.reset, "env.reset")}
     return made_task("openenv", "openenv", options.goal or "", checks or SUCCESS, preset, max_steps=MAX_STEPS)
 
@@ -86,9 +87,14 @@ def listed_task(entry: Any, options: Options) -> Task:
         "task_id" if key == "task_id" else "task": facts[key],
     }
     return Task(
-        id=str(facts[key]), description="{goal}", env="openenv", preset={"reset": "{reset}", **{key: f"{{{key}}}" for key in device}},
-        checks=tuple(checks or (() if device else SUCCESS)), params={"goal": (goal,), "reset": (reset,), **device}, **known,
-    )  # fmt: skip
+        id=str(facts[key]),
+        description="{goal}",
+        env="openenv",
+        preset={"reset": "{reset}", **{key: f"{{{key}}}" for key in device}},
+        checks=tuple(checks or (() if device else SUCCESS)),
+        params={"goal": (goal,), "reset": (reset,), **device},
+        **known,
+    )
 
 
 def terms(options: Options, schema: Mapping[str, Any], task: TaskInstance) -> Terms:
@@ -101,10 +107,7 @@ def terms(options: Options, schema: Mapping[str, Any], task: TaskInstance) -> Te
         actions = frozenset(task.preset.get("actions", ())) | {"answer", "finish"}
         return Terms(Capabilities(actions, state=False, kind=task.preset.get("device", options.device)), None)
     table = _table(options, action)
-    return Terms(
-        Capabilities(table.kinds, state=True, kind=options.device), table, options.picture,
-        options.goal_from,
-    )  # fmt: skip
+    return Terms(Capabilities(table.kinds, state=True, kind=options.device), table, options.picture, options.goal_from)
 
 
 def _table(options: Options, action: Mapping[str, Any]) -> Table:
@@ -118,8 +121,9 @@ def _table(options: Options, action: Mapping[str, Any]) -> Table:
         return read_table({rule: {BROWSERGYM: call} for rule, call in table.items()}, "env.actions")
     raise ConfigError(
         f"it does not tell what an action of cuarl is there; its actions have {', '.join(fields) or 'no fields'}",
-        where=options.url, hint="--openenv-actions '{click: {x: $x, y: $y}}', see docs/guides/openenv.md",
-    )  # fmt: skip
+        where=options.url,
+        hint="--openenv-actions '{click: {x: $x, y: $y}}', see docs/guides/openenv.md",
+    )
 
 
 def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:

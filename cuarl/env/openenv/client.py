@@ -86,9 +86,13 @@ class Server:
         proxy: dict[str, Any] = {"proxy": None} if self.local else {}
         try:
             socket = await connect(
-                self.url, additional_headers=self._headers, open_timeout=CONNECT_S, close_timeout=CLOSE_S,
-                max_size=LARGEST, **proxy,
-            )  # fmt: skip
+                self.url,
+                additional_headers=self._headers,
+                open_timeout=CONNECT_S,
+                close_timeout=CLOSE_S,
+                max_size=LARGEST,
+                **proxy,
+            )
         except (OSError, TimeoutError, WebSocketException) as error:
             raise EnvError(
                 f"the OpenEnv server can't be reached: {error or 'no answer'}", where=masked(self.url)

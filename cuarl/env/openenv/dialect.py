@@ -55,9 +55,16 @@ def seen(
     """An observation as it is sent."""
     shot = observation.screenshot
     return Seen(
-        screenshot=base64.b64encode(shot.png()).decode(), width=shot.width, height=shot.height, task=task, goal=goal,
-        turn=turn, text=dict(observation.text), rejected=rejected, metadata=metadata,
-    )  # fmt: skip
+        screenshot=base64.b64encode(shot.png()).decode(),
+        width=shot.width,
+        height=shot.height,
+        task=task,
+        goal=goal,
+        turn=turn,
+        text=dict(observation.text),
+        rejected=rejected,
+        metadata=metadata,
+    )
 
 
 def read_action(data: Mapping[str, Any]) -> Action:

@@ -169,9 +169,10 @@ class OpenEnvEnv:
         if not given:
             named = f"at {path}" if path else f"under {', '.join(PICTURES)}"
             raise EnvError(
-                f"the observation has no picture {named}", where=f"it has {', '.join(map(str, observation))}",
+                f"the observation has no picture {named}",
+                where=f"it has {', '.join(map(str, observation))}",
                 hint="--openenv-picture FIELD",
-            )  # fmt: skip
+            )
         return Observation(screenshot(given), self._texts(observation, path.partition(".")[0]))
 
     def _texts(self, observation: Mapping[str, Any], picture: str) -> dict[str, str]:

@@ -31,13 +31,15 @@ def check_tasks(tasks: Sequence[Task]) -> None:
         if task.env not in KINDS:
             raise ConfigError(
                 f"task {task.id} is for {task.env}, and a pod runs those for {', '.join(KINDS)}",
-                where="--env pods", hint=f"cuarl tasks show {task.id}",
-            )  # fmt: skip
+                where="--env pods",
+                hint=f"cuarl tasks show {task.id}",
+            )
         if task.env == "pods" and task.preset:
             raise ConfigError(
                 f"task {task.id} has a preset, which only cuarl's own session server can set up",
-                where="--env pods", hint="leave the preset out, or give the task env: linux, desktop or phone",
-            )  # fmt: skip
+                where="--env pods",
+                hint="leave the preset out, or give the task env: linux, desktop or phone",
+            )
 
 
 def check_options(options: Options, tasks: Sequence[Task]) -> None:

@@ -27,9 +27,7 @@ class Pods:
 
     def __init__(self, cluster: Cluster, namespace: str | None = None) -> None:
         self.cluster, self.namespace = cluster, namespace or cluster.namespace
-        self.service = Service(
-            "Kubernetes", cluster.server, timeout_s=30.0, auth=cluster.login, verify=cluster.verify
-        )  # fmt: skip
+        self.service = Service("Kubernetes", cluster.server, timeout_s=30.0, auth=cluster.login, verify=cluster.verify)
         self._path = f"api/v1/namespaces/{self.namespace}/pods"
 
     def found(self) -> dict[str, str]:
@@ -48,9 +46,7 @@ class Pods:
 
     async def get(self, name: str) -> dict[str, Any] | None:
         """The pod; None if there is none."""
-        reply = await self.service.send(
-            "GET", f"{self._path}/{name}", repeatable=True, accept=(httpx.codes.NOT_FOUND,)
-        )  # fmt: skip
+        reply = await self.service.send("GET", f"{self._path}/{name}", repeatable=True, accept=(httpx.codes.NOT_FOUND,))
         if reply.status_code == httpx.codes.NOT_FOUND:
             return None
         body = strict_json.reply(reply.content)
@@ -98,9 +94,10 @@ class Pods:
         """Whether this account may do so with pods of the namespace."""
         asked = {"namespace": self.namespace, "verb": verb, "resource": "pods", "subresource": subresource}
         review = {
-            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": asked},
-        }  # fmt: skip
+        }
         path = "apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
         reply = await self.service.json("POST", path, json=review, repeatable=True)
         return (reply.get("status") or {}).get("allowed") is True

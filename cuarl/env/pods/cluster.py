@@ -85,17 +85,21 @@ def _found(where: Where, environment: Mapping[str, str], account: Path) -> Clust
         chosen = read(paths or [usual], where.context)
         tokens = FixedToken(where.token) if where.token else chosen.tokens
         return Cluster(
-            chosen.server, chosen.namespace, Login(tokens) if tokens else None, chosen.verify,
+            chosen.server,
+            chosen.namespace,
+            Login(tokens) if tokens else None,
+            chosen.verify,
             f"context {chosen.context} of {chosen.path}",
             {"kubeconfig": os.pathsep.join(str(p.absolute()) for p in paths or [usual]), "context": chosen.context},
-        )  # fmt: skip
+        )
     host = environment.get("KUBERNETES_SERVICE_HOST")
     if host and (account / "token").is_file():
         return _own(host, environment.get("KUBERNETES_SERVICE_PORT", "443"), account)
     raise NoCluster(
-        "no Kubernetes cluster is set", where="KUBECONFIG, ~/.kube/config, KUBE_API_URL",
+        "no Kubernetes cluster is set",
+        where="KUBECONFIG, ~/.kube/config, KUBE_API_URL",
         hint="export KUBECONFIG=FILE, or KUBE_API_URL=URL and KUBE_TOKEN=TOKEN",
-    )  # fmt: skip
+    )
 
 
 def _given(url: str, where: Where) -> Cluster:

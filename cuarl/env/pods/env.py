@@ -44,9 +44,15 @@ class PodEnv:
     """
 
     def __init__(
-        self, pods: Pods, ledger: Ledger, connect: Connect, options: Options, template: Template, kind: str,
+        self,
+        pods: Pods,
+        ledger: Ledger,
+        connect: Connect,
+        options: Options,
+        template: Template,
+        kind: str,
         starting: anyio.CapacityLimiter,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._pods, self._ledger, self._connect = pods, ledger, connect
         self._options, self._template = options, template
         self._device: DeviceKind = KINDS[kind]
@@ -149,8 +155,11 @@ class PodEnv:
         safe_text.remember([self._token])
         options, name, label = self._options, pod_name(session_id), secrets.token_hex(12)
         values = {
-            "session_id": session_id, "session_type": self._session_type, "image": options.image, "token": self._token
-        }  # fmt: skip
+            "session_id": session_id,
+            "session_type": self._session_type,
+            "image": options.image,
+            "token": self._token,
+        }
         manifest = self._template.pod(values, label, options.expires_seconds)
         self._lease = self._ledger.hold(KIND, name, {**self._pods.found(), "label": label})
         how_far = ["Kubernetes has not answered yet"]

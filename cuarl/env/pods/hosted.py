@@ -86,8 +86,10 @@ class HostedSession:
             held = [i for i, check in enumerate(said.checks) if check.passed]
             mistakes = len(said.side_effects)
         return {
-            "num_correct_submissions": len(held), "submitted_row_indices": held, "num_incorrect_submissions": mistakes
-        }  # fmt: skip
+            "num_correct_submissions": len(held),
+            "submitted_row_indices": held,
+            "num_incorrect_submissions": mistakes,
+        }
 
     async def state(self) -> Mapping[str, Any]:
         """The device's state."""

@@ -76,15 +76,21 @@ def read(paths: Sequence[Path], context: str | None = None) -> Chosen:
     for kind, one in (("cluster", cluster), ("user", user)):
         if strange := [field for field in REFUSED[kind] if one.body.get(field)]:
             raise PrerequisiteError(
-                f"{strange[0]} of the {kind} is not understood", where=str(where),
+                f"{strange[0]} of the {kind} is not understood",
+                where=str(where),
                 hint="export KUBE_API_URL=URL KUBE_TOKEN=TOKEN, or use another context",
-            )  # fmt: skip
+            )
     server = cluster.body.get("server")
     if not isinstance(server, str):
         raise PrerequisiteError(f"the cluster of context {name} has no server", where=str(where))
     return Chosen(
-        name, where, server.rstrip("/"), str(chosen.get("namespace") or "default"), _tokens(user), _verify(cluster, user)
-    )  # fmt: skip
+        name,
+        where,
+        server.rstrip("/"),
+        str(chosen.get("namespace") or "default"),
+        _tokens(user),
+        _verify(cluster, user),
+    )
 
 
 def _parsed(path: Path) -> Mapping[str, Any]:
@@ -106,9 +112,10 @@ def _entry(entries: Mapping[str, Mapping[str, Named]], kind: str, name: str, whe
     if name not in entries[kind]:
         there = ", ".join(entries[kind]) or "none"
         raise PrerequisiteError(
-            f'the kubeconfig has no {kind[:-1]} "{name}"; there are: {there}', where=str(where),
+            f'the kubeconfig has no {kind[:-1]} "{name}"; there are: {there}',
+            where=str(where),
             hint="export CUARL_KUBE_CONTEXT=NAME",
-        )  # fmt: skip
+        )
     return entries[kind][name]
 
 
@@ -125,9 +132,11 @@ def _tokens(user: Named) -> Tokens | None:
     if "/" in program:  # like all paths in the file, meant from its folder
         program = str(user.folder / program)
     return PluginToken(
-        [program, *map(str, plugin.get("args") or ())], str(plugin.get("apiVersion")),
-        {str(pair["name"]): str(pair["value"]) for pair in plugin.get("env") or ()}, str(plugin.get("installHint") or ""),
-    )  # fmt: skip
+        [program, *map(str, plugin.get("args") or ())],
+        str(plugin.get("apiVersion")),
+        {str(pair["name"]): str(pair["value"]) for pair in plugin.get("env") or ()},
+        str(plugin.get("installHint") or ""),
+    )
 
 
 def _verify(cluster: Named, user: Named) -> ssl.SSLContext | None:

@@ -23,7 +23,7 @@ async def end(lease: Lease, settings: Settings) -> None:
         raise EnvError(
             f"the pod is in the cluster at {detail['server']}, and the one that is set is at {cluster.server}",
             hint="export KUBECONFIG=FILE CUARL_KUBE_CONTEXT=NAME",
-        )  # fmt: skip
+        )
     pods = Pods(cluster, detail["namespace"])
     try:
         # how long ago it was asked for is not known, so a creation under way is waited for

@@ -72,8 +72,13 @@ class SessionServer:
     ) -> None:
         self.session, self._session_type = session, session_type
         self._rules = Rules(
-            say=detail, local=local, hosts=hosts, token=Token(token, TOKEN.lower()), open=frozenset("/").__contains__, body_bytes=4 << 20
-        )  # fmt: skip
+            say=detail,
+            local=local,
+            hosts=hosts,
+            token=Token(token, TOKEN.lower()),
+            open=frozenset("/").__contains__,
+            body_bytes=4 << 20,
+        )
         self._started = datetime.now(UTC)
         self._turn = anyio.Lock()
         self._answers: OrderedDict[str, Response | None] = OrderedDict()

@@ -76,9 +76,13 @@ class Session:
     async def _act(self, query: Query, *, repeatable: bool, takes_s: float = 0.0) -> httpx.Response:
         # no delay: waiting until the screen is still is better than a fixed time
         return await self._send(
-            "GET", "act", params={**query, "delay": "0"}, repeatable=repeatable, accept=(422,),
+            "GET",
+            "act",
+            params={**query, "delay": "0"},
+            repeatable=repeatable,
+            accept=(422,),
             timeout_s=TIMEOUT_S + takes_s,
-        )  # fmt: skip
+        )
 
     async def progress(self) -> progress.Progress:
         """How far the task is."""

@@ -14,10 +14,8 @@ from cuarl.sim.phone.world import PROFILES as PHONES
 
 PROFILES: Mapping[str, Mapping[str, str]] = {
     "phone": {name: name for name in PHONES},
-    "desktop": {
-        "small": "desktop-small", "phone": "desktop", "tall": "desktop", **{name: name for name in SCREENS}
-    },
-}  # fmt: skip
+    "desktop": {"small": "desktop-small", "phone": "desktop", "tall": "desktop", **{name: name for name in SCREENS}},
+}
 """Screen by kind of device and name of a profile: a run's one profile gives its desktop tasks a screen of that size
 too."""
 _DEVICES: Mapping[str, Callable[..., SimulatedEnv[Any]]] = {"phone": SimEnv, "desktop": DesktopEnv}
