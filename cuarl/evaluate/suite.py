@@ -31,9 +31,7 @@ RESULTS = "results.json"
 VALIDATION = "validation"
 """Label and purpose of evaluations on the tasks that a run keeps aside to choose a checkpoint by."""
 
-_METRICS = (
-    "success_rate", "ci_low", "ci_high", "n", "false_completion_rate", "side_effect_rate", "steps_mean",
-)  # fmt: skip
+_METRICS = ("success_rate", "ci_low", "ci_high", "n", "false_completion_rate", "side_effect_rate", "steps_mean")
 
 
 class Evaluation(Record):
@@ -79,9 +77,15 @@ class Evaluation(Record):
 
 
 def plan_evaluation(
-    tasks: Sequence[Task], *, episodes: int, attempts: int = 1, run_seed: int = 0, prefix: str,
-    run_id: str = "", step: int = 0,
-) -> tuple[EpisodeSpec, ...]:  # fmt: skip
+    tasks: Sequence[Task],
+    *,
+    episodes: int,
+    attempts: int = 1,
+    run_seed: int = 0,
+    prefix: str,
+    run_id: str = "",
+    step: int = 0,
+) -> tuple[EpisodeSpec, ...]:
     """About ``episodes`` episodes, spread evenly: each task in turn gets one more instance, with ``attempts`` at each.
 
     With fewer instances than tasks, the tasks are a sample drawn by ``run_seed``. ``prefix`` must be unique to this
@@ -97,19 +101,34 @@ def plan_evaluation(
         instance = task.instantiate(seed)
         specs += [
             EpisodeSpec(
-                task=instance, seed=seed, sampling_seed=sampling_seed(run_seed, task.id, number, attempt),
-                group_id=f"{prefix}.{position:04d}", attempt=attempt, run_id=run_id, step=step, purpose="eval",
+                task=instance,
+                seed=seed,
+                sampling_seed=sampling_seed(run_seed, task.id, number, attempt),
+                group_id=f"{prefix}.{position:04d}",
+                attempt=attempt,
+                run_id=run_id,
+                step=step,
+                purpose="eval",
             )
             for attempt in range(attempts)
-        ]  # fmt: skip
+        ]
     return tuple(specs)
 
 
 async def evaluate(
-    plan: Sequence[EpisodeSpec], setup: Setup, *, label: str, run_seed: int = 0, limited: str = "",
-    settings: Mapping[str, Any] | None = None, max_concurrent: int = 8, failures: FailureWindow | None = None,
-    save: Save | None = None, progress: Progress | None = None, on_cancel: Callable[[Episode], None] | None = None,
-) -> Evaluation:  # fmt: skip
+    plan: Sequence[EpisodeSpec],
+    setup: Setup,
+    *,
+    label: str,
+    run_seed: int = 0,
+    limited: str = "",
+    settings: Mapping[str, Any] | None = None,
+    max_concurrent: int = 8,
+    failures: FailureWindow | None = None,
+    save: Save | None = None,
+    progress: Progress | None = None,
+    on_cancel: Callable[[Episode], None] | None = None,
+) -> Evaluation:
     """Run ``plan`` and sum it up. Raises what ``collect`` raises."""
     started_at, start = setup.now(), time.monotonic()
     groups = await collect(
@@ -119,11 +138,21 @@ async def evaluate(
     sampled = next((t for t in trajectories if t.policy), trajectories[0])
     outcomes = tuple(Outcome.of(t) for t in trajectories)
     return Evaluation(
-        label=label, agent=sampled.agent, policy=sampled.policy, policy_version=sampled.policy_version,
-        step=plan[0].step, seed=run_seed, limited=limited, overall=summarise(outcomes),
-        by_category=breakdown(outcomes, "category"), by_difficulty=breakdown(outcomes, "difficulty"),
-        outcomes=outcomes, started_at=started_at, wall_s=time.monotonic() - start, settings=settings or {},
-    )  # fmt: skip
+        label=label,
+        agent=sampled.agent,
+        policy=sampled.policy,
+        policy_version=sampled.policy_version,
+        step=plan[0].step,
+        seed=run_seed,
+        limited=limited,
+        overall=summarise(outcomes),
+        by_category=breakdown(outcomes, "category"),
+        by_difficulty=breakdown(outcomes, "difficulty"),
+        outcomes=outcomes,
+        started_at=started_at,
+        wall_s=time.monotonic() - start,
+        settings=settings or {},
+    )
 
 
 def conditions_key(label: str, conditions: Mapping[str, Any]) -> str:

@@ -35,10 +35,18 @@ class Outcome(Record):
         """The outcome of an episode."""
         t, verdict = trajectory, trajectory.verdict
         return cls(
-            episode_id=t.episode_id, task_id=t.task_id, seed=t.seed, attempt=t.attempt, category=t.category,
-            difficulty=t.difficulty, success=t.success, false_completion=bool(verdict and verdict.false_completion),
-            side_effects=bool(verdict and verdict.side_effects), steps=len(t.turns), stop=t.stop,
-        )  # fmt: skip
+            episode_id=t.episode_id,
+            task_id=t.task_id,
+            seed=t.seed,
+            attempt=t.attempt,
+            category=t.category,
+            difficulty=t.difficulty,
+            success=t.success,
+            false_completion=bool(verdict and verdict.false_completion),
+            side_effects=bool(verdict and verdict.side_effects),
+            steps=len(t.turns),
+            stop=t.stop,
+        )
 
 
 class Summary(Record):
@@ -83,11 +91,18 @@ def summarise(outcomes: Iterable[Outcome]) -> Summary:
     rate = stats.clustered_rate(by_task)
     at, hat = _repeated(judged)
     return Summary(
-        n=rate.n, tasks=rate.tasks, failed=failed, success_rate=rate.value, ci_low=rate.low, ci_high=rate.high,
+        n=rate.n,
+        tasks=rate.tasks,
+        failed=failed,
+        success_rate=rate.value,
+        ci_low=rate.low,
+        ci_high=rate.high,
         false_completion_rate=_share(judged, lambda o: o.false_completion),
         side_effect_rate=_share(judged, lambda o: o.side_effects),
-        steps_mean=sum(o.steps for o in judged) / len(judged), pass_at=at, pass_hat=hat,
-    )  # fmt: skip
+        steps_mean=sum(o.steps for o in judged) / len(judged),
+        pass_at=at,
+        pass_hat=hat,
+    )
 
 
 def breakdown(outcomes: Iterable[Outcome], by: Literal["category", "difficulty", "task_id"]) -> dict[str, Summary]:
