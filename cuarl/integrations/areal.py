@@ -49,25 +49,43 @@ class ScreenAgent:
     """
 
     def __init__(
-        self, *, model: str = "default", renderer: str = "qwen3-vl", max_turns: int = 20, max_task_time_s: float = 1800.0,
-        temperature: float = 1.0, max_tokens: int = 512, history_images: int | None = None, history_turns: int | None = None,
-        history_older: str | None = None, max_prompt_tokens: int | None = None,
-        reward: RewardFunction = simple, make_env: MakeEnv | None = None, profile: str = "small",
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        model: str = "default",
+        renderer: str = "qwen3-vl",
+        max_turns: int = 20,
+        max_task_time_s: float = 1800.0,
+        temperature: float = 1.0,
+        max_tokens: int = 512,
+        history_images: int | None = None,
+        history_turns: int | None = None,
+        history_older: str | None = None,
+        max_prompt_tokens: int | None = None,
+        reward: RewardFunction = simple,
+        make_env: MakeEnv | None = None,
+        profile: str = "small",
+    ) -> None:
         self._model, self._renderer, self._reward = model, renderer, reward
         self._limits = Limits(max_turns=max_turns, deadline_s=max_task_time_s)
         self._params = SamplingParams(temperature=temperature, max_tokens=max_tokens)
         self._history = {
-            "history_images": history_images, "history_turns": history_turns, "history_older": history_older,
+            "history_images": history_images,
+            "history_turns": history_turns,
+            "history_older": history_older,
             "max_prompt_tokens": max_prompt_tokens,
-        }  # fmt: skip
+        }
         self._profile: Any = profile
         self._make_env = make_env or self._simulated
 
     async def run(
-        self, data: Mapping[str, Any], *, base_url: str | None = None, http_client: httpx.AsyncClient | None = None,
-        api_key: str | None = None, **extra: Any,
-    ) -> float:  # fmt: skip
+        self,
+        data: Mapping[str, Any],
+        *,
+        base_url: str | None = None,
+        http_client: httpx.AsyncClient | None = None,
+        api_key: str | None = None,
+        **extra: Any,
+    ) -> float:
         """Act in one episode and return its reward.
 
         ``base_url``, ``http_client`` and ``api_key`` are those of AReaL's proxy; what else is given is not needed.
@@ -82,9 +100,13 @@ class ScreenAgent:
         return trajectory.reward
 
     async def play(
-        self, data: Mapping[str, Any], *, base_url: str | None = None, http_client: httpx.AsyncClient | None = None,
+        self,
+        data: Mapping[str, Any],
+        *,
+        base_url: str | None = None,
+        http_client: httpx.AsyncClient | None = None,
         api_key: str | None = None,
-    ) -> Trajectory:  # fmt: skip
+    ) -> Trajectory:
         """The same, with the whole record of the episode."""
         if base_url is None:
             raise ConfigError("AReaL's proxy gives no base_url", hint="run the agent through AReaL, or pass base_url")
@@ -103,9 +125,12 @@ class ScreenAgent:
 
         setup = Setup(make_env=self._make_env, make_agent=make_agent, reward=self._reward, limits=self._limits)
         spec = EpisodeSpec(
-            task=task.instantiate(seed), seed=seed, sampling_seed=secrets.randbits(62),
-            group_id=f"areal.{task.id}.{seed}", purpose="train",
-        )  # fmt: skip
+            task=task.instantiate(seed),
+            seed=seed,
+            sampling_seed=secrets.randbits(62),
+            group_id=f"areal.{task.id}.{seed}",
+            purpose="train",
+        )
         try:
             return (await run_episode(spec, setup)).trajectory
         finally:

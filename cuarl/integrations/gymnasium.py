@@ -47,9 +47,13 @@ class CuarlEnv(gymnasium.Env[np.ndarray, Given]):
     metadata = {"render_modes": ["rgb_array"], "render_fps": 2}  # noqa: RUF012 - declared so by Gymnasium
 
     def __init__(
-        self, tasks: Sequence[Task], *, make_env: Callable[[Task], Env] | None = None, max_turns: int = 20,
+        self,
+        tasks: Sequence[Task],
+        *,
+        make_env: Callable[[Task], Env] | None = None,
+        max_turns: int = 20,
         render_mode: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """``make_env`` gives a fresh environment for a task, by default a small simulated device.
 
         All tasks must show screens of one size. Raises ConfigError without tasks.
@@ -66,10 +70,14 @@ class CuarlEnv(gymnasium.Env[np.ndarray, Given]):
         self._shown = self._begin(tasks[0].instantiate(0), 0)
         self.observation_space = spaces.Box(0, 255, self._shown.shape, np.uint8)
         place = spaces.Box(0.0, 1.0, (2,), np.float32)
-        self.action_space = spaces.Dict({
-            "kind": spaces.Discrete(len(KINDS)), "point": place, "to": spaces.Box(0.0, 1.0, (2,), np.float32),
-            "text": spaces.Text(MAX_TEXT, min_length=0, charset=CHARACTERS),
-        })  # fmt: skip
+        self.action_space = spaces.Dict(
+            {
+                "kind": spaces.Discrete(len(KINDS)),
+                "point": place,
+                "to": spaces.Box(0.0, 1.0, (2,), np.float32),
+                "text": spaces.Text(MAX_TEXT, min_length=0, charset=CHARACTERS),
+            }
+        )
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
