@@ -65,9 +65,14 @@ class FakeGym:
     """The server's tasks and executions, and its application. With ``key`` clients must send it as a bearer token."""
 
     def __init__(
-        self, tasks: Sequence[Task] | None = None, *, key: str | None = None, box_key: str = "any-key",
-        profile: str = "small", faults: Faults | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        tasks: Sequence[Task] | None = None,
+        *,
+        key: str | None = None,
+        box_key: str = "any-key",
+        profile: str = "small",
+        faults: Faults | None = None,
+    ) -> None:
         self.tasks = {task.id: task for task in (shipped() if tasks is None else tasks)}
         self.key, self.faults = key, faults or Faults()
         self.boxes = FakeGBox(box_key, profile)
@@ -78,9 +83,12 @@ class FakeGym:
         made = self.executions.values()
         acted = self.boxes.counts()
         return {
-            "made": len(made), "live": sum(not e.box.terminated for e in made),
-            "evaluations": sum(e.evaluations for e in made), "actions": acted["actions"], "doubled": acted["doubled"],
-        }  # fmt: skip
+            "made": len(made),
+            "live": sum(not e.box.terminated for e in made),
+            "evaluations": sum(e.evaluations for e in made),
+            "actions": acted["actions"],
+            "doubled": acted["doubled"],
+        }
 
     def app(self) -> Starlette:
         """The application."""
@@ -96,14 +104,15 @@ class FakeGym:
 
         gym = "/api/v1/{gym}"
         routes = [
-            Route("/fake", counted), Route("/fake/executions/{id}", device),
+            Route("/fake", counted),
+            Route("/fake/executions/{id}", device),
             Mount("/gbox", app=self.boxes.app()),
             Route(f"{gym}/tasks", self.faults.around(self._list), methods=["GET"]),
             Route(f"{gym}/tasks/{{task}}", self.faults.around(self._show), methods=["GET"]),
             Route(f"{gym}/tasks/{{task}}", self.faults.around(self._create), methods=["POST"]),
             Route(f"{gym}/executions/{{id}}/evaluate", self.faults.around(self._evaluate), methods=["POST"]),
             Route(f"{gym}/executions/{{id}}/terminate", self.faults.around(self._terminate), methods=["POST"]),
-        ]  # fmt: skip
+        ]
         rules = Rules(say=detail, token=Token(self.key) if self.key else None, open=_open, body_bytes=MAX_BODY)
         return application(routes, rules)
 

@@ -32,12 +32,19 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 RESOURCES = {
-    "kind": "APIResourceList", "groupVersion": "v1",
+    "kind": "APIResourceList",
+    "groupVersion": "v1",
     "resources": [
-        {"name": "pods", "singularName": "pod", "namespaced": True, "kind": "Pod", "shortNames": ["po"],
-         "verbs": ["create", "delete", "get", "list"]}
+        {
+            "name": "pods",
+            "singularName": "pod",
+            "namespaced": True,
+            "kind": "Pod",
+            "shortNames": ["po"],
+            "verbs": ["create", "delete", "get", "list"],
+        }
     ],
-}  # fmt: skip
+}
 REASONS = {401: "Unauthorized", 404: "NotFound", 409: "AlreadyExists", 422: "Invalid", 429: "TooManyRequests",
            500: "InternalError", 503: "ServiceUnavailable"}  # fmt: skip
 STAND_INS = {"linux": "desktop"}
@@ -54,9 +61,14 @@ class FakeKubernetes:
     """
 
     def __init__(
-        self, token: str, *, profile: str = "small", faults: Faults | None = None, forgetful: bool = False,
+        self,
+        token: str,
+        *,
+        profile: str = "small",
+        faults: Faults | None = None,
+        forgetful: bool = False,
         desktops: Ledger | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._bearer, self.profile, self.faults, self.forgetful = Token(token), profile, faults or Faults(), forgetful
         self._desktops = desktops
         self.pods: dict[tuple[str, str], FakePod] = {}
@@ -74,9 +86,12 @@ class FakeKubernetes:
         """Pods made, live and most live at once, actions carried out, and those carried out more than once."""
         pods = [*self.pods.values(), *self.past]
         return {
-            "made": len(pods), "live": len(self.pods), "peak": self._peak, "actions": sum(pod.acted for pod in pods),
+            "made": len(pods),
+            "live": len(self.pods),
+            "peak": self._peak,
+            "actions": sum(pod.acted for pod in pods),
             "doubled": sum(pod.acted - len(pod.asked) for pod in pods if pod.acted > len(pod.asked)),
-        }  # fmt: skip
+        }
 
     def app(self) -> Starlette:
         """The application."""
@@ -208,9 +223,14 @@ class FakeKubernetes:
 def status(refusal: Refusal) -> Mapping[str, Any]:
     """A refusal in the words of Kubernetes."""
     return {
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": refusal.what,
-        "reason": REASONS.get(refusal.status, "BadRequest"), "code": refusal.status,
-    }  # fmt: skip
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": refusal.what,
+        "reason": REASONS.get(refusal.status, "BadRequest"),
+        "code": refusal.status,
+    }
 
 
 def _open(path: str) -> bool:

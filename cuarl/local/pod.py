@@ -144,9 +144,10 @@ class FakePod:
         if path == "act" and request.query_params.get("action_type") != SCREENSHOT:
             self.asked.add(request.headers.get("idempotency-key", ""))
         kept = [
-            (name, value) for name, value in request.headers.raw
+            (name, value)
+            for name, value in request.headers.raw
             if not (self._forgetful and name == b"idempotency-key") and name != b"authorization"
-        ]  # fmt: skip
+        ]
         if self._own_token:
             kept.append((TOKEN.lower().encode(), self._own_token.encode()))
         scope = {**request.scope, "path": f"/{path}", "raw_path": f"/{path}".encode(), "headers": kept, "root_path": ""}

@@ -92,14 +92,24 @@ class TinkerServer:
     def app(self) -> Starlette:
         """The application."""
         posts: dict[str, Callable[[Any], Any]] = {
-            "client/config": lambda b: {"fwdbwd_max_chunk_bytes_count": self._chunk_bytes, "use_pyqwest_transport": False},
-            "client/dynamic_config": lambda b: {}, "create_session": lambda b: {"session_id": self._name("session")},
-            "session_heartbeat": lambda b: {}, "telemetry": lambda b: {"status": "accepted"},
-            "create_model": self._create_model, "get_info": self._get_info, "optim_step": self._optim_step,
-            "save_weights": self._save_weights, "save_weights_for_sampler": self._save_for_sampler,
-            "create_sampling_session": self._sampling_session, "load_weights": self._load_weights,
-            "asample": self._asample, "cancel_future": lambda b: {},
-        }  # fmt: skip
+            "client/config": lambda b: {
+                "fwdbwd_max_chunk_bytes_count": self._chunk_bytes,
+                "use_pyqwest_transport": False,
+            },
+            "client/dynamic_config": lambda b: {},
+            "create_session": lambda b: {"session_id": self._name("session")},
+            "session_heartbeat": lambda b: {},
+            "telemetry": lambda b: {"status": "accepted"},
+            "create_model": self._create_model,
+            "get_info": self._get_info,
+            "optim_step": self._optim_step,
+            "save_weights": self._save_weights,
+            "save_weights_for_sampler": self._save_for_sampler,
+            "create_sampling_session": self._sampling_session,
+            "load_weights": self._load_weights,
+            "asample": self._asample,
+            "cancel_future": lambda b: {},
+        }
         routes = [Route(f"{API}/{path}", self._json(path, work), methods=["POST"]) for path, work in posts.items()]
         routes += [
             Route(f"{API}/forward_backward", self._forward_backward, methods=["POST"]),
@@ -225,9 +235,12 @@ class TinkerServer:
             raise Refusal(f"the body is no ForwardBackwardRequest: {error}") from None
         self.chunks.append(len(message.data))
         promise = await asyncio.to_thread(
-            self._in_order, message.model_id, message.seq_id, "forward_backward",
+            self._in_order,
+            message.model_id,
+            message.seq_id,
+            "forward_backward",
             lambda: self._gradients(self.models[message.model_id], message),
-        )  # fmt: skip
+        )
         return json_response(promise)
 
     def _gradients(self, model: Model, message: Any) -> Any:
@@ -269,9 +282,11 @@ class TinkerServer:
                 torch.nn.utils.clip_grad_norm_(parameters, params.grad_clip_norm)
             for group in model.optimizer.param_groups:
                 group |= {
-                    "lr": params.learning_rate, "betas": (params.beta1, params.beta2), "eps": params.eps,
+                    "lr": params.learning_rate,
+                    "betas": (params.beta1, params.beta2),
+                    "eps": params.eps,
                     "weight_decay": params.weight_decay,
-                }  # fmt: skip
+                }
             model.optimizer.step()
             model.optimizer.zero_grad()
             model.updates += 1
