@@ -185,9 +185,14 @@ class _Pen:
         self._draw.line(list(path), fill=colour, width=round(width), joint="curve")
 
     def _circle(
-        self, centre: Point, radius: float, *, fill: tuple[int, ...] | None = None,
-        outline: tuple[int, ...] | None = None, width: float = 1,
-    ) -> None:  # fmt: skip
+        self,
+        centre: Point,
+        radius: float,
+        *,
+        fill: tuple[int, ...] | None = None,
+        outline: tuple[int, ...] | None = None,
+        width: float = 1,
+    ) -> None:
         (x, y), r = centre, radius
         self._draw.ellipse((x - r, y - r, x + r, y + r), fill=fill, outline=outline, width=round(width))
 

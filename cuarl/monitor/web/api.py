@@ -102,10 +102,15 @@ def _training(desk: Desk, record: RunRecord) -> dict[str, Any]:
     live = [one for one in desk.pages.live(record.id) if not one.episode_id]
     told = live[0].data if live else {}
     return _fields(record) | {
-        "run_name": record.name, "model_name": record.model, "current_step": record.step, "config_json": _plain(record)["config"],
-        "current_phase": live[0].phase if live else record.status, "progress_percent": told.get("percent"),
-        "estimated_remaining_time": told.get("left_s"), "last_heartbeat": live[0].at if live else record.heartbeat_at,
-    }  # fmt: skip
+        "run_name": record.name,
+        "model_name": record.model,
+        "current_step": record.step,
+        "config_json": _plain(record)["config"],
+        "current_phase": live[0].phase if live else record.status,
+        "progress_percent": told.get("percent"),
+        "estimated_remaining_time": told.get("left_s"),
+        "last_heartbeat": live[0].at if live else record.heartbeat_at,
+    }
 
 
 def timeline(desk: Desk, request: Request) -> Any:
@@ -160,9 +165,13 @@ def entry(desk: Desk, request: Request) -> Any:
     record_of = known_run(desk, run_id)
     lines = desk.pages.episode_lines({"run": run_id, "step": number, "purpose": "train"}, limit=_MOST)
     return {
-        "kind": "step", "id": name, "training_id": record_of.id, "step": number,
-        "metrics": desk.pages.values(run_id, number), "rollouts": [_line(line) for line in lines],
-    }  # fmt: skip
+        "kind": "step",
+        "id": name,
+        "training_id": record_of.id,
+        "step": number,
+        "metrics": desk.pages.values(run_id, number),
+        "rollouts": [_line(line) for line in lines],
+    }
 
 
 # --- rollouts ------------------------------------------------------------------------------------------------------
@@ -179,18 +188,30 @@ def rollout(desk: Desk, request: Request) -> Any:
         raise Refusal(f'there is no rollout "{episode_id}"', status=404)
     going = running(live)
     return {
-        "id": going.id, "run_id": going.run_id, "task_id": going.task_id, "status": "running", "current_phase": going.phase,
-        "current_turn": len(going.turns), "max_turns": going.max_turns, "turns": [_turn(i, one) for i, one in enumerate(going.turns)],
-    }  # fmt: skip
+        "id": going.id,
+        "run_id": going.run_id,
+        "task_id": going.task_id,
+        "status": "running",
+        "current_phase": going.phase,
+        "current_turn": len(going.turns),
+        "max_turns": going.max_turns,
+        "turns": [_turn(i, one) for i, one in enumerate(going.turns)],
+    }
 
 
 def _whole(found: Whole) -> dict[str, Any]:
     t = found.trajectory
     return _line(found.line) | {
-        "turns": [_turn(i, one) for i, one in enumerate(t.turns)], "reward_parts": _plain(t.reward_parts), "answer": t.answer,
-        "validation": _plain(t.verdict), "validation_overrides": _plain(found.said), "final_screenshot": _plain(t.final_screenshot),
-        "env_creation_time": t.ready_s, "validation_time": t.check_s, "start_time": t.started_at,
-    }  # fmt: skip
+        "turns": [_turn(i, one) for i, one in enumerate(t.turns)],
+        "reward_parts": _plain(t.reward_parts),
+        "answer": t.answer,
+        "validation": _plain(t.verdict),
+        "validation_overrides": _plain(found.said),
+        "final_screenshot": _plain(t.final_screenshot),
+        "env_creation_time": t.ready_s,
+        "validation_time": t.check_s,
+        "start_time": t.started_at,
+    }
 
 
 def _line(line: EpisodeLine) -> dict[str, Any]:

@@ -59,9 +59,13 @@ class Chart:
 
 
 def chart(
-    title: str, lines: Mapping[str, Points], *, about: str = "", bands: Mapping[str, Sequence[tuple[int, float, float]]] | None = None,
+    title: str,
+    lines: Mapping[str, Points],
+    *,
+    about: str = "",
+    bands: Mapping[str, Sequence[tuple[int, float, float]]] | None = None,
     share: bool = False,
-) -> Chart | None:  # fmt: skip
+) -> Chart | None:
     """Lines by name, with intervals as bands where there are any; None where there is nothing to draw.
 
     ``share``: the values are shares, and the axis goes from 0 to 100 %.
@@ -107,16 +111,20 @@ class _Scale:
 
 def _line(
     name: str, number: int, points: Points, band: Sequence[tuple[int, float, float]], scale: _Scale, *, share: bool
-) -> Line:  # fmt: skip
+) -> Line:
     def words(step: int, value: float) -> str:
         return f"{name}, step {step}: {value:.1%}" if share else f"{name}, step {step}: {value:.4g}"
 
     dots = [Dot(scale.x(s), scale.y(v), words(s, v), s) for s, v in points[:: max(1, len(points) // _MOST_DOTS)]]
     edge = [(s, high) for s, _, high in band] + [(s, low) for s, low, _ in reversed(band)]
     return Line(
-        name, number, " ".join(f"{scale.x(s)},{scale.y(v)}" for s, v in points),
-        " ".join(f"{scale.x(s)},{scale.y(v)}" for s, v in edge), tuple(dots), points[-1][1],
-    )  # fmt: skip
+        name,
+        number,
+        " ".join(f"{scale.x(s)},{scale.y(v)}" for s, v in points),
+        " ".join(f"{scale.x(s)},{scale.y(v)}" for s, v in edge),
+        tuple(dots),
+        points[-1][1],
+    )
 
 
 def _short(value: float) -> str:

@@ -32,12 +32,23 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 def environment() -> Environment:
     """The templates."""
     found = Environment(
-        loader=PackageLoader("cuarl.monitor.web"), autoescape=True, undefined=StrictUndefined, finalize=visible,
-        trim_blocks=True, lstrip_blocks=True, cache_size=200,
-    )  # fmt: skip
+        loader=PackageLoader("cuarl.monitor.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        cache_size=200,
+    )
     found.filters |= {
-        "number": plain_number, "percent": percent, "when": when, "ago": ago, "span": span, "json": as_json, "part": part,
-    }  # fmt: skip
+        "number": plain_number,
+        "percent": percent,
+        "when": when,
+        "ago": ago,
+        "span": span,
+        "json": as_json,
+        "part": part,
+    }
     return found
 
 

@@ -41,12 +41,19 @@ def episodes(desk: Desk, request: Request) -> View:
     where, sort, number = asked.where(query), asked.sort(query), asked.page(query)
     found = desk.pages.episode_lines(where, sort=sort, limit=PAGE + 1, offset=number * PAGE)
     values = {
-        "where": where, "sort": sort, "episodes": found[:PAGE], "more": len(found) > PAGE, "number": number,
-        "sorts": SORTS, "results": RESULTS, "stops": [s.value for s in StopReason], "boundaries": BOUNDARIES,
+        "where": where,
+        "sort": sort,
+        "episodes": found[:PAGE],
+        "more": len(found) > PAGE,
+        "number": number,
+        "sorts": SORTS,
+        "results": RESULTS,
+        "stops": [s.value for s in StopReason],
+        "boundaries": BOUNDARIES,
         "name": next((one.name for one in desk.pages.runs_by_id([where.get("run", "")])), where.get("run")),
         "bounded": bool({"run", "task", "group", "evaluation"} & set(where)),
         "suites": sorted({suite for suite in desk.pages.suites().values() if suite}),
-    }  # fmt: skip
+    }
     return "episodes.html", values
 
 
@@ -85,11 +92,19 @@ def episode(desk: Desk, request: Request) -> View:
     at = _chosen(request, strip, 0)
     run = desk.pages.runs_by_id([t.run_id]) if t.run_id else []
     values = {
-        "episode": t, "line": found.line, "siblings": found.siblings, "said": found.said, "advantage": found.advantage,
-        "run": run[0] if run else None, "strip": strip, "at": at, "shot": strip[at] if strip else None,
-        "tokens": _tokens(desk, strip[at], run[0].model if run else "") if strip else (), "running": None,
+        "episode": t,
+        "line": found.line,
+        "siblings": found.siblings,
+        "said": found.said,
+        "advantage": found.advantage,
+        "run": run[0] if run else None,
+        "strip": strip,
+        "at": at,
+        "shot": strip[at] if strip else None,
+        "tokens": _tokens(desk, strip[at], run[0].model if run else "") if strip else (),
+        "running": None,
         "read_only": desk.read_only,
-    }  # fmt: skip
+    }
     return "episode.html", values
 
 
@@ -113,10 +128,19 @@ def _under_way(desk: Desk, request: Request, episode_id: str) -> View:
     at = _chosen(request, strip, max(0, len(strip) - 1))
     run = desk.pages.runs_by_id([going.run_id])
     values = {
-        "episode": going, "running": going, "run": run[0] if run else None, "strip": strip, "at": at,
-        "shot": strip[at] if strip else None, "tokens": (), "read_only": True, "line": None, "siblings": (), "said": (),
+        "episode": going,
+        "running": going,
+        "run": run[0] if run else None,
+        "strip": strip,
+        "at": at,
+        "shot": strip[at] if strip else None,
+        "tokens": (),
+        "read_only": True,
+        "line": None,
+        "siblings": (),
+        "said": (),
         "advantage": None,
-    }  # fmt: skip
+    }
     return "episode.html", values
 
 

@@ -59,9 +59,14 @@ def evaluation(desk: Desk, request: Request) -> View:
     ][:20]
     run = desk.pages.runs_by_id([record.run_id])
     values = {
-        "evaluation": record, "run": run[0] if run else None, "rate": _rate(desk, mine), "rows": rows,
-        "tasks": by_task(lines), "failed": sum(line.success is None for line in lines), "overruled": sum(line.human is not None for line in lines),
-    }  # fmt: skip
+        "evaluation": record,
+        "run": run[0] if run else None,
+        "rate": _rate(desk, mine),
+        "rows": rows,
+        "tasks": by_task(lines),
+        "failed": sum(line.success is None for line in lines),
+        "overruled": sum(line.human is not None for line in lines),
+    }
     return "evaluation.html", values
 
 
@@ -172,12 +177,20 @@ def compare(desk: Desk, request: Request) -> View:
     ]
     first, second = (instances(side) for side in sides)
     values = {
-        "a": a, "b": b, "x": x, "y": y, "names": [_name(desk, text) for text in (a, b)], "pairs": pairs[:500],
-        "only": query.get("only") == "different", "chosen": chosen, "difference": _difference(desk, first, second),
-        "rates": [_rate(desk, first), _rate(desk, second)], "choices": _choices(desk),
+        "a": a,
+        "b": b,
+        "x": x,
+        "y": y,
+        "names": [_name(desk, text) for text in (a, b)],
+        "pairs": pairs[:500],
+        "only": query.get("only") == "different",
+        "chosen": chosen,
+        "difference": _difference(desk, first, second),
+        "rates": [_rate(desk, first), _rate(desk, second)],
+        "choices": _choices(desk),
         "length": max([len(one.strip) for one in chosen if one] or [0]),
         "at": asked.whole(query, "turn", 0, most=10**6) or 0,
-    }  # fmt: skip
+    }
     return "compare.html", values
 
 

@@ -66,11 +66,16 @@ def run(desk: Desk, request: Request) -> View:
     evaluations = desk.pages.evaluations(run=record.id)
     live = desk.pages.live(record.id)
     values = {
-        "run": record, "live": next((one for one in live if not one.episode_id), None),
-        "silent": _silent(record, live), "running": [running(one) for one in live if one.episode_id][:24],
-        "charts": charts(desk, record, evaluations), "entries": _timeline(desk, record, evaluations, before),
-        "columns": COLUMNS, "shown": _SHOWN_STEPS, "before": before,
-    }  # fmt: skip
+        "run": record,
+        "live": next((one for one in live if not one.episode_id), None),
+        "silent": _silent(record, live),
+        "running": [running(one) for one in live if one.episode_id][:24],
+        "charts": charts(desk, record, evaluations),
+        "entries": _timeline(desk, record, evaluations, before),
+        "columns": COLUMNS,
+        "shown": _SHOWN_STEPS,
+        "before": before,
+    }
     return "run.html", values
 
 
@@ -205,17 +210,25 @@ def step(desk: Desk, request: Request) -> View:
     limit = 8 * PAGE
     lines = desk.pages.episode_lines(
         {"run": record.id, "purpose": "train" if record.command == "train" else "rollout", "step": number},
-        limit=limit + 1, offset=page * limit,
-    )  # fmt: skip
+        limit=limit + 1,
+        offset=page * limit,
+    )
     following = desk.pages.live(record.id)
     live = [running(one) for one in following if one.episode_id and one.data.get("step") == number]
     newest = max([record.step, *(int(one.data.get("step") or 0) for one in following)])
     groups = _groups(lines[:limit], [one for one in live if one.purpose != "eval"])
     evaluations = [one for one in desk.pages.evaluations(run=record.id) if one.step == number]
     values = {
-        "run": record, "step": number, "groups": groups, "values": desk.pages.values(record.id, number),
-        "evaluations": evaluations, "page": page, "more": len(lines) > limit, "columns": COLUMNS, "newest": newest,
-    }  # fmt: skip
+        "run": record,
+        "step": number,
+        "groups": groups,
+        "values": desk.pages.values(record.id, number),
+        "evaluations": evaluations,
+        "page": page,
+        "more": len(lines) > limit,
+        "columns": COLUMNS,
+        "newest": newest,
+    }
     return "step.html", values
 
 

@@ -92,12 +92,23 @@ def running(record: LiveRecord) -> Running:
     """An episode as its row of the table ``live`` tells it."""
     data: dict[str, Any] = dict(record.data)
     return Running(
-        record.episode_id, record.run_id, record.phase, record.at, float(data.get("started_at", 0.0)),
-        str(data.get("task_id", "")), str(data.get("goal", "")), str(data.get("group_id", "")), int(data.get("attempt", 0)),
-        int(data.get("step", 0)), str(data.get("purpose", "")), str(data.get("backend", "")), str(data.get("device", "")),
-        int(data.get("max_turns", 0)), tuple(_turns(data.get("turns", ()))),
+        record.episode_id,
+        record.run_id,
+        record.phase,
+        record.at,
+        float(data.get("started_at", 0.0)),
+        str(data.get("task_id", "")),
+        str(data.get("goal", "")),
+        str(data.get("group_id", "")),
+        int(data.get("attempt", 0)),
+        int(data.get("step", 0)),
+        str(data.get("purpose", "")),
+        str(data.get("backend", "")),
+        str(data.get("device", "")),
+        int(data.get("max_turns", 0)),
+        tuple(_turns(data.get("turns", ()))),
         ImageRef.model_validate(data["screen"]) if data.get("screen") else None,
-    )  # fmt: skip
+    )
 
 
 def _turns(data: Sequence[Any]) -> list[Turn]:
