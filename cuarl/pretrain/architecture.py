@@ -34,24 +34,40 @@ def config(tokenizer: PreTrainedTokenizerFast, shape: Shape | None = None) -> Qw
     s = shape or Shape()
     ids: dict[str, int] = tokenizer.get_vocab()
     text: dict[str, Any] = dict(
-        vocab_size=max(ids.values()) + 1, hidden_size=s.width, intermediate_size=s.mlp, num_hidden_layers=s.layers,
-        num_attention_heads=s.heads, num_key_value_heads=s.kv_heads, head_dim=s.head_dim,
-        max_position_embeddings=8192, tie_word_embeddings=True, pad_token_id=tokenizer.pad_token_id,
+        vocab_size=max(ids.values()) + 1,
+        hidden_size=s.width,
+        intermediate_size=s.mlp,
+        num_hidden_layers=s.layers,
+        num_attention_heads=s.heads,
+        num_key_value_heads=s.kv_heads,
+        head_dim=s.head_dim,
+        max_position_embeddings=8192,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id,
         eos_token_id=tokenizer.eos_token_id,
-        rope_parameters=dict(
-            rope_type="default", rope_theta=10_000.0, mrope_section=[4, 6, 6], mrope_interleaved=True
-        ),
-    )  # fmt: skip
+        rope_parameters=dict(rope_type="default", rope_theta=10_000.0, mrope_section=[4, 6, 6], mrope_interleaved=True),
+    )
     vision: dict[str, Any] = dict(
-        depth=s.vision_layers, hidden_size=s.vision_width, intermediate_size=s.vision_mlp,
-        num_heads=s.vision_heads, out_hidden_size=s.width, patch_size=PATCH, spatial_merge_size=MERGE,
-        temporal_patch_size=2, num_position_embeddings=s.positions, deepstack_visual_indexes=[1, 2],
-    )  # fmt: skip
+        depth=s.vision_layers,
+        hidden_size=s.vision_width,
+        intermediate_size=s.vision_mlp,
+        num_heads=s.vision_heads,
+        out_hidden_size=s.width,
+        patch_size=PATCH,
+        spatial_merge_size=MERGE,
+        temporal_patch_size=2,
+        num_position_embeddings=s.positions,
+        deepstack_visual_indexes=[1, 2],
+    )
     return Qwen3VLConfig(
-        text_config=text, vision_config=vision, tie_word_embeddings=True,
-        image_token_id=ids["<|image_pad|>"], video_token_id=ids["<|video_pad|>"],
-        vision_start_token_id=ids["<|vision_start|>"], vision_end_token_id=ids["<|vision_end|>"],
-    )  # fmt: skip
+        text_config=text,
+        vision_config=vision,
+        tie_word_embeddings=True,
+        image_token_id=ids["<|image_pad|>"],
+        video_token_id=ids["<|video_pad|>"],
+        vision_start_token_id=ids["<|vision_start|>"],
+        vision_end_token_id=ids["<|vision_end|>"],
+    )
 
 
 def build_model(
@@ -75,9 +91,13 @@ def image_processor_config(max_side: int = 2560) -> dict[str, Any]:
     """Settings of the Qwen image processor for this base: pictures keep their size, rounded to whole tokens."""
     side = PATCH * MERGE
     return dict(
-        patch_size=PATCH, merge_size=MERGE, temporal_patch_size=2, image_mean=[0.5] * 3, image_std=[0.5] * 3,
+        patch_size=PATCH,
+        merge_size=MERGE,
+        temporal_patch_size=2,
+        image_mean=[0.5] * 3,
+        image_std=[0.5] * 3,
         size={"shortest_edge": side * side, "longest_edge": max_side * max_side},
-    )  # fmt: skip
+    )
 
 
 def describe(shape: Shape) -> dict[str, int]:

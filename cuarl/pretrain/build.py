@@ -97,6 +97,13 @@ def save(model: Any, build: Build, scores: dict[str, float], folder: Path) -> No
     """Weights as half precision safetensors, and how they came about as ``build.json``."""
     model = model.to("cpu", torch.float16)
     model.save_pretrained(folder)
-    facts = {"plan": asdict(build.plan), "softening": asdict(build.softening), "shape": asdict(build.shape), "softness": asdict(build.softness),
-             "seed": build.seed, "scores": scores, "parameters": sum(p.numel() for p in model.parameters())}  # fmt: skip
+    facts = {
+        "plan": asdict(build.plan),
+        "softening": asdict(build.softening),
+        "shape": asdict(build.shape),
+        "softness": asdict(build.softness),
+        "seed": build.seed,
+        "scores": scores,
+        "parameters": sum(p.numel() for p in model.parameters()),
+    }
     (folder / "build.json").write_text(json.dumps(facts, indent=1) + "\n")

@@ -211,18 +211,28 @@ def _joined(parts: list[Dialogues]) -> Dialogues:
 
 
 def pretrain(
-    model: Any, plan: Plan, make: Maker, *, size: tuple[int, int], device: str, report: Progress,
-    probe: Callable[[Trainee], dict[str, float]], every: int = 250,
-) -> None:  # fmt: skip
+    model: Any,
+    plan: Plan,
+    make: Maker,
+    *,
+    size: tuple[int, int],
+    device: str,
+    report: Progress,
+    probe: Callable[[Trainee], dict[str, float]],
+    every: int = 250,
+) -> None:
     """Train ``model`` in place on screens of ``size`` (height, width).
 
     ``probe`` measures held-out accuracy; ``report`` gets its figures every ``every`` steps.
     """
     trainee = Trainee(model.to(device), *size).train()
     optimiser = torch.optim.AdamW(
-        model.parameters(), lr=plan.learning_rate, betas=plan.betas, weight_decay=plan.weight_decay,
+        model.parameters(),
+        lr=plan.learning_rate,
+        betas=plan.betas,
+        weight_decay=plan.weight_decay,
         fused=device != "cpu",
-    )  # fmt: skip
+    )
     began, losses = time.monotonic(), []
     for step, data, r in batches(plan, make):
         for group in optimiser.param_groups:

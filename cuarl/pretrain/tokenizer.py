@@ -39,23 +39,39 @@ CHAT_TEMPLATE = (
 def scaffolds(tool: str) -> list[str]:
     """The constant stretches of a call to ``tool``, each of which becomes one token."""
     opening = f'<tool_call>\n{{"name": "{tool}", "arguments": {{"action": '
-    point = ("click", "long_press", "swipe", "left_click", "right_click", "double_click", "triple_click",
-             "middle_click", "mouse_move", "left_click_drag")  # fmt: skip
+    point = (
+        "click",
+        "long_press",
+        "swipe",
+        "left_click",
+        "right_click",
+        "double_click",
+        "triple_click",
+        "middle_click",
+        "mouse_move",
+        "left_click_drag",
+    )
     text = (("type", "text"), ("answer", "text"), ("open", "text"), ("system_button", "button"))
     ending = ("terminate", ("success", "failure"))
     return [
         *(f'{opening}"{a}", "coordinate": [' for a in point),
         *(f'{opening}"{a}", "{k}": "' for a, k in text),
         *(f'{opening}"{ending[0]}", "status": "{s}"}}}}\n</tool_call>' for s in ending[1]),
-        f'{opening}"wait", "time": ', f'{opening}"key", "keys": ["', f'{opening}"scroll", "pixels": ',
+        f'{opening}"wait", "time": ',
+        f'{opening}"key", "keys": ["',
+        f'{opening}"scroll", "pixels": ',
         *(f'{opening}"system_button", "button": "{b}"}}}}\n</tool_call>' for b in ("Back", "Home", "Menu", "Enter")),
-    ]  # fmt: skip
+    ]
 
 
 CLOSINGS = (
-    "]}}\n</tool_call>", '"}}\n</tool_call>', "}}\n</tool_call>", '"]}}\n</tool_call>', '], "coordinate2": [',
+    "]}}\n</tool_call>",
+    '"}}\n</tool_call>',
+    "}}\n</tool_call>",
+    '"]}}\n</tool_call>',
+    '], "coordinate2": [',
     '], "time": ',
-)  # fmt: skip
+)
 
 
 def build_tokenizer(
@@ -79,16 +95,21 @@ def build_tokenizer(
     bpe.decoder = decoders.ByteLevel()
     numbers = [str(n) for n in range(1000)] * 2_000
     trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size - len(added), min_frequency=2, show_progress=False,
+        vocab_size=vocab_size - len(added),
+        min_frequency=2,
+        show_progress=False,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-    )  # fmt: skip
+    )
     bpe.train_from_iterator(_chain(numbers, [", "] * 2_000, corpus), trainer)
     bpe.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in SPECIAL])
     bpe.add_tokens([AddedToken(t, normalized=False) for t in added[len(SPECIAL) :]])
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=bpe, eos_token="<|im_end|>", pad_token="<|endoftext|>", clean_up_tokenization_spaces=False,
+        tokenizer_object=bpe,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        clean_up_tokenization_spaces=False,
         model_max_length=8192,
-    )  # fmt: skip
+    )
     tokenizer.chat_template = CHAT_TEMPLATE
     return tokenizer
 
