@@ -265,17 +265,36 @@ class _Run:
         spec, record = self.spec, self._record
         first = next((t.sampled for t in record.turns if t.sampled is not None), None)
         trajectory = Trajectory(
-            episode_id=spec.episode_id, run_id=spec.run_id, group_id=spec.group_id, attempt=spec.attempt,
-            step=spec.step, purpose=spec.purpose, task_id=spec.task.task_id, goal=spec.task.goal,
-            category=spec.task.category, difficulty=spec.task.difficulty, env=spec.task.env,
-            backend=self.setup.backend, device=self._device, ready_s=self._ready_s,
-            check_at=self._checked and self._checked[0], check_s=self._checked and self._checked[1],
-            agent=self._agent.name if self._agent else "", policy=first.policy if first else "",
-            policy_version=first.policy_version if first else 0, seed=spec.seed, turns=tuple(record.turns),
-            final_screenshot=record.final, answer=self._answer, stop=self.stop, failure=self._failure,
-            verdict=self._verdict, started_at=self._started_at, wall_s=self.setup.clock() - self._start,
+            episode_id=spec.episode_id,
+            run_id=spec.run_id,
+            group_id=spec.group_id,
+            attempt=spec.attempt,
+            step=spec.step,
+            purpose=spec.purpose,
+            task_id=spec.task.task_id,
+            goal=spec.task.goal,
+            category=spec.task.category,
+            difficulty=spec.task.difficulty,
+            env=spec.task.env,
+            backend=self.setup.backend,
+            device=self._device,
+            ready_s=self._ready_s,
+            check_at=self._checked and self._checked[0],
+            check_s=self._checked and self._checked[1],
+            agent=self._agent.name if self._agent else "",
+            policy=first.policy if first else "",
+            policy_version=first.policy_version if first else 0,
+            seed=spec.seed,
+            turns=tuple(record.turns),
+            final_screenshot=record.final,
+            answer=self._answer,
+            stop=self.stop,
+            failure=self._failure,
+            verdict=self._verdict,
+            started_at=self._started_at,
+            wall_s=self.setup.clock() - self._start,
             info=record.info,
-        )  # fmt: skip
+        )
         try:
             with self._through(RewardError, "the reward function"):
                 reward, parts = score(trajectory, self.setup.reward)
@@ -308,9 +327,11 @@ class _Run:
         """Make ``error`` the episode's failure, named after what caused it. The deadline stays the stop reason."""
         self._keep_undone("the call failed")
         self._failure = Failure(
-            boundary=error.boundary, kind=type(error.__cause__ or error).__name__, message=loggable(str(error)),
+            boundary=error.boundary,
+            kind=type(error.__cause__ or error).__name__,
+            message=loggable(str(error)),
             traceback=loggable("".join(traceback.format_exception(error))),
-        )  # fmt: skip
+        )
         if self.stop is not StopReason.DEADLINE:
             self.stop = StopReason.FAILED
 

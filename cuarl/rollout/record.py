@@ -61,10 +61,19 @@ class Recorder:
             changed = self.shown.digest != before.digest
             self._keep(info)
         self._add(
-            decision, before, text, warnings=decision.warnings, started_at=started_at, model_s=model_s, env_s=env_s, changed=changed,
-            rejected=info.get("rejected"), reward=None if result is None else result.reward,
-            settle_ms=info.get("settle_ms"), settled=info.get("settled"),
-        )  # fmt: skip
+            decision,
+            before,
+            text,
+            warnings=decision.warnings,
+            started_at=started_at,
+            model_s=model_s,
+            env_s=env_s,
+            changed=changed,
+            rejected=info.get("rejected"),
+            reward=None if result is None else result.reward,
+            settle_ms=info.get("settle_ms"),
+            settled=info.get("settled"),
+        )
 
     def interrupted_turn(
         self, decision: Decision, why: str, *, started_at: float, model_s: float, env_s: float
@@ -73,18 +82,22 @@ class Recorder:
         self.interrupted = True
         warnings = (*decision.warnings, why)
         text = self.observation.text
-        self._add(
-            decision, self.shown, text, warnings=warnings, started_at=started_at, model_s=model_s, env_s=env_s
-        )  # fmt: skip
+        self._add(decision, self.shown, text, warnings=warnings, started_at=started_at, model_s=model_s, env_s=env_s)
 
     def _add(self, decision: Decision, shown: ImageRef, text: Mapping[str, str], **fields: Any) -> None:
         self.pictures.update(decision.pictures)
         self.turns.append(
             Turn(
-                index=len(self.turns), screenshot=shown, text=text, action=decision.action,
-                parse_error=decision.parse_error, resized=decision.resized, sampled=decision.sampled, **fields,
+                index=len(self.turns),
+                screenshot=shown,
+                text=text,
+                action=decision.action,
+                parse_error=decision.parse_error,
+                resized=decision.resized,
+                sampled=decision.sampled,
+                **fields,
             )
-        )  # fmt: skip
+        )
 
     def _keep(self, info: Mapping[str, Any]) -> None:
         """Keep what else the environment had to say about a step, as far as it is plain."""

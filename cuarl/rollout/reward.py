@@ -155,9 +155,10 @@ def get(name: str) -> RewardFunction:
     except TypeError as error:
         taken = inspect.signature(found)
         raise ConfigError(
-            f'the reward "{name}" is called with one argument, the trajectory, and takes {taken}', where=name,
+            f'the reward "{name}" is called with one argument, the trajectory, and takes {taken}',
+            where=name,
             hint=f"def {getattr(found, '__name__', 'reward')}(trajectory): …",
-        ) from error  # fmt: skip
+        ) from error
     except ValueError:  # of a builtin that tells nothing
         pass
     return found  # type: ignore[no-any-return]

@@ -56,9 +56,16 @@ class EpisodeSpec:
 
 
 def plan(
-    tasks: Sequence[Task], *, group_size: int, run_seed: int, prefix: str,
-    run_id: str = "", step: int = 0, purpose: Purpose = "rollout", first_group: int = 0,
-) -> tuple[EpisodeSpec, ...]:  # fmt: skip
+    tasks: Sequence[Task],
+    *,
+    group_size: int,
+    run_seed: int,
+    prefix: str,
+    run_id: str = "",
+    step: int = 0,
+    purpose: Purpose = "rollout",
+    first_group: int = 0,
+) -> tuple[EpisodeSpec, ...]:
     """``group_size`` attempts at one instance of each task, in order.
 
     ``prefix`` must be unique to this call within the store: group ids are ``prefix.0000``, ``prefix.0001`` and so on.
@@ -71,9 +78,15 @@ def plan(
         instance = task.instantiate(seed)
         specs.extend(
             EpisodeSpec(
-                task=instance, seed=seed, sampling_seed=sampling_seed(run_seed, task.id, group, attempt),
-                group_id=f"{prefix}.{position:04d}", attempt=attempt, run_id=run_id, step=step, purpose=purpose,
+                task=instance,
+                seed=seed,
+                sampling_seed=sampling_seed(run_seed, task.id, group, attempt),
+                group_id=f"{prefix}.{position:04d}",
+                attempt=attempt,
+                run_id=run_id,
+                step=step,
+                purpose=purpose,
             )
             for attempt in range(group_size)
-        )  # fmt: skip
+        )
     return tuple(specs)

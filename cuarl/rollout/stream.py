@@ -124,12 +124,20 @@ class Stream:
     """
 
     def __init__(
-        self, config: StreamConfig, gate: PauseGate, setup: Setup, *, plan: Plan,
-        next_tasks: Callable[[int, int], Sequence[str]], swap: Callable[[int], None],
-        join: Callable[[], AbstractContextManager[object]] = nullcontext, failures: FailureWindow | None = None,
-        save: Save | None = None, dropped: Callable[[Ticket, int, int], None] | None = None,
+        self,
+        config: StreamConfig,
+        gate: PauseGate,
+        setup: Setup,
+        *,
+        plan: Plan,
+        next_tasks: Callable[[int, int], Sequence[str]],
+        swap: Callable[[int], None],
+        join: Callable[[], AbstractContextManager[object]] = nullcontext,
+        failures: FailureWindow | None = None,
+        save: Save | None = None,
+        dropped: Callable[[Ticket, int, int], None] | None = None,
         on_cancel: Callable[[Episode], None] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._config, self._gate, self._plan, self._next_tasks = config, gate, plan, next_tasks
         # an episode counts as present until its verdict is there, so that a pass knows what is complete
         self._setup = replace(setup, join=nullcontext, clock=clock, pausable=pausable)
