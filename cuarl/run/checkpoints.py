@@ -82,9 +82,10 @@ def newest(root: Path, *, state: bool = True, finished: int = 0) -> Found | None
     marked, saved = marked_step(root), saved_steps(root)
     if marked is not None and marked in saved and (fault := _fault(root, marked, state=state)):
         raise CheckpointError(
-            f"the newest checkpoint is not whole: {fault}", where=str(root / step_name(marked)),
+            f"the newest checkpoint is not whole: {fault}",
+            where=str(root / step_name(marked)),
             hint=f"copy it again, or go back to an older one: mv {root / step_name(marked)} {root}/damaged",
-        )  # fmt: skip
+        )
     candidates = [step for step in reversed(saved) if marked is None or step <= marked]
     faults = {step: _fault(root, step, state=state) for step in candidates}
     whole = next((step for step in candidates if not faults[step]), None)
@@ -93,14 +94,16 @@ def newest(root: Path, *, state: bool = True, finished: int = 0) -> Found | None
     if candidates:
         raise CheckpointError(
             f"none of {len(candidates)} checkpoints is whole; step {candidates[0]}: {faults[candidates[0]]}",
-            where=str(root), hint="copy the run's checkpoints again",
-        )  # fmt: skip
+            where=str(root),
+            hint="copy the run's checkpoints again",
+        )
     lost = finished if marked is None else marked
     if lost:
         raise CheckpointError(
-            f"the run has done {lost} steps, and none of its checkpoints is here", where=str(root),
+            f"the run has done {lost} steps, and none of its checkpoints is here",
+            where=str(root),
             hint="copy the run with its folder checkpoints/, or begin anew under another --name",
-        )  # fmt: skip
+        )
     return None
 
 

@@ -100,10 +100,17 @@ class Run:
     def _write_new(path: Path, resolved: Resolved, kind: Kind, now: str) -> None:
         config = resolved.config
         manifest = Manifest(
-            run_id=secrets.token_hex(8), name=path.name, kind=kind, created_at=now, config_digest=config.digest,
-            seed=config.seed, model_name=config.model_name, parent=config.load_checkpoint_path, code=facts.code(),
+            run_id=secrets.token_hex(8),
+            name=path.name,
+            kind=kind,
+            created_at=now,
+            config_digest=config.digest,
+            seed=config.seed,
+            model_name=config.model_name,
+            parent=config.load_checkpoint_path,
+            code=facts.code(),
             machine=facts.machine(),
-        )  # fmt: skip
+        )
         _write_config(path, resolved)
         _write_difference(path, manifest)
         # the manifest comes last: a folder without one is no run
@@ -212,9 +219,14 @@ class Run:
         now = _stamp(self._clock())
         earlier = tuple(_closed(attempt) for attempt in self.manifest.attempts)
         attempt = Attempt(
-            number=len(earlier) + 1, started_at=now, command=self._command, config_digest=self.manifest.config_digest,
-            owner=(owner := Owner.me()), host=owner.host, pid=owner.pid,
-        )  # fmt: skip
+            number=len(earlier) + 1,
+            started_at=now,
+            command=self._command,
+            config_digest=self.manifest.config_digest,
+            owner=(owner := Owner.me()),
+            host=owner.host,
+            pid=owner.pid,
+        )
         self.update(status="running", exit_code=None, ended_at=None, attempts=(*earlier, attempt))
         self._start_log()
 
@@ -270,9 +282,7 @@ class Run:
         """Into the file alone: on the screen the error itself is enough."""
         if self._log is not None:
             exc_info = (type(error), error, error.__traceback__)
-            record = logger.makeRecord(
-                logger.name, logging.ERROR, __file__, 0, "the run failed", (), exc_info
-            )  # fmt: skip
+            record = logger.makeRecord(logger.name, logging.ERROR, __file__, 0, "the run failed", (), exc_info)
             self._log.handle(record)
 
     def _start_log(self) -> None:

@@ -33,9 +33,12 @@ def difference() -> str | None:
 def machine() -> Machine:
     """Interpreter, operating system, processors and the packages that decide results."""
     return Machine(
-        python=platform.python_version(), platform=platform.platform(), cpus=os.cpu_count() or 1, gpus=gpus(),
+        python=platform.python_version(),
+        platform=platform.platform(),
+        cpus=os.cpu_count() or 1,
+        gpus=gpus(),
         packages={name: version for name in PACKAGES if (version := package_version(name))},
-    )  # fmt: skip
+    )
 
 
 def package_version(name: str) -> str | None:

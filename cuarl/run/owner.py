@@ -31,8 +31,12 @@ class Owner(Record):
         """This process."""
         pid = os.getpid()
         return cls(
-            host=socket.gethostname(), boot=boot_id(), namespace=pid_namespace(), pid=pid, started=process_start(pid) or ""
-        )  # fmt: skip
+            host=socket.gethostname(),
+            boot=boot_id(),
+            namespace=pid_namespace(),
+            pid=pid,
+            started=process_start(pid) or "",
+        )
 
     def state(self) -> State:
         """Whether it lives, as far as can be told from here."""
