@@ -69,9 +69,11 @@ class Service:
     def app(self) -> Starlette:
         """The ASGI application."""
         both: list[tuple[str, Handler, str]] = [
-            ("/v1/models", self.list_models, "GET"), ("/v1/models/{model:path}", self.show_model, "GET"),
-            ("/v1/chat/completions", self.chat, "POST"), ("/v1/responses", self.responses, "POST"),
-        ]  # fmt: skip
+            ("/v1/models", self.list_models, "GET"),
+            ("/v1/models/{model:path}", self.show_model, "GET"),
+            ("/v1/chat/completions", self.chat, "POST"),
+            ("/v1/responses", self.responses, "POST"),
+        ]
         one: list[tuple[str, Handler, str]] = [
             ("/health", self.health, "GET"), ("/v1/load_lora_adapter", self.load_adapter, "POST"),
             ("/v1/unload_lora_adapter", self.unload_adapter, "POST"), ("/sessions/{session}", self.begin, "PUT"),
@@ -84,9 +86,14 @@ class Service:
     def rules(self) -> Rules:
         """Who may ask, and how much."""
         return Rules(
-            say=openai_error, local=self.loopback, hosts=self.hosts, body_bytes=MAX_BODY, body_s=120.0,
-            token=Token(self.token) if self.token else None, open=frozenset({"/health"}).__contains__,
-        )  # fmt: skip
+            say=openai_error,
+            local=self.loopback,
+            hosts=self.hosts,
+            body_bytes=MAX_BODY,
+            body_s=120.0,
+            token=Token(self.token) if self.token else None,
+            open=frozenset({"/health"}).__contains__,
+        )
 
     # --- models ----------------------------------------------------------------------------------------------------
 
@@ -230,8 +237,10 @@ class _Turn:
         if isinstance(sampled, PromptTooLong):
             raise Refusal(
                 f"This model's maximum context length is {sampled.limit} tokens. However, your messages have "
-                f"{sampled.needed} tokens.", param="messages", code="context_length_exceeded",
-            )  # fmt: skip
+                f"{sampled.needed} tokens.",
+                param="messages",
+                code="context_length_exceeded",
+            )
         return sampled
 
 
@@ -282,9 +291,11 @@ def _session_id(request: Request) -> str | None:
 
 def _about(session: Session) -> dict[str, Any]:
     return {
-        "session": session.id, "episode_id": session.episode_id, "turns": len(session.turns),
+        "session": session.id,
+        "episode_id": session.episode_id,
+        "turns": len(session.turns),
         "base_path": f"/sessions/{session.id}/v1",
-    }  # fmt: skip
+    }
 
 
 def _truncates(params: SamplingParams) -> bool:

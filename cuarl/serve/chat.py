@@ -23,7 +23,7 @@ from cuarl.serve.requests import (
     seed_of,
     shown,
     text,
-)  # fmt: skip
+)
 from cuarl.web.refusal import Refusal
 
 _KNOWN = frozenset({
@@ -49,12 +49,16 @@ def read_chat(body: Any, defaults: Defaults) -> ModelRequest:
     if not isinstance(options, Mapping):
         raise Refusal("stream_options must be an object", param="stream_options")
     return ModelRequest(
-        model=text(body, "model"), messages=tuple(_said(m, i) for i, m in enumerate(messages)),
+        model=text(body, "model"),
+        messages=tuple(_said(m, i) for i, m in enumerate(messages)),
         params=params_of(body, defaults, limit_names=("max_completion_tokens", "max_tokens")),
-        tools=functions(body.get("tools"), body.get("tool_choice"), nested=True), seed=seed_of(body),
-        stream=flag(body, "stream"), include_usage=flag(options, "include_usage"), logprobs=flag(body, "logprobs"),
+        tools=functions(body.get("tools"), body.get("tool_choice"), nested=True),
+        seed=seed_of(body),
+        stream=flag(body, "stream"),
+        include_usage=flag(options, "include_usage"),
+        logprobs=flag(body, "logprobs"),
         token_ids=flag(body, "return_token_ids"),
-    )  # fmt: skip
+    )
 
 
 def _said(message: Any, index: int) -> RequestMessage:

@@ -52,9 +52,12 @@ class Models:
     """
 
     def __init__(
-        self, base: Served, *, adapters: Path | None = None,
+        self,
+        base: Served,
+        *,
+        adapters: Path | None = None,
         load: Callable[[str, Path, Served | None], Awaitable[Served]] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.base = base
         self._served = {base.name: base}
         self._adapters, self._load = adapters.resolve() if adapters else None, load

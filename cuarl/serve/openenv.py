@@ -78,9 +78,7 @@ class EnvService:
             ("/{env}/tasks", self._list, "POST"), ("/{env}/num_tasks", self._count, "POST"),
             ("/{env}/task", self._one, "POST"), ("/{env}/task_range", self._range, "POST"),
         ]  # fmt: skip
-        rules = Rules(
-            say=detail, local=self.local, hosts=self.hosts, token=Token(self.token) if self.token else None
-        )  # fmt: skip
+        rules = Rules(say=detail, local=self.local, hosts=self.hosts, token=Token(self.token) if self.token else None)
         own = [Route(path, self._answering(handler), methods=[method]) for path, handler, method in routes]
         return application([*own, WebSocketRoute("/ws", self._converse)], rules)
 
@@ -108,9 +106,10 @@ class EnvService:
 
     async def _metadata(self, request: Request) -> Any:
         return {
-            "name": NAME, "description": "Devices to be used by their screen: look at the picture, act on its pixels.",
+            "name": NAME,
+            "description": "Devices to be used by their screen: look at the picture, act on its pixels.",
             "version": __version__,
-        }  # fmt: skip
+        }
 
     async def _schema(self, request: Request) -> Any:
         return {
@@ -154,9 +153,13 @@ class EnvService:
     def _entry(self, task: Task) -> dict[str, Any]:
         """A task as lists show it. The goal is that of one instance: a reset draws its own."""
         return {
-            "id": task.id, "goal": task.instantiate(0).goal, "category": task.category, "difficulty": task.difficulty,
-            "max_steps": task.max_steps, **listed(self.capabilities[task.env]),
-        }  # fmt: skip
+            "id": task.id,
+            "goal": task.instantiate(0).goal,
+            "category": task.category,
+            "difficulty": task.difficulty,
+            "max_steps": task.max_steps,
+            **listed(self.capabilities[task.env]),
+        }
 
     # --- sessions --------------------------------------------------------------------------------------------------
 
@@ -298,13 +301,19 @@ class Session:
                 metadata |= {"truncated": outcome.truncated, "verdict": outcome.verdict.model_dump(mode="json")}
         rejected = outcome.info.get("rejected") if outcome else None
         shown = seen(
-            observation, task=driven.task.task_id, goal=driven.task.goal, turn=driven.turns,
-            rejected=None if rejected is None else str(rejected), metadata=metadata,
-        )  # fmt: skip
+            observation,
+            task=driven.task.task_id,
+            goal=driven.task.goal,
+            turn=driven.turns,
+            rejected=None if rejected is None else str(rejected),
+            metadata=metadata,
+        )
         return {
-            "observation": shown.model_dump(mode="json"), "reward": reward, "done": driven.over,
+            "observation": shown.model_dump(mode="json"),
+            "reward": reward,
+            "done": driven.over,
             **({"metadata": metadata} if metadata else {}),
-        }  # fmt: skip
+        }
 
 
 def error_message(code: str, message: str, **more: Any) -> dict[str, Any]:

@@ -55,8 +55,10 @@ class Pictures:
         if not allowed:
             raise Refusal(
                 f"pictures from {(host or url)[:80]!r} are not allowed: send a data: URI, or start the server with "
-                "--allow-image-host", code="image_host_not_allowed", param="image_url",
-            )  # fmt: skip
+                "--allow-image-host",
+                code="image_host_not_allowed",
+                param="image_url",
+            )
         data = bytearray()
         try:
             async with self._client.stream("GET", url) as reply:

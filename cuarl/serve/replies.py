@@ -110,8 +110,12 @@ def opening(id: str, model: str) -> dict[str, Any]:
     delta = {"role": "assistant", "content": ""}
     choice = {"index": 0, "delta": delta, "finish_reason": None, "logprobs": None}
     return {
-        "id": id, "object": "chat.completion.chunk", "created": int(time.time()), "model": model, "choices": [choice],
-    }  # fmt: skip
+        "id": id,
+        "object": "chat.completion.chunk",
+        "created": int(time.time()),
+        "model": model,
+        "choices": [choice],
+    }
 
 
 def event(data: Mapping[str, Any], name: str | None = None) -> str:

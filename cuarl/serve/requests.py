@@ -98,7 +98,7 @@ def params_of(body: Mapping[str, Any], defaults: Defaults, *, limit_names: tuple
         top_k=max(0, whole(body, "top_k", base.top_k, -1, 1 << 30)),
         max_tokens=whole(body, limit, base.max_tokens, 1, 1 << 20),
         stop=_stops(body.get("stop")),
-    )  # fmt: skip
+    )
 
 
 def _stops(given: Any) -> tuple[str, ...]:

@@ -19,11 +19,13 @@ def response(reply: Reply) -> dict[str, Any]:
         "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
         "output": _items(reply),
         "usage": {
-            "input_tokens": usage["prompt_tokens"], "input_tokens_details": {"cached_tokens": 0},
-            "output_tokens": usage["completion_tokens"], "output_tokens_details": {"reasoning_tokens": 0},
+            "input_tokens": usage["prompt_tokens"],
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": usage["completion_tokens"],
+            "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": usage["total_tokens"],
         },
-    }  # fmt: skip
+    }
     if reply.ask.token_ids and reply.sampled.exact:
         body |= {"token_ids": list(reply.sampled.token_ids), "prompt_token_ids": list(reply.sampled.prompt_ids)}
     return body
@@ -32,10 +34,23 @@ def response(reply: Reply) -> dict[str, Any]:
 def skeleton(id: str, model: str, status: str) -> dict[str, Any]:
     """A response without its output."""
     return {
-        "id": id, "object": "response", "created_at": int(time.time()), "model": model, "status": status, "output": [],
-        "error": None, "incomplete_details": None, "instructions": None, "metadata": {}, "parallel_tool_calls": True,
-        "temperature": None, "top_p": None, "tool_choice": "auto", "tools": [], "usage": None,
-    }  # fmt: skip
+        "id": id,
+        "object": "response",
+        "created_at": int(time.time()),
+        "model": model,
+        "status": status,
+        "output": [],
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "metadata": {},
+        "parallel_tool_calls": True,
+        "temperature": None,
+        "top_p": None,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": None,
+    }
 
 
 def events(reply: Reply, first: int) -> Iterator[dict[str, Any]]:
@@ -81,12 +96,18 @@ def _items(reply: Reply) -> list[dict[str, Any]]:
     if reply.answer.text or not reply.answer.calls:
         logprobs = reply.logprobs(0, len(reply.sampled.token_ids)) if reply.ask.logprobs else []
         part = {"type": "output_text", "text": reply.answer.text, "annotations": [], "logprobs": logprobs}
-        items.append({
-            "id": f"msg_{reply.id}", "type": "message", "role": "assistant", "status": "completed", "content": [part],
-        })  # fmt: skip
+        items.append(
+            {"id": f"msg_{reply.id}", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
+        )
     for id, (name, arguments) in zip(reply.call_ids, reply.answer.calls, strict=True):
-        items.append({
-            "id": f"fc_{id}", "type": "function_call", "call_id": id, "name": name, "arguments": arguments,
-            "status": "completed",
-        })  # fmt: skip
+        items.append(
+            {
+                "id": f"fc_{id}",
+                "type": "function_call",
+                "call_id": id,
+                "name": name,
+                "arguments": arguments,
+                "status": "completed",
+            }
+        )
     return items

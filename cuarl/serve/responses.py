@@ -25,7 +25,7 @@ from cuarl.serve.requests import (
     seed_of,
     shown,
     text,
-)  # fmt: skip
+)
 from cuarl.web.refusal import Refusal
 
 _KNOWN = frozenset({
@@ -56,12 +56,16 @@ def read_responses(body: Any, defaults: Defaults, earlier: tuple[RequestMessage,
     instructions = text(body, "instructions")
     head = (RequestMessage("system", (TextPart(instructions),)),) if instructions else ()
     return ModelRequest(
-        model=text(body, "model"), messages=(*head, *said),
+        model=text(body, "model"),
+        messages=(*head, *said),
         params=params_of(body, defaults, limit_names=("max_output_tokens",)),
-        tools=functions(body.get("tools"), body.get("tool_choice"), nested=False), seed=seed_of(body),
-        stream=flag(body, "stream"), logprobs=_LOGPROBS in include,
-        token_ids=flag(body, "return_token_ids"), store=body.get("store") is not False,
-    )  # fmt: skip
+        tools=functions(body.get("tools"), body.get("tool_choice"), nested=False),
+        seed=seed_of(body),
+        stream=flag(body, "stream"),
+        logprobs=_LOGPROBS in include,
+        token_ids=flag(body, "return_token_ids"),
+        store=body.get("store") is not False,
+    )
 
 
 def _item(item: Any, where: str) -> RequestMessage:

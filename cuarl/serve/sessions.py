@@ -124,8 +124,15 @@ class Session:
             found = sampled[max(0, len(sampled) - left)] if sampled else None
         return found or SampledText("\n".join([*([said.text] if said.text else []), *map(call_text, said.calls)]))
 
-    def record(self, sampled: Sampled, messages: tuple[Message, ...], answer: Answer, calls: tuple[str, ...], model_s: float,
-               warnings: tuple[str, ...] = ()) -> None:  # fmt: skip
+    def record(
+        self,
+        sampled: Sampled,
+        messages: tuple[Message, ...],
+        answer: Answer,
+        calls: tuple[str, ...],
+        model_s: float,
+        warnings: tuple[str, ...] = (),
+    ) -> None:
         """Add a turn; ``calls`` are the ids that the answer's tool calls were given."""
         said = SampledText(sampled.text, sampled.token_ids if sampled.exact else None)
         self._texts.setdefault(answer.text.strip(), []).append(said)
@@ -150,14 +157,28 @@ class Session:
         if end is not None and end.success is not None:
             verdict = Verdict(success=end.success, score=float(end.success) if end.score is None else end.score)
         return Trajectory(
-            episode_id=self.episode_id, run_id=self.run_id, group_id=opening.group_id, attempt=opening.attempt,
-            task_id=opening.task_id, goal=opening.goal, category=opening.category, difficulty=opening.difficulty,
-            env="served", agent="openai-client", policy=first.policy if first else "",
-            policy_version=first.policy_version if first else 0, seed=opening.seed, turns=tuple(self.turns),
-            answer=end.answer if end else None, stop=end.stop if end else StopReason.CANCELLED, verdict=verdict,
-            reward=end.reward if end else None, started_at=self.started_at, wall_s=time.time() - self.started_at,
+            episode_id=self.episode_id,
+            run_id=self.run_id,
+            group_id=opening.group_id,
+            attempt=opening.attempt,
+            task_id=opening.task_id,
+            goal=opening.goal,
+            category=opening.category,
+            difficulty=opening.difficulty,
+            env="served",
+            agent="openai-client",
+            policy=first.policy if first else "",
+            policy_version=first.policy_version if first else 0,
+            seed=opening.seed,
+            turns=tuple(self.turns),
+            answer=end.answer if end else None,
+            stop=end.stop if end else StopReason.CANCELLED,
+            verdict=verdict,
+            reward=end.reward if end else None,
+            started_at=self.started_at,
+            wall_s=time.time() - self.started_at,
             info={"session": self.id, "open": end is None, **opening.info, **(end.info if end else {})},
-        )  # fmt: skip
+        )
 
 
 class Sessions:
