@@ -123,8 +123,10 @@ def press_middle(world: DesktopWorld, x: int, y: int, count: int = 1) -> Desktop
 
 
 PRESSES: dict[str, Callable[[DesktopWorld, int, int, int], DesktopWorld]] = {
-    "left": press_left, "right": press_right, "middle": press_middle,
-}  # fmt: skip
+    "left": press_left,
+    "right": press_right,
+    "middle": press_middle,
+}
 
 
 def _into_text(
@@ -298,5 +300,10 @@ def _inside(world: DesktopWorld, x: int, y: int) -> None:
 
 
 HANDLERS: dict[type, Callable[[DesktopWorld, Any], DesktopWorld]] = {
-    Click: _click, Move: _move, Drag: _drag, Scroll: _scroll, TypeText: _type, Key: _key,
-}  # fmt: skip
+    Click: _click,
+    Move: _move,
+    Drag: _drag,
+    Scroll: _scroll,
+    TypeText: _type,
+    Key: _key,
+}

@@ -75,9 +75,18 @@ def _element(item: Placed, control: w.Control, name: str) -> Element:
     if isinstance(control, d.Clickable) and control.on_double is not None:
         effect = control.on_double
     return Element(
-        id=name, role=control.role, label=control.label, box=item.visible, checked=checked, value=value, writes=path,
-        opens=opens(effect) or "", enabled=control.enabled, effect=effect, app=getattr(control, "app", ""),
-    )  # fmt: skip
+        id=name,
+        role=control.role,
+        label=control.label,
+        box=item.visible,
+        checked=checked,
+        value=value,
+        writes=path,
+        opens=opens(effect) or "",
+        enabled=control.enabled,
+        effect=effect,
+        app=getattr(control, "app", ""),
+    )
 
 
 def _written(effect: Effect | None) -> str:

@@ -64,5 +64,8 @@ def first_place(world: DesktopWorld, size: tuple[int, int]) -> tuple[int, int, i
     x = (area.width - width) / 2 + dx * grow + 18 * count
     y = area.y + (area.height - height) / 2 + dy * grow + 12 * count
     return (
-        round(min(max(x, 4), area.right - width - 4)), round(min(max(y, area.y + 4), area.bottom - height - 4)), width, height
-    )  # fmt: skip
+        round(min(max(x, 4), area.right - width - 4)),
+        round(min(max(y, area.y + 4), area.bottom - height - 4)),
+        width,
+        height,
+    )

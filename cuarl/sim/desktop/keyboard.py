@@ -249,10 +249,18 @@ def _applications(world: DesktopWorld) -> DesktopWorld:
 
 
 DESKTOP: dict[str, Callable[[DesktopWorld], DesktopWorld]] = {
-    "alt+f4": _on_top("window.close"), "alt+f9": _on_top("window.minimise"), "super+h": _on_top("window.minimise"),
-    "alt+f10": _on_top("window.maximise"), "super+up": _on_top("window.maximise"), "super+down": _on_top("window.maximise"),
-    "alt+tab": windows.next_window, "super+d": windows.show_desktop, "ctrl+alt+d": windows.show_desktop,
-    "super": _applications, "alt+f1": _applications, "ctrl+alt+t": lambda world: windows.launch(world, "terminal"),
+    "alt+f4": _on_top("window.close"),
+    "alt+f9": _on_top("window.minimise"),
+    "super+h": _on_top("window.minimise"),
+    "alt+f10": _on_top("window.maximise"),
+    "super+up": _on_top("window.maximise"),
+    "super+down": _on_top("window.maximise"),
+    "alt+tab": windows.next_window,
+    "super+d": windows.show_desktop,
+    "ctrl+alt+d": windows.show_desktop,
+    "super": _applications,
+    "alt+f1": _applications,
+    "ctrl+alt+t": lambda world: windows.launch(world, "terminal"),
     "super+e": lambda world: windows.launch(world, "files"),
-}  # fmt: skip
+}
 """Shortcuts that work everywhere."""

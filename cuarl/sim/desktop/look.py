@@ -62,13 +62,26 @@ class DesktopLook:
         """The look of a seed; ``clutter`` is the share of desktops with a notification in the way."""
         rng = random.Random(f"desktop/{seed}")
         look = cls(
-            seed=seed, dark=rng.random() < 0.4, accent=rng.randrange(len(ACCENTS)), wallpaper=rng.choice(WALLPAPERS),
-            icon_shape=rng.choice((0, 1, 2)), icon_set=rng.choice((0, 0, 0, 1, 2)), icon_hue=rng.randrange(12),
-            font_step=rng.choice((0.96, 1.0, 1.0, 1.04)), bold=rng.random() < 0.25, panel=rng.choice(("bottom", "bottom", "top")),
-            buttons=rng.choice(("right", "right", "left")), round_buttons=rng.random() < 0.35, centred_title=rng.random() < 0.6,
-            labelled_tasks=rng.random() < 0.7, icon_column=rng.choice(("left", "left", "right")),
-            dark_terminal=rng.random() < 0.75, minutes=rng.randrange(24 * 60), day=rng.randint(1, 30),
-            battery=rng.randint(18, 100), open_apps=tuple(rng.sample(OPENABLE, rng.choice((0, 0, 0, 1, 1, 2)))),
+            seed=seed,
+            dark=rng.random() < 0.4,
+            accent=rng.randrange(len(ACCENTS)),
+            wallpaper=rng.choice(WALLPAPERS),
+            icon_shape=rng.choice((0, 1, 2)),
+            icon_set=rng.choice((0, 0, 0, 1, 2)),
+            icon_hue=rng.randrange(12),
+            font_step=rng.choice((0.96, 1.0, 1.0, 1.04)),
+            bold=rng.random() < 0.25,
+            panel=rng.choice(("bottom", "bottom", "top")),
+            buttons=rng.choice(("right", "right", "left")),
+            round_buttons=rng.random() < 0.35,
+            centred_title=rng.random() < 0.6,
+            labelled_tasks=rng.random() < 0.7,
+            icon_column=rng.choice(("left", "left", "right")),
+            dark_terminal=rng.random() < 0.75,
+            minutes=rng.randrange(24 * 60),
+            day=rng.randint(1, 30),
+            battery=rng.randint(18, 100),
+            open_apps=tuple(rng.sample(OPENABLE, rng.choice((0, 0, 0, 1, 1, 2)))),
             offset=(rng.randint(-20, 20), rng.randint(-8, 10)),
-        )  # fmt: skip
+        )
         return replace(look, notice=rng.randrange(len(NOTICES)) if rng.random() < clutter else -1)

@@ -219,8 +219,12 @@ def paint_push(c: Canvas, push: d.Push) -> None:
     """A push button."""
     p = c.style.palette
     fill: Colour | None = {
-        "plain": p.raised, "suggested": p.accent, "key": p.raised, "operator": p.tonal, "flat": None
-    }[push.look]  # fmt: skip
+        "plain": p.raised,
+        "suggested": p.accent,
+        "key": p.raised,
+        "operator": p.tonal,
+        "flat": None,
+    }[push.look]
     ink = p.on_accent if push.look == "suggested" else p.on_tonal if push.look == "operator" else p.text
     if not push.enabled:
         fill, ink = (p.bar if fill else None), p.faint
@@ -326,8 +330,10 @@ def paint_ruled(c: Canvas, strip: d.Ruled) -> None:
     c.rect(0, 0, c.width, c.height, fill)
     line = 0.8
     edges = {
-        "top": (0, 0, c.width, line), "bottom": (0, c.height - line, c.width, line), "right": (c.width - line, 0, line, c.height),
-    }  # fmt: skip
+        "top": (0, 0, c.width, line),
+        "bottom": (0, c.height - line, c.width, line),
+        "right": (c.width - line, 0, line, c.height),
+    }
     if strip.edge:
         c.rect(*edges[strip.edge], p.faint)
 
@@ -357,10 +363,27 @@ def paint_caption(c: Canvas, heading: d.Caption) -> None:
     c.text(x, y, heading.text, TEXT, ink, bold=heading.strong, align=align, width=c.width - 24)
 
 
-PAINTERS.update({
-    d.Shadow: paint_shadow, d.WindowBox: paint_window, d.TitleBar: paint_titlebar, d.WindowButton: paint_window_button,
-    d.PanelButton: paint_panel_button, d.Task: paint_task, d.DeskIcon: paint_desk_icon, d.MenuEntry: paint_menu_entry,
-    d.Item: paint_item, d.Setting: paint_setting, d.Level: paint_level, d.Push: paint_push, d.Entry: paint_entry,
-    d.TextLine: paint_text_line, d.Sheet: paint_sheet, d.ScrollBar: paint_scroll_bar, d.Ruled: paint_ruled, d.Tip: paint_tip,
-    d.NoticeBox: paint_notice, d.Caption: paint_caption,
-})  # fmt: skip
+PAINTERS.update(
+    {
+        d.Shadow: paint_shadow,
+        d.WindowBox: paint_window,
+        d.TitleBar: paint_titlebar,
+        d.WindowButton: paint_window_button,
+        d.PanelButton: paint_panel_button,
+        d.Task: paint_task,
+        d.DeskIcon: paint_desk_icon,
+        d.MenuEntry: paint_menu_entry,
+        d.Item: paint_item,
+        d.Setting: paint_setting,
+        d.Level: paint_level,
+        d.Push: paint_push,
+        d.Entry: paint_entry,
+        d.TextLine: paint_text_line,
+        d.Sheet: paint_sheet,
+        d.ScrollBar: paint_scroll_bar,
+        d.Ruled: paint_ruled,
+        d.Tip: paint_tip,
+        d.NoticeBox: paint_notice,
+        d.Caption: paint_caption,
+    }
+)

@@ -68,9 +68,15 @@ def _tasks(entries: tuple[Entry, ...], place: Rect, right: float, labelled: bool
     spots = []
     for i, (key, title, app, active, minimised) in enumerate(entries):
         entry = Task(
-            title, Do("window.task", (key,)), Show(_window_menu(key)), app=app, active=active, minimised=minimised,
-            labelled=labelled and width > 40, on_middle=Do("window.close", (key,)),
-        )  # fmt: skip
+            title,
+            Do("window.task", (key,)),
+            Show(_window_menu(key)),
+            app=app,
+            active=active,
+            minimised=minimised,
+            labelled=labelled and width > 40,
+            on_middle=Do("window.close", (key,)),
+        )
         spots.append(Spot(entry, left + i * width, place.y, width, place.height))
     return tuple(spots)
 
@@ -101,9 +107,11 @@ def _tray(world: DesktopWorld) -> list[PanelButton]:
     network, quiet = state.network, state.notifications.do_not_disturb
     online = "airplane" if network.airplane_mode else "wifi" if network.wifi else "network"
     connections = (
-        _tick(world, "Wi-Fi", "network.wifi"), _tick(world, "Airplane mode", "network.airplane_mode"), _tick(world, "VPN", "network.vpn"),
+        _tick(world, "Wi-Fi", "network.wifi"),
+        _tick(world, "Airplane mode", "network.airplane_mode"),
+        _tick(world, "VPN", "network.vpn"),
         Option("Network settings", Open("settings/wifi")),
-    )  # fmt: skip
+    )
     sounds = (_tick(world, "Mute", "sound.muted"), Option("Sound settings", Open("settings/sound")))
     charge = (Option(f"Battery {state.power.battery} %"), Option("Power settings", Open("settings/power")))
     notes = (
@@ -111,9 +119,11 @@ def _tray(world: DesktopWorld) -> list[PanelButton]:
         Option("Notification settings", Open("settings/notifications")),
     )
     return [
-        _status("Notifications", "dnd" if quiet else "bell", notes), _status("Network", online, connections),
-        _status("Sound", "mute" if state.sound.muted else "volume", sounds), _status("Battery", "battery", charge),
-    ]  # fmt: skip
+        _status("Notifications", "dnd" if quiet else "bell", notes),
+        _status("Network", online, connections),
+        _status("Sound", "mute" if state.sound.muted else "volume", sounds),
+        _status("Battery", "battery", charge),
+    ]
 
 
 def _status(label: str, icon: str, options: tuple[Option, ...]) -> PanelButton:
@@ -156,8 +166,9 @@ def desk_icons(world: DesktopWorld) -> list[Spot]:
     if not world.state.appearance.desktop_icons:
         return []
     fixed: list[tuple[str, str, str, Effect]] = [
-        ("Home", "folder", "", Open("files/")), (title_of(TRASH), "trash", TRASH, Open(f"files/{TRASH}")),
-    ]  # fmt: skip
+        ("Home", "folder", "", Open("files/")),
+        (title_of(TRASH), "trash", TRASH, Open(f"files/{TRASH}")),
+    ]
     files = fs.children(world.state.files, "Desktop")
     fixed += [(fs.name_of(f.path), icon_of(f), f.path, opening(f)) for f in files]
     area, picked = work_area(world), world.ui.picked

@@ -40,9 +40,13 @@ def ui_mapping(world: DesktopWorld) -> dict[str, Any]:
 
 def _window(world: DesktopWorld, window: Window) -> dict[str, Any]:
     return {
-        "app": window.app, "page": window.page, "title": title_of_window(world, window), "minimised": window.minimised,
-        "maximised": window.maximised, "focused": window is world.focused,
-    }  # fmt: skip
+        "app": window.app,
+        "page": window.page,
+        "title": title_of_window(world, window),
+        "minimised": window.minimised,
+        "maximised": window.maximised,
+        "focused": window is world.focused,
+    }
 
 
 def _typed(window: Window | None) -> dict[str, str]:

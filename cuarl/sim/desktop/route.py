@@ -121,8 +121,11 @@ def _to_directory(world: DesktopWorld, top: Window, folder: str) -> Action | Non
 
 
 WAYS: dict[str, Callable[[DesktopWorld, Window, str], Action | None]] = {
-    "files": _to_folder, "settings": _to_settings, "browser": _to_url, "terminal": _to_directory,
-}  # fmt: skip
+    "files": _to_folder,
+    "settings": _to_settings,
+    "browser": _to_url,
+    "terminal": _to_directory,
+}
 
 
 def use_item(world: DesktopWorld, path: str, *, count: int = 1, button: str = "left") -> Action | None:

@@ -88,11 +88,15 @@ def _menu(world: DesktopWorld, menu: Menu) -> list[Spot]:
     ticks = any(option.checked is not None for option in menu.options)
     entries = [
         MenuEntry(
-            o.label, o.effect, enabled=o.effect is not None, checked=o.checked, indent=ticks,
+            o.label,
+            o.effect,
+            enabled=o.effect is not None,
+            checked=o.checked,
+            indent=ticks,
             app=o.effect.app if isinstance(o.effect, Launch) else "",
         )
         for o in menu.options
-    ]  # fmt: skip
+    ]
     wide = ticks or any(entry.app for entry in entries)
     width = max(text_width(entry.label, px) for entry in entries) / scale + (44 if wide else 28)
     height = LINE * len(entries) + 8

@@ -223,6 +223,6 @@ class Caption(w.Widget):
     centred: bool = False
 
 
-FIXED.update({
-    Item: 21.0, Setting: 27.0, Level: 38.0, Push: 24.0, Entry: 25.0, TextLine: LINE, Caption: 20.0, MenuEntry: 20.0,
-})  # fmt: skip
+FIXED.update(
+    {Item: 21.0, Setting: 27.0, Level: 38.0, Push: 24.0, Entry: 25.0, TextLine: LINE, Caption: 20.0, MenuEntry: 20.0}
+)

@@ -131,9 +131,16 @@ class _Builder:
         toggle = Do("window.maximise", (window.key,))
         pad = 3 * BUTTON + 7
         bar = TitleBar(
-            self.pane.title, None, Show(self._menu()), focused=self.focused, centred=look.centred_title, square=window.maximised,
-            pad=pad, left_buttons=look.buttons == "left", on_double=toggle,
-        )  # fmt: skip
+            self.pane.title,
+            None,
+            Show(self._menu()),
+            focused=self.focused,
+            centred=look.centred_title,
+            square=window.maximised,
+            pad=pad,
+            left_buttons=look.buttons == "left",
+            on_double=toggle,
+        )
         self.add([Spot(bar, frame.x, frame.y, frame.width, TITLE)], ground="")
         self.add(self._buttons(), ground="")
 
@@ -172,13 +179,19 @@ class _Builder:
         return [
             Spot(
                 WindowButton(
-                    label, Do(f"window.{action}", (key,)), icon=icon, disc=colour if look.round_buttons else "",
+                    label,
+                    Do(f"window.{action}", (key,)),
+                    icon=icon,
+                    disc=colour if look.round_buttons else "",
                     focused=self.focused,
                 ),
-                x + i * BUTTON, frame.y + 1, BUTTON, TITLE - 1,
+                x + i * BUTTON,
+                frame.y + 1,
+                BUTTON,
+                TITLE - 1,
             )
             for i, (label, icon, action, colour) in enumerate(kinds)
-        ]  # fmt: skip
+        ]
 
     def _side(self, top: float, bottom: float) -> float:
         """The sidebar; gives its right edge."""
@@ -233,8 +246,10 @@ class _Builder:
                 Push(b.label, _closing(b), look="suggested" if i and i == len(dialog.buttons) - 1 else "plain")
                 for i, b in enumerate(dialog.buttons)
             ),
-            height=26, gap=4, pad=8,
-        )  # fmt: skip
+            height=26,
+            gap=4,
+            pad=8,
+        )
         self._dialog_box(head, options, foot, width)
 
     def _dialog_box(self, head: list[w.Widget], options: list[Item], foot: w.HBox, width: float) -> None:

@@ -154,9 +154,13 @@ class DesktopWorld:
         """How things look now."""
         state = self.state
         return _style(
-            self.look, self.screen.scale, state.appearance.dark_style, state.appearance.accent,
-            state.accessibility.text_size, state.accessibility.high_contrast,
-        )  # fmt: skip
+            self.look,
+            self.screen.scale,
+            state.appearance.dark_style,
+            state.appearance.accent,
+            state.accessibility.text_size,
+            state.accessibility.high_contrast,
+        )
 
     @property
     def wallpaper(self) -> str:
@@ -174,7 +178,13 @@ DENSITY = 0.9
 @lru_cache(maxsize=1024)
 def _style(look: DesktopLook, scale: float, dark: bool, accent: str, text: str, contrast: bool) -> Style:
     return Style(
-        scale=scale, dark=dark, accent=ACCENT_NAMES.get(accent, look.accent), icon_shape=look.icon_shape,
-        icon_set=look.icon_set, icon_hue=look.icon_hue, font_step=DENSITY * look.font_step * TEXT_SIZES[text],
-        bold=look.bold, contrast=contrast,
-    )  # fmt: skip
+        scale=scale,
+        dark=dark,
+        accent=ACCENT_NAMES.get(accent, look.accent),
+        icon_shape=look.icon_shape,
+        icon_set=look.icon_set,
+        icon_hue=look.icon_hue,
+        font_step=DENSITY * look.font_step * TEXT_SIZES[text],
+        bold=look.bold,
+        contrast=contrast,
+    )

@@ -128,9 +128,17 @@ class Canvas:
         self.paste(colour, _icon(name, n), round(cx * scale - n / 2), round(cy * scale - n / 2))
 
     def text(
-        self, x: float, y: float, text: str, size: float, colour: Colour,
-        *, bold: bool = False, align: str = "left", width: float | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        x: float,
+        y: float,
+        text: str,
+        size: float,
+        colour: Colour,
+        *,
+        bold: bool = False,
+        align: str = "left",
+        width: float | None = None,
+    ) -> None:
         """One line, vertically centred at ``y``; ``x`` is its left end, centre or right end by ``align``."""
         if not text:
             return

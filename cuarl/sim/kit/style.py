@@ -80,17 +80,31 @@ def palette(dark: bool, accent: int, contrast: bool) -> Palette:
     hue = ACCENTS[accent % len(ACCENTS)]
     if dark:
         return Palette(
-            page=tone(hue, 0.08, 0.11), bar=tone(hue, 0.10, 0.13), raised=tone(hue, 0.12, 0.19),
-            text=(255, 255, 255) if contrast else (232, 232, 236), muted=(214, 214, 220) if contrast else (160, 162, 170),
-            faint=tone(hue, 0.08, 0.30), accent=tone(hue, 0.42, 0.98), on_accent=tone(hue, 0.85, 0.28),
-            tonal=tone(hue, 0.45, 0.38), on_tonal=tone(hue, 0.14, 0.98), danger=(255, 150, 140),
-        )  # fmt: skip
+            page=tone(hue, 0.08, 0.11),
+            bar=tone(hue, 0.10, 0.13),
+            raised=tone(hue, 0.12, 0.19),
+            text=(255, 255, 255) if contrast else (232, 232, 236),
+            muted=(214, 214, 220) if contrast else (160, 162, 170),
+            faint=tone(hue, 0.08, 0.30),
+            accent=tone(hue, 0.42, 0.98),
+            on_accent=tone(hue, 0.85, 0.28),
+            tonal=tone(hue, 0.45, 0.38),
+            on_tonal=tone(hue, 0.14, 0.98),
+            danger=(255, 150, 140),
+        )
     return Palette(
-        page=tone(hue, 0.02, 0.985), bar=tone(hue, 0.03, 0.965), raised=tone(hue, 0.05, 0.94),
-        text=(0, 0, 0) if contrast else (28, 28, 32), muted=(40, 40, 46) if contrast else (96, 98, 106),
-        faint=tone(hue, 0.05, 0.83), accent=tone(hue, 0.82, 0.72), on_accent=(255, 255, 255),
-        tonal=tone(hue, 0.17, 0.97), on_tonal=tone(hue, 0.9, 0.32), danger=(186, 36, 30),
-    )  # fmt: skip
+        page=tone(hue, 0.02, 0.985),
+        bar=tone(hue, 0.03, 0.965),
+        raised=tone(hue, 0.05, 0.94),
+        text=(0, 0, 0) if contrast else (28, 28, 32),
+        muted=(40, 40, 46) if contrast else (96, 98, 106),
+        faint=tone(hue, 0.05, 0.83),
+        accent=tone(hue, 0.82, 0.72),
+        on_accent=(255, 255, 255),
+        tonal=tone(hue, 0.17, 0.97),
+        on_tonal=tone(hue, 0.9, 0.32),
+        danger=(186, 36, 30),
+    )
 
 
 def tone(hue: float, saturation: float, value: float) -> Colour:

@@ -69,12 +69,19 @@ def status_bar(world: World, white: bool) -> tuple[Spot, ...]:
     right = [
         name
         for name, shown in (
-            ("airplane", net.airplane_mode), ("signal", not net.airplane_mode), ("wifi", net.wifi.enabled),
-            ("bluetooth", net.bluetooth.enabled), ("dnd", sound.dnd), ("vibrate", sound.vibrate_on_ring),
-            ("location", False), ("hotspot", net.hotspot), ("vpn", net.vpn), ("saver", state.battery.saver),
+            ("airplane", net.airplane_mode),
+            ("signal", not net.airplane_mode),
+            ("wifi", net.wifi.enabled),
+            ("bluetooth", net.bluetooth.enabled),
+            ("dnd", sound.dnd),
+            ("vibrate", sound.vibrate_on_ring),
+            ("location", False),
+            ("hotspot", net.hotspot),
+            ("vpn", net.vpn),
+            ("saver", state.battery.saver),
         )
         if shown
-    ]  # fmt: skip
+    ]
     posted = dict.fromkeys(APP_GLYPHS[n.app][0] for n in state.notifications.items if n.app in APP_GLYPHS)
     bar = StatusBar(
         clock(world), tuple(posted)[:3], tuple(right[:5]), state.battery.level, state.battery.show_percentage, white

@@ -306,8 +306,10 @@ def _inside(scene: Scene, x: int, y: int) -> None:
 
 
 TOUCHES: dict[type, Callable[[World, Any], World]] = {
-    Click: _click, LongPress: _long_press, Swipe: _swipe, Drag: _drag, Scroll: _scroll,
-}  # fmt: skip
-KEYS: dict[type, Callable[[World, Any], World]] = {
-    TypeText: _type, Key: _key, Button: _button, OpenApp: _open_app,
-}  # fmt: skip
+    Click: _click,
+    LongPress: _long_press,
+    Swipe: _swipe,
+    Drag: _drag,
+    Scroll: _scroll,
+}
+KEYS: dict[type, Callable[[World, Any], World]] = {TypeText: _type, Key: _key, Button: _button, OpenApp: _open_app}

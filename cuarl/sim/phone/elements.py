@@ -63,9 +63,18 @@ def _element(item: Placed, widget: w.Control, name: str) -> Element:
     if isinstance(widget, w.Tab | w.Chip):
         checked = widget.selected
     return Element(
-        id=name, role=widget.role, label=widget.label, box=item.visible, checked=checked, value=value, writes=path,
-        opens=opens(widget.on_tap) or "", enabled=widget.enabled, effect=widget.on_tap, app=getattr(widget, "app", ""),
-    )  # fmt: skip
+        id=name,
+        role=widget.role,
+        label=widget.label,
+        box=item.visible,
+        checked=checked,
+        value=value,
+        writes=path,
+        opens=opens(widget.on_tap) or "",
+        enabled=widget.enabled,
+        effect=widget.on_tap,
+        app=getattr(widget, "app", ""),
+    )
 
 
 def _written(effect: Effect | None) -> str:

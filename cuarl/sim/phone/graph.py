@@ -140,16 +140,35 @@ def _shape(world: World) -> tuple[Any, ...]:
     """What decides which pages there are."""
     s = world.state
     return (
-        tuple(a.key for a in s.apps if a.installed), s.system.developer_options, s.network.wifi.saved,
-        s.network.wifi.available, s.network.wifi.connected, s.network.bluetooth.paired, s.location.enabled,
-        s.privacy.camera_access, s.privacy.mic_access,
-        tuple((c.name, c.phone, c.starred) for c in s.contacts), tuple((t.to, t.archived) for t in s.messages),
-        tuple(n.archived for n in s.notes), tuple(f.path for f in s.files), tuple(e.day for e in s.events),
+        tuple(a.key for a in s.apps if a.installed),
+        s.system.developer_options,
+        s.network.wifi.saved,
+        s.network.wifi.available,
+        s.network.wifi.connected,
+        s.network.bluetooth.paired,
+        s.location.enabled,
+        s.privacy.camera_access,
+        s.privacy.mic_access,
+        tuple((c.name, c.phone, c.starred) for c in s.contacts),
+        tuple((t.to, t.archived) for t in s.messages),
+        tuple(n.archived for n in s.notes),
+        tuple(f.path for f in s.files),
+        tuple(e.day for e in s.events),
         tuple((m.archived, m.starred, m.to, m.draft) for m in s.mails),
-        tuple((p.album, p.favourite) for p in s.media.photos), s.media.recording,
-        tuple(a.minutes for a in s.clock.alarms), s.clock.timer.running, s.clock.stopwatch.running, s.browser.bookmarks,
-        s.phone.calls, s.phone.blocked, s.maps.saved, s.weather, s.store.pending, s.instagram.liked, s.facebook.liked,
-    )  # fmt: skip
+        tuple((p.album, p.favourite) for p in s.media.photos),
+        s.media.recording,
+        tuple(a.minutes for a in s.clock.alarms),
+        s.clock.timer.running,
+        s.clock.stopwatch.running,
+        s.browser.bookmarks,
+        s.phone.calls,
+        s.phone.blocked,
+        s.maps.saved,
+        s.weather,
+        s.store.pending,
+        s.instagram.liked,
+        s.facebook.liked,
+    )
 
 
 class _Survey:

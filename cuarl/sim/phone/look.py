@@ -63,12 +63,22 @@ class Look:
         rng = random.Random(f"look/{seed}")
         posted = rng.sample(NOTIFICATIONS, rng.choice((0, 1, 1, 2, 3)))
         look = cls(
-            seed=seed, dark=rng.random() < 0.4, accent=rng.randrange(len(ACCENTS)), wallpaper=rng.choice(WALLPAPERS),
-            icon_shape=rng.randrange(4), icon_set=rng.choice((0, 0, 0, 1, 2)), icon_hue=rng.randrange(12),
-            font_step=rng.choice((0.94, 1.0, 1.0, 1.08)), bold=rng.random() < 0.3,
-            row_pad=rng.choice((0.0, 2.0, 4.0)), battery=rng.randint(18, 100), minutes=rng.randrange(24 * 60),
-            notifications=tuple(posted), show_hint=rng.random() < 0.75, discs=rng.random() < 0.3,
+            seed=seed,
+            dark=rng.random() < 0.4,
+            accent=rng.randrange(len(ACCENTS)),
+            wallpaper=rng.choice(WALLPAPERS),
+            icon_shape=rng.randrange(4),
+            icon_set=rng.choice((0, 0, 0, 1, 2)),
+            icon_hue=rng.randrange(12),
+            font_step=rng.choice((0.94, 1.0, 1.0, 1.08)),
+            bold=rng.random() < 0.3,
+            row_pad=rng.choice((0.0, 2.0, 4.0)),
+            battery=rng.randint(18, 100),
+            minutes=rng.randrange(24 * 60),
+            notifications=tuple(posted),
+            show_hint=rng.random() < 0.75,
+            discs=rng.random() < 0.3,
             home_clock=rng.random() < 0.5,
-        )  # fmt: skip
+        )
         popup = rng.randrange(len(POPUPS)) if rng.random() < clutter else -1
         return replace(look, popup=popup)

@@ -109,9 +109,13 @@ class _NotedWorld(World):
     def __init__(self, real: World) -> None:
         notes = _Notes()
         for name, value in (
-            ("real", real), ("notes", notes), ("state", _NotedState(real.state, notes)), ("ui", _NotedUi(real.ui, notes)),
-            ("look", real.look), ("profile", real.profile),
-        ):  # fmt: skip
+            ("real", real),
+            ("notes", notes),
+            ("state", _NotedState(real.state, notes)),
+            ("ui", _NotedUi(real.ui, notes)),
+            ("look", real.look),
+            ("profile", real.profile),
+        ):
             object.__setattr__(self, name, value)
 
 

@@ -58,9 +58,14 @@ def show_page(world: World, app: str, stack: tuple[str, ...]) -> World:
     ui = world.ui
     recents = ui.recents if ui.recents[:1] == (app,) else (app, *(a for a in ui.recents if a != app))
     world = world.with_ui(
-        app=app, stacks=ui.stacks.put(app, stack), recents=recents, overlay="", focus="", dialog=None,
+        app=app,
+        stacks=ui.stacks.put(app, stack),
+        recents=recents,
+        overlay="",
+        focus="",
+        dialog=None,
         scroll=ui.scroll.drop(f"page:{stack[-1]}"),
-    )  # fmt: skip
+    )
     known = world.app(app)
     return world if known is None or known.running else world.put(f"apps.{app}.running", True)
 

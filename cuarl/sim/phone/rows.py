@@ -64,8 +64,16 @@ def text_field(
     text, focused = str(ctx.get(path)), ctx.ui.focus == path
     empty = Seq((Put(path, ""), Focus(path)))
     return w.Field(
-        label, Focus(path), path=path, text=text, focused=focused, search=search, submit=submit, lines=lines, clear=empty,
-    )  # fmt: skip
+        label,
+        Focus(path),
+        path=path,
+        text=text,
+        focused=focused,
+        search=search,
+        submit=submit,
+        lines=lines,
+        clear=empty,
+    )
 
 
 def confirmation(title: str, text: str, effect: Effect, button: str = "OK") -> Dialog:

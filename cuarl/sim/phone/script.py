@@ -75,7 +75,7 @@ def swipe(world: World, direction: str, middle: tuple[int, int] | None = None) -
     dx, dy = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}[direction]
     return Swipe(
         x=x - dx * width * 3 // 10, y=y - dy * height // 4, x2=x + dx * width * 3 // 10, y2=y + dy * height // 4
-    )  # fmt: skip
+    )
 
 
 def _touch(world: World, key: str, line: Line) -> tuple[Action, bool]:

@@ -38,9 +38,14 @@ class Network:
     def install(self) -> None:
         """Give the app its pages."""
         pages = {
-            "feed": self.feed, "post": self.post, "people": self.find, "person": self.person, "me": self.me,
-            "liked": self.liked, "settings": self.settings,
-        }  # fmt: skip
+            "feed": self.feed,
+            "post": self.post,
+            "people": self.find,
+            "person": self.person,
+            "me": self.me,
+            "liked": self.liked,
+            "settings": self.settings,
+        }
         for name, builder in pages.items():
             self.app.page(name)(builder)
 

@@ -110,9 +110,13 @@ class World:
         """How things look now."""
         look, state = self.look, self.state
         return _style(
-            look, self.profile.scale, state.display.dark_theme, state.display.font_size,
-            state.accessibility.bold_text, state.accessibility.high_contrast,
-        )  # fmt: skip
+            look,
+            self.profile.scale,
+            state.display.dark_theme,
+            state.display.font_size,
+            state.accessibility.bold_text,
+            state.accessibility.high_contrast,
+        )
 
     @property
     def wallpaper(self) -> str:
@@ -128,7 +132,15 @@ FONT_SIZES = {"Small": 0.94, "Default": 1.0, "Large": 1.08}
 @lru_cache(maxsize=4096)
 def _style(look: Look, scale: float, dark: bool, font: str, bold: bool, contrast: bool) -> Style:
     return Style(
-        scale=scale, dark=dark, accent=look.accent, icon_shape=look.icon_shape, icon_set=look.icon_set,
-        icon_hue=look.icon_hue, font_step=look.font_step * FONT_SIZES[font], bold=look.bold or bold,
-        row_pad=look.row_pad, contrast=contrast, discs=look.discs,
-    )  # fmt: skip
+        scale=scale,
+        dark=dark,
+        accent=look.accent,
+        icon_shape=look.icon_shape,
+        icon_set=look.icon_set,
+        icon_hue=look.icon_hue,
+        font_step=look.font_step * FONT_SIZES[font],
+        bold=look.bold or bold,
+        row_pad=look.row_pad,
+        contrast=contrast,
+        discs=look.discs,
+    )

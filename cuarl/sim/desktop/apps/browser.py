@@ -35,14 +35,26 @@ def pane(ctx: Context) -> Pane:
     url, state = ctx.window.page, ctx.state.browser
     marked = url in state.bookmarks
     mark = Remove("browser.bookmarks", url) if marked else Append("browser.bookmarks", url)
-    bar = w.HBox((
-        w.IconButton("Back", ctx.do("back"), icon="back", enabled=bool(ctx.form(BEFORE))),
-        w.IconButton("Forward", ctx.do("forward"), icon="chevron", enabled=bool(ctx.form(AFTER))),
-        w.IconButton("Home page", ctx.do("go", state.home), icon="home"),
-        ctx.entry("Search or enter address", ADDRESS, ctx.do("typed"), icon="globe"),
-        w.IconButton("Remove bookmark" if marked else "Bookmark this page", mark, icon="star", active=marked, enabled=url != HOME),
-        w.IconButton("Menu", Show(_menu(ctx)), icon="menu"),
-    ), (1, 1, 1, ctx.room(5), 1, 1), height=26, gap=0, pad=3)  # fmt: skip
+    bar = w.HBox(
+        (
+            w.IconButton("Back", ctx.do("back"), icon="back", enabled=bool(ctx.form(BEFORE))),
+            w.IconButton("Forward", ctx.do("forward"), icon="chevron", enabled=bool(ctx.form(AFTER))),
+            w.IconButton("Home page", ctx.do("go", state.home), icon="home"),
+            ctx.entry("Search or enter address", ADDRESS, ctx.do("typed"), icon="globe"),
+            w.IconButton(
+                "Remove bookmark" if marked else "Bookmark this page",
+                mark,
+                icon="star",
+                active=marked,
+                enabled=url != HOME,
+            ),
+            w.IconButton("Menu", Show(_menu(ctx)), icon="menu"),
+        ),
+        (1, 1, 1, ctx.room(5), 1, 1),
+        height=26,
+        gap=0,
+        pad=3,
+    )
     toolbar: tuple[w.Widget, ...] = (bar,)
     if state.show_bookmarks_bar and state.bookmarks:
         marks = tuple(Push(title_of(u), ctx.do("go", u), look="flat") for u in state.bookmarks[:5])
@@ -53,11 +65,12 @@ def pane(ctx: Context) -> Pane:
 def _menu(ctx: Context) -> Dialog:
     home = ctx.window.page
     options = (
-        Option("New window", ctx.do("window")), Option("History", ctx.do("go", "about:history")),
+        Option("New window", ctx.do("window")),
+        Option("History", ctx.do("go", "about:history")),
         Option("Bookmarks bar", Toggle("browser.show_bookmarks_bar"), ctx.state.browser.show_bookmarks_bar),
         Option("Use as home page", Put("browser.home", home)),
         Option("Clear history", Put("browser.history", ())),
-    )  # fmt: skip
+    )
     return Dialog("browser", options=options, kind="menu")
 
 

@@ -19,10 +19,15 @@ def pane(ctx: Context) -> Pane:
     """A display over the keys."""
     state = ctx.state.calculator
     keys = tuple(
-        Push(NAMES.get(char, char), ctx.do("press", char, writes=("calculator",)), icon=ICONS.get(char, ""), look=_look(char))
+        Push(
+            NAMES.get(char, char),
+            ctx.do("press", char, writes=("calculator",)),
+            icon=ICONS.get(char, ""),
+            look=_look(char),
+        )
         for row in ROWS
         for char in row
-    )  # fmt: skip
+    )
     shown = w.Display(state.result or state.expression or "0", 20, "right", 32)
     line = w.Paragraph(f"{state.expression} =" if state.result else " ", 10, align="right")
     return Pane("Calculator", (line, shown, w.Grid(keys, 4, 29, gap=1, pad=6)), ground="page")
@@ -34,9 +39,13 @@ def _look(char: str) -> Literal["suggested", "operator", "key"]:
 
 CHARACTERS = "0123456789+-*/().%"
 APP = DesktopApp(
-    "calculator", "Calculator", pane, (168, 246), single=True,
+    "calculator",
+    "Calculator",
+    pane,
+    (168, 246),
+    single=True,
     keys={"return": "equals", "escape": "reset", "backspace": "erase", "delete": "reset"},
-)  # fmt: skip
+)
 
 
 @APP.action("press")

@@ -33,10 +33,11 @@ def pane(ctx: Context) -> Pane:
     content = ctx.window.box(TEXT)
     focused = ctx.focused and ctx.window.dialog is None
     buttons = (
-        Push("Open", ctx.do("open")), Push("New", ctx.do("new")),
+        Push("Open", ctx.do("open")),
+        Push("New", ctx.do("new")),
         Push("Save", ctx.do("save", writes=("files",)), look="suggested" if changed(ctx.window) else "plain"),
         Push("Save As", ctx.do("ask_name")),
-    )  # fmt: skip
+    )
     row = content.text.count("\n", 0, content.caret) + 1
     column = content.caret - (content.text.rfind("\n", 0, content.caret) + 1) + 1
     where = f"~/{ctx.window.page}" if ctx.window.page else "not saved yet"
@@ -57,11 +58,22 @@ def opened(world: DesktopWorld, window: Window) -> Window:
 
 
 APP = DesktopApp(
-    "editor", "Text Editor", pane, (330, 220), typed=TEXT, lines=True, opened=opened,
+    "editor",
+    "Text Editor",
+    pane,
+    (330, 220),
+    typed=TEXT,
+    lines=True,
+    opened=opened,
     keys={
-        "ctrl+s": "save", "ctrl+shift+s": "ask_name", "ctrl+o": "open", "ctrl+n": "new", "ctrl+w": "quit", "ctrl+q": "quit",
+        "ctrl+s": "save",
+        "ctrl+shift+s": "ask_name",
+        "ctrl+o": "open",
+        "ctrl+n": "new",
+        "ctrl+w": "quit",
+        "ctrl+q": "quit",
     },
-)  # fmt: skip
+)
 
 
 @APP.action("save")
@@ -90,9 +102,11 @@ def ask_name(world: DesktopWorld, key: str) -> DesktopWorld:
     if window is None:
         return world
     box = Dialog(
-        "Save As", "Path below the home folder", inputs=(Input("Name", NAME),),
+        "Save As",
+        "Path below the home folder",
+        inputs=(Input("Name", NAME),),
         buttons=(Option("Cancel", Dismiss()), Option("Save", Do("editor.save_as", (key,), ("files",)))),
-    )  # fmt: skip
+    )
     window = window.put(NAME, TextBox.of(window.page or "Documents/untitled.txt", selected=True))
     return world.with_window(replace(window, dialog=box, focus=NAME))
 
@@ -166,8 +180,9 @@ def closing(world: DesktopWorld, key: str) -> DesktopWorld:
         return windows.discard(world, key)
     name = fs.name_of(window.page) or UNTITLED
     buttons = (
-        Option("Cancel", Dismiss()), Option("Discard", Do("window.discard", (key,))),
+        Option("Cancel", Dismiss()),
+        Option("Discard", Do("window.discard", (key,))),
         Option("Save", Do("editor.save", (key,), ("files",))),
-    )  # fmt: skip
+    )
     box = Dialog("Save changes?", f"{name} was changed.", buttons=buttons)
     return windows.focus(world.with_window(replace(window, dialog=box)), key)

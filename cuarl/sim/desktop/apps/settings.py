@@ -31,9 +31,10 @@ def network(ctx: Context) -> tuple[w.Widget, ...]:
     """Wired network, VPN and proxy."""
     proxies = {"Off": "Off", "Manual": "Manual", "Automatic": "Automatic"}
     return group(
-        switch(ctx, "Wired connection", "network.wired"), switch(ctx, "VPN", "network.vpn"),
+        switch(ctx, "Wired connection", "network.wired"),
+        switch(ctx, "VPN", "network.vpn"),
         choice(ctx, "Proxy", "network.proxy", proxies),
-    )  # fmt: skip
+    )
 
 
 def bluetooth(ctx: Context) -> tuple[w.Widget, ...]:
@@ -51,12 +52,16 @@ def appearance(ctx: Context) -> tuple[w.Widget, ...]:
     walls = {"Seed": "Standard", **{n: n for n in ("Hills", "Sunset", "Waves", "Dunes", "Night", "Mist")}}
     return (
         *group(
-            switch(ctx, "Dark style", "appearance.dark_style"), choice(ctx, "Accent colour", "appearance.accent", accents),
+            switch(ctx, "Dark style", "appearance.dark_style"),
+            choice(ctx, "Accent colour", "appearance.accent", accents),
             choice(ctx, "Wallpaper", "appearance.wallpaper", walls),
         ),
         w.Space(6),
-        *group(switch(ctx, "Animations", "appearance.animations"), switch(ctx, "Icons on desktop", "appearance.desktop_icons")),
-    )  # fmt: skip
+        *group(
+            switch(ctx, "Animations", "appearance.animations"),
+            switch(ctx, "Icons on desktop", "appearance.desktop_icons"),
+        ),
+    )
 
 
 def sound(ctx: Context) -> tuple[w.Widget, ...]:
@@ -66,15 +71,19 @@ def sound(ctx: Context) -> tuple[w.Widget, ...]:
     return (
         Caption("Output"),
         *group(
-            choice(ctx, "Output device", "sound.output", outputs), level(ctx, "Volume", "sound.volume"),
-            level(ctx, "Balance", "sound.balance"), switch(ctx, "Mute", "sound.muted"),
+            choice(ctx, "Output device", "sound.output", outputs),
+            level(ctx, "Volume", "sound.volume"),
+            level(ctx, "Balance", "sound.balance"),
+            switch(ctx, "Mute", "sound.muted"),
             switch(ctx, "Over-amplification", "sound.over_amplification"),
         ),
         Caption("Input"),
-        *group(level(ctx, "Microphone level", "sound.input_volume"), switch(ctx, "Mute microphone", "sound.input_muted")),
+        *group(
+            level(ctx, "Microphone level", "sound.input_volume"), switch(ctx, "Mute microphone", "sound.input_muted")
+        ),
         Caption("Sounds"),
         *group(choice(ctx, "Alert sound", "sound.alert", alerts), switch(ctx, "System sounds", "sound.system_sounds")),
-    )  # fmt: skip
+    )
 
 
 def display(ctx: Context) -> tuple[w.Widget, ...]:
@@ -83,14 +92,15 @@ def display(ctx: Context) -> tuple[w.Widget, ...]:
     turns = {n: n for n in ("Landscape", "Portrait", "Upside down")}
     return (
         *group(
-            level(ctx, "Brightness", "display.brightness"), choice(ctx, "Resolution", "display.resolution", sizes),
+            level(ctx, "Brightness", "display.brightness"),
+            choice(ctx, "Resolution", "display.resolution", sizes),
             choice(ctx, "Refresh rate", "display.refresh_hz", {n: f"{n} Hz" for n in (60, 75, 144)}),
             choice(ctx, "Orientation", "display.orientation", turns),
             switch(ctx, "Fractional scaling", "display.fractional_scaling"),
         ),
         Caption("Night light"),
         *group(switch(ctx, "Night light", "display.night_light"), level(ctx, "Colour warmth", "display.night_warmth")),
-    )  # fmt: skip
+    )
 
 
 def power(ctx: Context) -> tuple[w.Widget, ...]:
@@ -99,10 +109,13 @@ def power(ctx: Context) -> tuple[w.Widget, ...]:
     minutes = {1: "1 minute", 5: "5 minutes", 10: "10 minutes", 15: "15 minutes", 0: "Never"}
     buttons = {n: n for n in ("Suspend", "Power off", "Nothing")}
     return (
-        *group(fixed("Battery level", value=f"{ctx.state.power.battery} %"), choice(ctx, "Power mode", "power.mode", modes)),
+        *group(
+            fixed("Battery level", value=f"{ctx.state.power.battery} %"), choice(ctx, "Power mode", "power.mode", modes)
+        ),
         Caption("Power saving"),
         *group(
-            switch(ctx, "Dim screen", "power.dim_screen"), choice(ctx, "Screen blank", "power.blank_minutes", minutes),
+            switch(ctx, "Dim screen", "power.dim_screen"),
+            choice(ctx, "Screen blank", "power.blank_minutes", minutes),
             switch(ctx, "Automatic suspend", "power.auto_suspend"),
         ),
         Caption("General"),
@@ -110,7 +123,7 @@ def power(ctx: Context) -> tuple[w.Widget, ...]:
             choice(ctx, "Power button", "power.power_button", buttons),
             switch(ctx, "Show battery percentage", "power.show_percentage"),
         ),
-    )  # fmt: skip
+    )
 
 
 def notifications(ctx: Context) -> tuple[w.Widget, ...]:
@@ -124,9 +137,11 @@ def notifications(ctx: Context) -> tuple[w.Widget, ...]:
 def mouse(ctx: Context) -> tuple[w.Widget, ...]:
     """Mouse and touchpad."""
     return group(
-        level(ctx, "Pointer speed", "input.pointer_speed"), switch(ctx, "Natural scrolling", "input.natural_scrolling"),
-        switch(ctx, "Left-handed", "input.left_handed"), switch(ctx, "Tap to click", "input.tap_to_click"),
-    )  # fmt: skip
+        level(ctx, "Pointer speed", "input.pointer_speed"),
+        switch(ctx, "Natural scrolling", "input.natural_scrolling"),
+        switch(ctx, "Left-handed", "input.left_handed"),
+        switch(ctx, "Tap to click", "input.tap_to_click"),
+    )
 
 
 def keyboard(ctx: Context) -> tuple[w.Widget, ...]:
@@ -141,15 +156,18 @@ def datetime(ctx: Context) -> tuple[w.Widget, ...]:
     return (
         *group(
             switch(ctx, "Automatic date and time", "datetime.automatic"),
-            switch(ctx, "Automatic time zone", "datetime.automatic_zone"), choice(ctx, "Time zone", "datetime.zone", zones),
+            switch(ctx, "Automatic time zone", "datetime.automatic_zone"),
+            choice(ctx, "Time zone", "datetime.zone", zones),
         ),
         Caption("Clock"),
         *group(
-            switch(ctx, "24-hour time", "datetime.use_24h"), switch(ctx, "Show weekday", "datetime.show_weekday"),
-            switch(ctx, "Show date", "datetime.show_date"), switch(ctx, "Show seconds", "datetime.show_seconds"),
+            switch(ctx, "24-hour time", "datetime.use_24h"),
+            switch(ctx, "Show weekday", "datetime.show_weekday"),
+            switch(ctx, "Show date", "datetime.show_date"),
+            switch(ctx, "Show seconds", "datetime.show_seconds"),
             switch(ctx, "Week numbers", "datetime.week_numbers"),
         ),
-    )  # fmt: skip
+    )
 
 
 def users(ctx: Context) -> tuple[w.Widget, ...]:
@@ -165,21 +183,30 @@ def users(ctx: Context) -> tuple[w.Widget, ...]:
     taken = any(user.name == name for user in people)
     add = Append("users.people", User(name))
     return (
-        Caption("People"), *group(*rows),
-        w.HBox((ctx.entry("Name of a new user", "user", add), Push("Add User", add, enabled=bool(name) and not taken)), (3, 1.4), height=27, pad=7),
+        Caption("People"),
+        *group(*rows),
+        w.HBox(
+            (ctx.entry("Name of a new user", "user", add), Push("Add User", add, enabled=bool(name) and not taken)),
+            (3, 1.4),
+            height=27,
+            pad=7,
+        ),
         w.Space(4),
         *group(switch(ctx, "Automatic login", "users.automatic_login"), switch(ctx, "Guest account", "users.guest")),
-    )  # fmt: skip
+    )
 
 
 def accessibility(ctx: Context) -> tuple[w.Widget, ...]:
     """Accessibility."""
     sizes = {n: n for n in ("Small", "Default", "Large")}
     return group(
-        choice(ctx, "Text size", "accessibility.text_size", sizes), switch(ctx, "High contrast", "accessibility.high_contrast"),
-        switch(ctx, "Screen reader", "accessibility.screen_reader"), switch(ctx, "Sticky keys", "accessibility.sticky_keys"),
-        switch(ctx, "Large pointer", "accessibility.large_pointer"), switch(ctx, "Visual alerts", "accessibility.visual_alerts"),
-    )  # fmt: skip
+        choice(ctx, "Text size", "accessibility.text_size", sizes),
+        switch(ctx, "High contrast", "accessibility.high_contrast"),
+        switch(ctx, "Screen reader", "accessibility.screen_reader"),
+        switch(ctx, "Sticky keys", "accessibility.sticky_keys"),
+        switch(ctx, "Large pointer", "accessibility.large_pointer"),
+        switch(ctx, "Visual alerts", "accessibility.visual_alerts"),
+    )
 
 
 def privacy(ctx: Context) -> tuple[w.Widget, ...]:
@@ -187,22 +214,32 @@ def privacy(ctx: Context) -> tuple[w.Widget, ...]:
     minutes = {0: "At once", 1: "1 minute", 5: "5 minutes", 30: "30 minutes"}
     return (
         *group(
-            switch(ctx, "Location services", "privacy.location"), switch(ctx, "Camera access", "privacy.camera"),
+            switch(ctx, "Location services", "privacy.location"),
+            switch(ctx, "Camera access", "privacy.camera"),
             switch(ctx, "Microphone access", "privacy.microphone"),
         ),
         Caption("Screen lock"),
-        *group(switch(ctx, "Automatic lock", "privacy.screen_lock"), choice(ctx, "Lock delay", "privacy.lock_minutes", minutes)),
+        *group(
+            switch(ctx, "Automatic lock", "privacy.screen_lock"),
+            choice(ctx, "Lock delay", "privacy.lock_minutes", minutes),
+        ),
         Caption("Files"),
-        *group(switch(ctx, "File history", "privacy.file_history"), switch(ctx, "Empty trash by itself", "privacy.empty_trash")),
-    )  # fmt: skip
+        *group(
+            switch(ctx, "File history", "privacy.file_history"),
+            switch(ctx, "Empty trash by itself", "privacy.empty_trash"),
+        ),
+    )
 
 
 def about(ctx: Context) -> tuple[w.Widget, ...]:
     """What machine this is."""
     return group(
-        fixed("Device name", value="desk"), fixed("Memory", value="16 GB"), fixed("Processor", value="8 cores"),
-        fixed("Disk", value="512 GB"), fixed("System", value="Linux 64-bit"),
-    )  # fmt: skip
+        fixed("Device name", value="desk"),
+        fixed("Memory", value="16 GB"),
+        fixed("Processor", value="8 cores"),
+        fixed("Disk", value="512 GB"),
+        fixed("System", value="Linux 64-bit"),
+    )
 
 
 PAGES: dict[str, tuple[str, str, Page]] = {

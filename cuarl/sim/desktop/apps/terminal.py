@@ -34,10 +34,17 @@ def pane(ctx: Context) -> Pane:
     whole, caret = mark + typed.text, len(mark) + typed.caret
     for start, end, last in spans(whole, width):
         here = ctx.focused and (start <= caret < end or (caret == end and last))
-        shown.append(TextLine(
-            "", name="input", start=start - len(mark), text=whole[start:end], caret=caret - start if here else -1,
-            prompt=min(max(0, len(mark) - start), end - start), sheet=sheet,
-        ))  # fmt: skip
+        shown.append(
+            TextLine(
+                "",
+                name="input",
+                start=start - len(mark),
+                text=whole[start:end],
+                caret=caret - start if here else -1,
+                prompt=min(max(0, len(mark) - start), end - start),
+                sheet=sheet,
+            )
+        )
     title = f"sam@desk: {f'~/{cwd}' if cwd else '~'}"
     return Pane(title, (w.Space(3), *shown), sheet=Sheet("", fill=sheet, name="input"), footing=True)
 
@@ -53,12 +60,23 @@ def opened(world: DesktopWorld, window: Window) -> Window:
 
 
 APP = DesktopApp(
-    "terminal", "Terminal", pane, (340, 210), typed="input", opened=opened,
+    "terminal",
+    "Terminal",
+    pane,
+    (340, 210),
+    typed="input",
+    opened=opened,
     keys={
-        "return": "enter", "up": "earlier", "down": "later", "ctrl+c": "interrupt", "ctrl+l": "clear",
-        "ctrl+u": "erase_line", "ctrl+d": "leave", "tab": "complete",
+        "return": "enter",
+        "up": "earlier",
+        "down": "later",
+        "ctrl+c": "interrupt",
+        "ctrl+l": "clear",
+        "ctrl+u": "erase_line",
+        "ctrl+d": "leave",
+        "tab": "complete",
     },
-)  # fmt: skip
+)
 
 
 @APP.action("enter")

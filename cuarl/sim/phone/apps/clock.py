@@ -107,10 +107,12 @@ def world(ctx: Context) -> Screen:
         w.Row(
             city,
             Show(confirmation(f"Remove {city}?", "", Remove("clock.cities", city), "Remove")),
-            subtitle=_ahead(ctx, city), value=_time_in(ctx, city), icon="language",
+            subtitle=_ahead(ctx, city),
+            value=_time_in(ctx, city),
+            icon="language",
         )
         for city in ctx.state.clock.cities
-    )  # fmt: skip
+    )
     here = forms.time_text(ctx, ctx.world.look.minutes)
     body = (w.Display(here, 30, height=44), w.Paragraph(ctx.state.system.timezone, align="centre"), w.Divider(), *rows)
     return _screen(ctx, body, w.Fab("Add city", forms.start("clock/cities", {"clock.city": ""})))
@@ -158,9 +160,12 @@ def _countdown(timer: Timer) -> tuple[w.Widget, ...]:
         w.Button("Delete", Put("clock.timer", Timer()), icon="trash"),
     )
     return (
-        w.Space(50), w.Display(_span(timer.seconds), 34), w.Paragraph("Running" if timer.running else "Paused", align="centre"),
-        w.Space(20), w.HBox(buttons, pad=24),
-    )  # fmt: skip
+        w.Space(50),
+        w.Display(_span(timer.seconds), 34),
+        w.Paragraph("Running" if timer.running else "Paused", align="centre"),
+        w.Space(20),
+        w.HBox(buttons, pad=24),
+    )
 
 
 def _keypad(ctx: Context) -> tuple[w.Widget, ...]:
@@ -173,8 +178,11 @@ def _keypad(ctx: Context) -> tuple[w.Widget, ...]:
     start = w.Button("Start timer", run, look="filled", icon="play", enabled=seconds > 0)
     shown = f"{padded[:2]}h {padded[2:4]}m {padded[4:]}s"
     return (
-        w.Display(shown, 24, height=38), forms.keypad(ctx, (*keys, erase), 3, taken=178), w.Space(4), w.HBox((start,), pad=40),
-    )  # fmt: skip
+        w.Display(shown, 24, height=38),
+        forms.keypad(ctx, (*keys, erase), 3, taken=178),
+        w.Space(4),
+        w.HBox((start,), pad=40),
+    )
 
 
 def _typed(typed: str, key: str) -> str:

@@ -168,8 +168,10 @@ def place(ctx: Context) -> Screen:
     kept = name in ctx.state.maps.saved
     save = w.IconButton(
         "Remove from saved" if kept else "Save place",
-        Remove("maps.saved", name) if kept else Append("maps.saved", name), icon="bookmark", active=kept,
-    )  # fmt: skip
+        Remove("maps.saved", name) if kept else Append("maps.saved", name),
+        icon="bookmark",
+        active=kept,
+    )
     buttons = (
         w.Button("Directions", Open(f"maps/route:{name}"), look="filled", icon="send"),
         w.Button("Call", call(ctx.state, found.phone), icon="phone", enabled=bool(found.phone)),

@@ -83,8 +83,10 @@ def player(ctx: Context) -> Screen:
         return Screen("Player", forms.empty("Nothing to play"))
     heart = w.IconButton(
         "Unlike song" if song.liked else "Like song",
-        Toggle(f"music.songs.{music.current}.liked"), icon="heart", active=song.liked,
-    )  # fmt: skip
+        Toggle(f"music.songs.{music.current}.liked"),
+        icon="heart",
+        active=song.liked,
+    )
     height = min(130.0, ctx.world.profile.height - 250)
     cover = w.Picture("Cover", subject=COVERS[music.current % len(COVERS)], height=height)
     label, icon = ("Pause", "pause") if music.playing else ("Play", "play")

@@ -177,10 +177,21 @@ def running_call(ctx: Context) -> Screen:
     toggles = (("Mute", "mute"), ("Speaker", "volume"), ("Hold", "pause"))
     buttons = tuple(_call_toggle(ctx, label, icon) for label, icon in toggles)
     body = (
-        w.Space(24), w.Display(name, 20), w.Paragraph(number if name != number else "Calling", align="centre"),
-        w.Space(26), w.HBox(buttons, height=34, pad=10), w.Space(26),
-        w.HBox((w.Button("End call", forms.finish(Put("phone.in_call", ""), toast="Call ended"), look="filled", icon="close"),), pad=44),
-    )  # fmt: skip
+        w.Space(24),
+        w.Display(name, 20),
+        w.Paragraph(number if name != number else "Calling", align="centre"),
+        w.Space(26),
+        w.HBox(buttons, height=34, pad=10),
+        w.Space(26),
+        w.HBox(
+            (
+                w.Button(
+                    "End call", forms.finish(Put("phone.in_call", ""), toast="Call ended"), look="filled", icon="close"
+                ),
+            ),
+            pad=44,
+        ),
+    )
     return Screen("Calling", body)
 
 
@@ -212,10 +223,11 @@ def blocked(ctx: Context) -> Screen:
         w.Row(
             name_of(ctx.state, n),
             Show(confirmation(f"Unblock {n}?", "It can call you again.", Remove("phone.blocked", n), "Unblock")),
-            subtitle=n, icon="dnd",
+            subtitle=n,
+            icon="dnd",
         )
         for n in ctx.state.phone.blocked
-    )  # fmt: skip
+    )
     add = w.Fab("Block a number", forms.start("phone/block", {"phone.block": ""}))
     return Screen("Blocked numbers", rows or forms.empty("No blocked numbers"), fab=add)
 

@@ -83,8 +83,10 @@ def photo(ctx: Context) -> Screen:
     path = f"media.photos.{ctx.arg}"
     heart = w.IconButton(
         "Remove favourite" if found.favourite else "Add favourite",
-        Toggle(f"{path}.favourite"), icon="heart", active=found.favourite,
-    )  # fmt: skip
+        Toggle(f"{path}.favourite"),
+        icon="heart",
+        active=found.favourite,
+    )
     delete = w.IconButton("Delete photo", Show(_deletion(ctx, int(ctx.arg), leave=True)), icon="trash")
     wallpaper = Seq((Put("display.wallpaper", wallpaper_of(found)), Toast("Wallpaper set")))
     height = min(200.0, ctx.world.profile.height - 200)

@@ -92,12 +92,16 @@ def cities(ctx: Context) -> Screen:
     query = str(ctx.get(QUERY)).strip().lower()
     rows = tuple(
         w.Row(
-            city, forms.finish(Put("weather.city", city)), subtitle=f"{degrees(ctx, now.now)}, {now.sky.lower()}",
-            icon=ICONS[now.sky], trailing="radio", checked=city == ctx.state.weather.city,
+            city,
+            forms.finish(Put("weather.city", city)),
+            subtitle=f"{degrees(ctx, now.now)}, {now.sky.lower()}",
+            icon=ICONS[now.sky],
+            trailing="radio",
+            checked=city == ctx.state.weather.city,
         )
         for city, now in FORECASTS.items()
         if query in city.lower()
-    )  # fmt: skip
+    )
     field = text_field(ctx, "Search cities", QUERY, search=True)
     return Screen("Choose city", rows or forms.empty("No such city"), top=(field,))
 

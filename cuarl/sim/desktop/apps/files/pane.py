@@ -70,9 +70,14 @@ def _place(ctx: Context, place: str) -> Item:
     )
     menu = Show(trash_menu(ctx)) if place == TRASH else None
     return Item(
-        title_of(place), Open(f"files/{place}"), menu, icon="trash_side" if icon == "trash" else icon + SIDE.get(icon, ""),
-        selected=ctx.window.page == place, path=place, folder=True,
-    )  # fmt: skip
+        title_of(place),
+        Open(f"files/{place}"),
+        menu,
+        icon="trash_side" if icon == "trash" else icon + SIDE.get(icon, ""),
+        selected=ctx.window.page == place,
+        path=place,
+        folder=True,
+    )
 
 
 SIDE = {"folder": "_side", "music": "_side", "photo": "_side"}
@@ -84,10 +89,16 @@ def _row(ctx: Context, file: File, picked: bool) -> Item:
     detail = f"{count} item{'' if count == 1 else 's'}" if file.folder else size_text(file)
     in_trash = ctx.window.page == TRASH
     return Item(
-        fs.name_of(file.path), ctx.do("pick", file.path), Show(item_menu(ctx, file, in_trash=in_trash)), icon=icon_of(file),
-        detail=detail if not in_trash else "", selected=picked, path=file.path, folder=file.folder,
+        fs.name_of(file.path),
+        ctx.do("pick", file.path),
+        Show(item_menu(ctx, file, in_trash=in_trash)),
+        icon=icon_of(file),
+        detail=detail if not in_trash else "",
+        selected=picked,
+        path=file.path,
+        folder=file.folder,
         on_double=None if in_trash else opening(file),
-    )  # fmt: skip
+    )
 
 
 def opening(file: File) -> Open | Show:

@@ -30,8 +30,10 @@ def main(ctx: Context) -> Screen:
     star = w.IconButton(
         "Remove bookmark" if marked else "Add bookmark",
         Remove("browser.bookmarks", url) if marked else Append("browser.bookmarks", url),
-        icon="star", active=marked, enabled=url != HOME,
-    )  # fmt: skip
+        icon="star",
+        active=marked,
+        enabled=url != HOME,
+    )
     tabs = w.IconButton("Tabs", Open("chrome/tabs"), icon="copy")
     typing = ctx.ui.focus == ADDRESS
     return Screen(
@@ -137,12 +139,19 @@ def tabs(ctx: Context) -> Screen:
     """Open tabs, numbered."""
     open_tabs, current = ctx.state.browser.tabs, current_tab(ctx.state.browser)
     rows = tuple(
-        w.HBox((
-            w.Row(f"{i + 1}. {title_of(url)}", forms.finish(show(url)), subtitle=url, icon="globe", bold=i == current),
-            w.IconButton(f"Close tab {i + 1}", _close(ctx, i), icon="close"),
-        ), (5, 1), pad=0, gap=0)
+        w.HBox(
+            (
+                w.Row(
+                    f"{i + 1}. {title_of(url)}", forms.finish(show(url)), subtitle=url, icon="globe", bold=i == current
+                ),
+                w.IconButton(f"Close tab {i + 1}", _close(ctx, i), icon="close"),
+            ),
+            (5, 1),
+            pad=0,
+            gap=0,
+        )
         for i, url in enumerate(open_tabs)
-    )  # fmt: skip
+    )
     everything = forms.finish(Put("browser.tabs", (HOME,)), show(HOME))
     ask = confirmation("Close all tabs?", f"{len(open_tabs)} are open.", everything, "Close all")
     new = Seq((_new_tab(ctx), forms.finish()))
@@ -161,12 +170,17 @@ def _close(ctx: Context, index: int) -> Effect:
 def bookmarks(ctx: Context) -> Screen:
     """Bookmarks, each with a button that removes it."""
     rows = tuple(
-        w.HBox((
-            w.Row(title_of(url), forms.finish(go(ctx, url)), subtitle=url, icon="bookmark"),
-            w.IconButton(f"Remove {title_of(url)}", Remove("browser.bookmarks", url), icon="trash"),
-        ), (5, 1), pad=0, gap=0)
+        w.HBox(
+            (
+                w.Row(title_of(url), forms.finish(go(ctx, url)), subtitle=url, icon="bookmark"),
+                w.IconButton(f"Remove {title_of(url)}", Remove("browser.bookmarks", url), icon="trash"),
+            ),
+            (5, 1),
+            pad=0,
+            gap=0,
+        )
         for url in ctx.state.browser.bookmarks
-    )  # fmt: skip
+    )
     return Screen("Bookmarks", rows or forms.empty("No bookmarks"))
 
 

@@ -53,7 +53,13 @@ def address_bar(ctx: Context) -> w.HBox:
     shown = typed if focused else "" if browser.url == HOME else words_of(browser.url) or browser.url
     start = Seq((Put(ADDRESS, ""), Focus(ADDRESS)))
     field = w.Field(
-        "Search or type URL", Focus(ADDRESS) if focused else start, path=ADDRESS, text=shown, focused=focused, search=True,
-        submit=go(ctx, resolve(typed, browser.search_engine)) if typed.strip() else None, clear=start if focused else None,
-    )  # fmt: skip
+        "Search or type URL",
+        Focus(ADDRESS) if focused else start,
+        path=ADDRESS,
+        text=shown,
+        focused=focused,
+        search=True,
+        submit=go(ctx, resolve(typed, browser.search_engine)) if typed.strip() else None,
+        clear=start if focused else None,
+    )
     return w.HBox((w.IconButton("Home page", go(ctx, browser.home), icon="home"), field), (1, 7), pad=2, gap=0)

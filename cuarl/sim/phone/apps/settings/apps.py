@@ -129,6 +129,10 @@ def clean(world: World) -> World:
 
 
 PAGES: dict[str, Builder] = {
-    "apps": apps, "app": app, "app_storage": app_storage, "app_permissions": app_permissions, "default_apps": default_apps,
-}  # fmt: skip
+    "apps": apps,
+    "app": app,
+    "app_storage": app_storage,
+    "app_permissions": app_permissions,
+    "default_apps": default_apps,
+}
 ACTIONS: dict[str, Action] = {"settings.stop": stop, "settings.clean": clean}

@@ -100,6 +100,10 @@ def wallpaper(ctx: Context) -> Screen:
 
 
 PAGES: dict[str, Builder] = {
-    "display": display, "brightness": brightness, "night_light": night_light, "lock_display": lock_display,
-    "style": style, "wallpaper": wallpaper,
-}  # fmt: skip
+    "display": display,
+    "brightness": brightness,
+    "night_light": night_light,
+    "lock_display": lock_display,
+    "style": style,
+    "wallpaper": wallpaper,
+}

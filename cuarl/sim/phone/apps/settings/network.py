@@ -100,9 +100,15 @@ def wifi_network(ctx: Context) -> Screen:
     )
     return Screen(
         "Network details",
-        (w.Row(name, subtitle=state, icon="wifi"), buttons, switch(ctx, "Treat as metered", "network.wifi.metered"),
-         switch(ctx, "Random MAC", "network.wifi.random_mac"), value_row("Security", "WPA3"), value_row("Frequency", "5 GHz")),
-    )  # fmt: skip
+        (
+            w.Row(name, subtitle=state, icon="wifi"),
+            buttons,
+            switch(ctx, "Treat as metered", "network.wifi.metered"),
+            switch(ctx, "Random MAC", "network.wifi.random_mac"),
+            value_row("Security", "WPA3"),
+            value_row("Frequency", "5 GHz"),
+        ),
+    )
 
 
 def wifi_preferences(ctx: Context) -> Screen:

@@ -121,11 +121,14 @@ def app_notifications(ctx: Context) -> Screen:
     apps = sorted((a for a in ctx.state.apps if a.installed and a.icon), key=lambda a: a.name)
     rows = [
         w.Row(
-            a.name, Open(f"settings/app:{a.key}"), tint=a.key, trailing="split",
+            a.name,
+            Open(f"settings/app:{a.key}"),
+            tint=a.key,
+            trailing="split",
             switch=w.Switch(a.name, _flip(a.key), checked=a.notifications),
         )
         for a in apps
-    ]  # fmt: skip
+    ]
     return Screen("App notifications", tuple(rows))
 
 
