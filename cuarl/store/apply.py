@@ -77,10 +77,17 @@ def _fresh(
             continue
         fresh.add(entity_id)
         if new != old:
-            rows.append({
-                "entity": entity, "entity_id": entity_id, "seq": seq + 1, "old": old, "new": new,
-                "message": message, "at": at,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "entity": entity,
+                    "entity_id": entity_id,
+                    "seq": seq + 1,
+                    "old": old,
+                    "new": new,
+                    "message": message,
+                    "at": at,
+                }
+            )
     upsert(connection, t.StatusRow, rows, keep=True)
     return fresh
 
@@ -88,9 +95,11 @@ def _fresh(
 def _last_changes(connection: Connection, entity: Entity, ids: Sequence[str]) -> dict[str, tuple[int, str, float]]:
     here = (t.StatusRow.entity == entity) & t.StatusRow.entity_id.in_(ids)
     newest = (
-        select(t.StatusRow.entity_id, func.max(t.StatusRow.seq).label("seq")).where(here)
-        .group_by(t.StatusRow.entity_id).subquery()
-    )  # fmt: skip
+        select(t.StatusRow.entity_id, func.max(t.StatusRow.seq).label("seq"))
+        .where(here)
+        .group_by(t.StatusRow.entity_id)
+        .subquery()
+    )
     found = connection.execute(
         select(t.StatusRow.entity_id, t.StatusRow.seq, t.StatusRow.new, t.StatusRow.at)
         .join(newest, (t.StatusRow.entity_id == newest.c.entity_id) & (t.StatusRow.seq == newest.c.seq))
@@ -203,9 +212,13 @@ def _(write: w.SaveGroup, connection: Connection) -> None:
         raise StoreError(f'group "{group.group_id}" holds episodes of another group: {", ".join(strangers)}')
     first = group.trajectories[0] if group.trajectories else None
     row = {
-        "id": group.group_id, "run_id": (first and first.run_id) or None, "task_id": group.task_id, "seed": group.seed,
-        "step": first.step if first else 0, "purpose": first.purpose if first else "rollout",
-    }  # fmt: skip
+        "id": group.group_id,
+        "run_id": (first and first.run_id) or None,
+        "task_id": group.task_id,
+        "seed": group.seed,
+        "step": first.step if first else 0,
+        "purpose": first.purpose if first else "rollout",
+    }
     upsert(connection, t.GroupRow, [row])
     _save_trajectories(connection, [(e, write.at) for e in group.trajectories])
 
@@ -213,11 +226,16 @@ def _(write: w.SaveGroup, connection: Connection) -> None:
 def _group_rows(episodes: Iterable[Trajectory | Any]) -> list[Row]:
     groups = {
         e.group_id: {
-            "id": e.group_id, "run_id": e.run_id or None, "task_id": e.task_id, "seed": e.seed, "step": e.step,
+            "id": e.group_id,
+            "run_id": e.run_id or None,
+            "task_id": e.task_id,
+            "seed": e.seed,
+            "step": e.step,
             "purpose": e.purpose,
         }
-        for e in episodes if e.group_id
-    }  # fmt: skip
+        for e in episodes
+        if e.group_id
+    }
     return [groups[i] for i in sorted(groups)]  # one order for all processes, so that they can't deadlock
 
 

@@ -41,8 +41,9 @@ class DamagedFile:
             self._connection.close()
             raise StoreError(
                 f"the schema, on the first page of the file and some others, is damaged, so nothing can be found: {error}",
-                where=str(path), hint=f"ls {path}.*.bak   # copies that db migrate and db rebuild have made",
-            ) from error  # fmt: skip
+                where=str(path),
+                hint=f"ls {path}.*.bak   # copies that db migrate and db rebuild have made",
+            ) from error
 
     def __enter__(self) -> Self:
         return self

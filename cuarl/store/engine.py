@@ -76,11 +76,20 @@ def _postgresql_engine(url: URL) -> Engine:
             "PostgreSQL needs an optional dependency", where=masked(url), hint='pip install "cuarl[postgres]"'
         )
     engine = create_engine(
-        url, hide_parameters=True, pool_pre_ping=True, pool_recycle=1800, pool_size=4,
+        url,
+        hide_parameters=True,
+        pool_pre_ping=True,
+        pool_recycle=1800,
+        pool_size=4,
         connect_args={
-            "application_name": "cuarl", "keepalives": 1, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000,
+            "application_name": "cuarl",
+            "keepalives": 1,
+            "keepalives_idle": 30,
+            "keepalives_interval": 10,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 60_000,
         },
-    )  # fmt: skip
+    )
 
     @event.listens_for(engine, "do_connect")
     def bounded(_dialect: Any, _record: Any, arguments: Any, options: Any) -> Any:
@@ -119,8 +128,9 @@ def use_wal(engine: Engine) -> bool:
         log.warning(
             "write-ahead logging is not in force for %s (journal mode: %s): processes will wait for each other, and a "
             "network file system may lose writes. Put the file on a local disk, or use PostgreSQL",
-            masked(engine.url), answer,
-        )  # fmt: skip
+            masked(engine.url),
+            answer,
+        )
     return answer == "wal"
 
 

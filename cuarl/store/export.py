@@ -84,9 +84,13 @@ def _write(
         overruled = store.overruled(run=run)
         write_turns(folder / "turns.parquet", read_lines(folder / "episodes.jsonl", Trajectory), overruled)
     manifest = {
-        "format": FORMAT, "trajectory_schema": SCHEMA_VERSION, "cuarl": __version__, "run": run, "counts": counts,
+        "format": FORMAT,
+        "trajectory_schema": SCHEMA_VERSION,
+        "cuarl": __version__,
+        "run": run,
+        "counts": counts,
         "screenshots": copied,
-    }  # fmt: skip
+    }
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     missing = len(found.digests) - copied if images else 0
     return Exported(folder, counts, copied, missing, parquet)

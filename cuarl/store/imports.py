@@ -67,8 +67,9 @@ def check_export(folder: Path) -> None:
     if version > (FORMAT, SCHEMA_VERSION):
         raise ConfigError(
             f"the export has format {version[0]}.{version[1]}, newer than this program's {FORMAT}.{SCHEMA_VERSION}",
-            where=str(folder), hint="pip install --upgrade cuarl",
-        )  # fmt: skip
+            where=str(folder),
+            hint="pip install --upgrade cuarl",
+        )
     for name, kind in _KINDS.items():
         for _ in read_lines(folder / f"{name}.jsonl", kind):
             pass

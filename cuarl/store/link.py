@@ -95,8 +95,9 @@ class Link:
         if not emptied:
             raise StoreError(
                 f"{self._name} is still away; what was recorded meanwhile is kept, and stored at the next start",
-                where=files, hint="cuarl db check   # once the server is back; any command stores it",
-            )  # fmt: skip
+                where=files,
+                hint="cuarl db check   # once the server is back; any command stores it",
+            )
 
     def _recovered(self, spool: Spool) -> bool:
         """Whether the database may be written to: nothing is waiting any more, and it isn't known to be away."""

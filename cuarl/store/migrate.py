@@ -90,8 +90,9 @@ def migrate(url: str, to: str = "head", *, force: bool = False) -> Plan:
     except SQLAlchemyError as error:
         raise StoreError(
             f"the migration failed and was undone: {str(error).splitlines()[0]}",
-            where=masked(parsed), hint="cuarl db check",
-        ) from error  # fmt: skip
+            where=masked(parsed),
+            hint="cuarl db check",
+        ) from error
     finally:
         engine.dispose()
 
@@ -155,8 +156,9 @@ def _require_first(connection: Connection) -> None:
     if wrong:
         raise StoreError(
             f"the database has no schema version, and its tables are not those of {_FIRST}: {', '.join(wrong)}",
-            where=masked(connection.engine.url), hint="cuarl db rebuild --yes",
-        )  # fmt: skip
+            where=masked(connection.engine.url),
+            hint="cuarl db rebuild --yes",
+        )
 
 
 def _empty() -> Engine:
@@ -174,9 +176,10 @@ def _refuse_losses(todo: Plan, force: bool, where: str) -> None:
     if todo.losses and not force:
         lost = ", ".join(f"{count} {what}" for what, count in todo.losses.items())
         raise StoreError(
-            f"going back to {todo.target} would lose {lost}", where=where,
+            f"going back to {todo.target} would lose {lost}",
+            where=where,
             hint=f"cuarl db export backup && cuarl db migrate --to {todo.target} --force",
-        )  # fmt: skip
+        )
 
 
 # --- running -------------------------------------------------------------------------------------------------------

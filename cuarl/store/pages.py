@@ -122,22 +122,41 @@ class Pages(Reader):
     # --- runs ------------------------------------------------------------------------------------------------------
 
     def run_lines(
-        self, *, limit: int = PAGE, offset: int = 0, status: str | None = None, text: str | None = None,
+        self,
+        *,
+        limit: int = PAGE,
+        offset: int = 0,
+        status: str | None = None,
+        text: str | None = None,
         ids: Sequence[str] | None = None,
-    ) -> list[RunLine]:  # fmt: skip
+    ) -> list[RunLine]:
         """Runs, newest first; ``text`` stands in the name."""
         r = t.RunRow
         newest = (
-            select(t.EvaluationRow.metrics).where(t.EvaluationRow.run_id == r.id)
-            .order_by(t.EvaluationRow.step.desc(), t.EvaluationRow.started_at.desc()).limit(1).scalar_subquery()
-        )  # fmt: skip
+            select(t.EvaluationRow.metrics)
+            .where(t.EvaluationRow.run_id == r.id)
+            .order_by(t.EvaluationRow.step.desc(), t.EvaluationRow.started_at.desc())
+            .limit(1)
+            .scalar_subquery()
+        )
         columns = [
-            r.id, r.name, r.command, r.status, r.message, r.model, r.step, r.total_steps, r.started_at, r.finished_at,
-        ]  # fmt: skip
+            r.id,
+            r.name,
+            r.command,
+            r.status,
+            r.message,
+            r.model,
+            r.step,
+            r.total_steps,
+            r.started_at,
+            r.finished_at,
+        ]
         query = select(
-            *columns, _latest("episode/success_rate").label("success"), _latest("reward/mean").label("reward"),
+            *columns,
+            _latest("episode/success_rate").label("success"),
+            _latest("reward/mean").label("reward"),
             type_coerce(newest, Json).label("measured"),
-        )  # fmt: skip
+        )
         if ids is not None:
             query = query.where(r.id.in_(ids))
         if status:
@@ -150,10 +169,11 @@ class Pages(Reader):
         return [
             RunLine(
                 **{k: _known(v) for k, v in row.items() if k != "measured"},
-                evaluated=(row["measured"] or {}).get("success_rate"), live=live.get(row["id"]),
+                evaluated=(row["measured"] or {}).get("success_rate"),
+                live=live.get(row["id"]),
             )
             for row in rows
-        ]  # fmt: skip
+        ]
 
     def runs_by_id(self, ids: Sequence[str]) -> list[RunRecord]:
         """These runs, as far as they are there."""
@@ -231,10 +251,12 @@ class Pages(Reader):
         holds = _holds()
         query = (
             select(e.step, e.task_id, func.count(holds), func.sum(cast(holds, Integer)))
-            .select_from(e).outerjoin(v, v.episode_id == e.id)
-            .where(e.run_id == run, e.purpose == purpose, holds.is_not(None)).group_by(e.step, e.task_id)
+            .select_from(e)
+            .outerjoin(v, v.episode_id == e.id)
+            .where(e.run_id == run, e.purpose == purpose, holds.is_not(None))
+            .group_by(e.step, e.task_id)
             .order_by(e.step, e.task_id)
-        )  # fmt: skip
+        )
 
         def work(session: Session) -> list[TaskShare] | None:
             if (session.scalar(select(func.count()).select_from(mine.subquery())) or 0) > MANY:
@@ -341,10 +363,18 @@ def _line(row: Mapping[Any, Any]) -> EpisodeLine:
 def _conditions(query: Select[Any], where: EpisodeWhere) -> Select[Any]:
     e, member, task = t.EpisodeRow, t.EvaluationEpisodeRow, t.TaskRow
     columns: dict[str, Any] = {
-        "run": e.run_id, "group": e.group_id, "purpose": e.purpose, "step": e.step, "task": e.task_id,
-        "category": e.category, "difficulty": e.difficulty, "stop": e.stop, "policy": e.policy, "device": e.device,
+        "run": e.run_id,
+        "group": e.group_id,
+        "purpose": e.purpose,
+        "step": e.step,
+        "task": e.task_id,
+        "category": e.category,
+        "difficulty": e.difficulty,
+        "stop": e.stop,
+        "policy": e.policy,
+        "device": e.device,
         "seed": e.seed,
-    }  # fmt: skip
+    }
     given: Mapping[str, Any] = where
     for name, column in columns.items():
         if name in given:

@@ -254,9 +254,15 @@ def _where(query: Select[Any], column: Any, value: Any) -> Select[Any]:
 def _filtered(query: Any, where: EpisodeFilter) -> Any:
     e = t.EpisodeRow
     columns: dict[str, Any] = {
-        "run": e.run_id, "purpose": e.purpose, "step": e.step, "task": e.task_id, "group": e.group_id,
-        "policy": e.policy, "policy_version": e.policy_version, "status": e.status,
-    }  # fmt: skip
+        "run": e.run_id,
+        "purpose": e.purpose,
+        "step": e.step,
+        "task": e.task_id,
+        "group": e.group_id,
+        "policy": e.policy,
+        "policy_version": e.policy_version,
+        "status": e.status,
+    }
     for name, column in columns.items():
         query = _where(query, column, where.get(name))
     if "saved_after" in where:

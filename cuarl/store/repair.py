@@ -153,10 +153,14 @@ def _add_stand_ins(connection: Connection) -> None:
     for group in {row.group_id: row for row in connection.execute(lost)}.values():
         connection.execute(
             insert(t.GroupRow).values(
-                id=group.group_id, run_id=group.run_id, task_id=group.task_id, seed=group.seed, step=group.step,
+                id=group.group_id,
+                run_id=group.run_id,
+                task_id=group.task_id,
+                seed=group.seed,
+                step=group.step,
                 purpose=group.purpose,
             )
-        )  # fmt: skip
+        )
 
 
 def drop_dangling(ask: Callable[[str], Sequence[Any]]) -> Counter[str]:

@@ -117,8 +117,9 @@ def not_current(version: SchemaVersion, *, where: str) -> PrerequisiteError:
     if version.state is SchemaState.NEWER:
         return PrerequisiteError(
             f"the database is at schema {version.current}, which is newer than this program's {HEAD}",
-            where=where, hint="pip install --upgrade cuarl",
-        )  # fmt: skip
+            where=where,
+            hint="pip install --upgrade cuarl",
+        )
     count = len(version.pending)
     at = {SchemaState.EMPTY: "is empty", SchemaState.UNVERSIONED: "has tables but no schema version"}.get(
         version.state, f"is {count} revision{'s' if count > 1 else ''} behind"

@@ -45,8 +45,9 @@ class Spool:
         if self._bytes + len(data) > self._limit:
             raise StoreError(
                 f"the database is away, and the spool is full ({self._bytes / 2**20:.0f} MiB)",
-                where=str(self._folder), hint="start the database server, then run the same command with --resume",
-            )  # fmt: skip
+                where=str(self._folder),
+                hint="start the database server, then run the same command with --resume",
+            )
         path = self._open()
         with path.open("ab") as file:
             file.write(data)

@@ -111,9 +111,15 @@ class EpisodeRow(Base):
     __table_args__ = tuple(  # one for each condition that a page may have, in the order of its rows
         Index(None, *condition, "step", "id")
         for condition in (
-            (), ("run_id",), ("run_id", "purpose"), ("task_id",), ("policy",), ("policy", "policy_version"), ("status",),
+            (),
+            ("run_id",),
+            ("run_id", "purpose"),
+            ("task_id",),
+            ("policy",),
+            ("policy", "policy_version"),
+            ("status",),
         )
-    )  # fmt: skip
+    )
 
     id: Mapped[str] = mapped_column(primary_key=True)
     schema_version: Mapped[int]

@@ -166,7 +166,21 @@ class RestoreHistory(Record):
 
 
 Write = (
-    SaveRun | FinishRun | Heartbeat | RewindRun | DeleteRun | SavePolicy | SaveTasks | StartEpisode | SaveTrajectory | SaveGroup
-    | SaveEvaluation | LogMetrics | LogEvent | SaveSession | SaveHumanVerdict | RestoreHistory
-)  # fmt: skip
+    SaveRun
+    | FinishRun
+    | Heartbeat
+    | RewindRun
+    | DeleteRun
+    | SavePolicy
+    | SaveTasks
+    | StartEpisode
+    | SaveTrajectory
+    | SaveGroup
+    | SaveEvaluation
+    | LogMetrics
+    | LogEvent
+    | SaveSession
+    | SaveHumanVerdict
+    | RestoreHistory
+)
 WRITE: TypeAdapter[Write] = TypeAdapter(Annotated[Write, Field(discriminator="kind")])

@@ -154,9 +154,18 @@ def _records() -> None:
 
 def downgrade() -> None:
     for table in (
-        "status_history", "events", "metrics", "verdicts", "samples", "turns", "episodes", "groups", "tasks",
-        "policies", "runs",
-    ):  # fmt: skip
+        "status_history",
+        "events",
+        "metrics",
+        "verdicts",
+        "samples",
+        "turns",
+        "episodes",
+        "groups",
+        "tasks",
+        "policies",
+        "runs",
+    ):
         op.drop_table(table)
 
 

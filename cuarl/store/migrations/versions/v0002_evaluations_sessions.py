@@ -66,16 +66,20 @@ def upgrade() -> None:
     op.create_index("ix_evaluations_run_id", "evaluations", ["run_id"])
     op.create_table(
         "evaluation_episodes",
-        text("evaluation_id"), text("episode_id"), integer("position"),
+        text("evaluation_id"),
+        text("episode_id"),
+        integer("position"),
         sa.PrimaryKeyConstraint("evaluation_id", "episode_id", name="pk_evaluation_episodes"),
         sa.ForeignKeyConstraint(
-            ["evaluation_id"], ["evaluations.id"], ondelete="CASCADE",
+            ["evaluation_id"],
+            ["evaluations.id"],
+            ondelete="CASCADE",
             name="fk_evaluation_episodes_evaluation_id_evaluations",
         ),
         sa.ForeignKeyConstraint(
             ["episode_id"], ["episodes.id"], ondelete="CASCADE", name="fk_evaluation_episodes_episode_id_episodes"
         ),
-    )  # fmt: skip
+    )
     op.create_index("ix_evaluation_episodes_episode_id", "evaluation_episodes", ["episode_id"])
     op.create_table(
         "sessions",
@@ -106,6 +110,7 @@ def losses(connection: Connection) -> Mapping[str, int]:
 
     linked = sa.table("runs", sa.column("parent_id"))
     return {
-        "evaluations": count(sa.table("evaluations")), "sessions": count(sa.table("sessions")),
+        "evaluations": count(sa.table("evaluations")),
+        "sessions": count(sa.table("sessions")),
         "links from runs to their parents": count(linked, linked.c.parent_id.is_not(None)),
-    }  # fmt: skip
+    }

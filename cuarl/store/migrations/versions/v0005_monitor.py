@@ -49,11 +49,13 @@ def upgrade() -> None:
     op.create_index("ix_human_verdicts_episode_id_at", "human_verdicts", ["episode_id", "at"])
     op.create_table(
         "live",
-        sa.Column("run_id", _TEXT, nullable=False), sa.Column("episode_id", _TEXT, nullable=False),
-        sa.Column("phase", _TEXT, nullable=False), sa.Column("at", Double(), nullable=False),
+        sa.Column("run_id", _TEXT, nullable=False),
+        sa.Column("episode_id", _TEXT, nullable=False),
+        sa.Column("phase", _TEXT, nullable=False),
+        sa.Column("at", Double(), nullable=False),
         sa.Column("data", _JSON, nullable=False),
         sa.PrimaryKeyConstraint("run_id", "episode_id", name="pk_live"),
-    )  # fmt: skip
+    )
 
 
 def downgrade() -> None:
