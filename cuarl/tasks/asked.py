@@ -22,9 +22,10 @@ def read_check(text: str, *, where: str, hint: str) -> Check:
     if not path or operator not in OPERATORS:
         near = did_you_mean(operator, OPERATORS) if operator else ""
         raise ConfigError(
-            f'"{text}" is not a check: "{operator}" is no operator{near}', where=where,
+            f'"{text}" is not a check: "{operator}" is no operator{near}',
+            where=where,
             hint=f"{hint}   # operators: {', '.join(OPERATORS)}",
-        )  # fmt: skip
+        )
     return Check.model_validate({"path": path, "op": operator, "value": yaml_value(value)})
 
 
@@ -54,6 +55,12 @@ def made_task(
     told = repr((env, goal, tuple(checks), sorted(preset.items(), key=str)))
     params = {"goal": (goal,), **{key: (value,) for key, value in preset.items()}}
     return Task(
-        id=f"{name}.{hashlib.sha256(told.encode()).hexdigest()[:8]}", description="{goal}", env=env, category="app",
-        max_steps=max_steps, preset={key: f"{{{key}}}" for key in preset}, checks=tuple(checks), params=params,
-    )  # fmt: skip
+        id=f"{name}.{hashlib.sha256(told.encode()).hexdigest()[:8]}",
+        description="{goal}",
+        env=env,
+        category="app",
+        max_steps=max_steps,
+        preset={key: f"{{{key}}}" for key in preset},
+        checks=tuple(checks),
+        params=params,
+    )

@@ -113,10 +113,17 @@ def read_task(raw: Mapping[str, Any], where: str) -> GymTask:
     words = tuple(str(tag) for tag in ([tags] if isinstance(tags, str) else tags))
     steps = _fact(raw, "max_steps")
     task = Task(
-        id=task_id, description=goal, name=str(_fact(raw, "name") or ""), difficulty=_difficulty(raw, words),
-        category=_category(raw), max_steps=steps if isinstance(steps, int) and steps > 0 else MANY_STEPS, env=ENV,
-        tags=words, suite=ENV, params=_kept_braces(goal),
-    )  # fmt: skip
+        id=task_id,
+        description=goal,
+        name=str(_fact(raw, "name") or ""),
+        difficulty=_difficulty(raw, words),
+        category=_category(raw),
+        max_steps=steps if isinstance(steps, int) and steps > 0 else MANY_STEPS,
+        env=ENV,
+        tags=words,
+        suite=ENV,
+        params=_kept_braces(goal),
+    )
     return GymTask(task, _number(raw, task_id))
 
 
@@ -146,9 +153,14 @@ def pick(tasks: Sequence[GymTask], names: Sequence[str]) -> list[GymTask]:
 
 
 def narrow(
-    tasks: Sequence[GymTask], *, tags: Sequence[str] = (), categories: Sequence[str] = (),
-    difficulties: Sequence[str] = (), limit: int | None = None, seed: int | None = None,
-) -> tuple[Task, ...]:  # fmt: skip
+    tasks: Sequence[GymTask],
+    *,
+    tags: Sequence[str] = (),
+    categories: Sequence[str] = (),
+    difficulties: Sequence[str] = (),
+    limit: int | None = None,
+    seed: int | None = None,
+) -> tuple[Task, ...]:
     """Those with any of the tags, in these categories and difficulties, at most ``limit`` drawn by ``seed``.
 
     Raises TaskError naming the filter that left nothing.

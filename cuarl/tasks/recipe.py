@@ -112,8 +112,9 @@ def _pool(source: TaskSource, library: Library, where: str) -> list[Located]:
         case "gym" | "genv_umetrip":
             raise TaskError(
                 f'source_type "{source.source_type}" names tasks of a gym server, which need its devices',
-                where=where, hint="--env gym",
-            )  # fmt: skip
+                where=where,
+                hint="--env gym",
+            )
     named = [library.pick(name) for name in _DEMO[source.source_type]]
     missing = [name for name, found in zip(_DEMO[source.source_type], named, strict=True) if found is None]
     if missing:

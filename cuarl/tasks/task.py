@@ -38,9 +38,20 @@ class Check(Record):
     path: str
     """Dotted path into the state mapping, e.g. ``network.wifi.enabled``; ``answer`` is the agent's reported text."""
     op: Literal[
-        "equals", "not_equals", "contains", "not_contains", "icontains", "matches", "ge", "le", "between", "empty",
-        "not_empty", "has", "lacks",
-    ] = "equals"  # fmt: skip
+        "equals",
+        "not_equals",
+        "contains",
+        "not_contains",
+        "icontains",
+        "matches",
+        "ge",
+        "le",
+        "between",
+        "empty",
+        "not_empty",
+        "has",
+        "lacks",
+    ] = "equals"
     """``has``/``lacks``: a list at ``path`` has (lacks) an item whose fields include those of the mapping ``value``."""
     value: Any = None
 
@@ -125,15 +136,19 @@ class Task(Record):
     def bind(self, params: Mapping[str, Any]) -> TaskInstance:
         """Fill in the given parameters. Raises KeyError if one that a text names is missing."""
         return TaskInstance(
-            task_id=self.id, goal=fill(self.description, params), env=self.env, category=self.category,
-            difficulty=self.difficulty, max_steps=self.max_steps,
+            task_id=self.id,
+            goal=fill(self.description, params),
+            env=self.env,
+            category=self.category,
+            difficulty=self.difficulty,
+            max_steps=self.max_steps,
             preset={fill(k, params): fill(v, params) for k, v in self.preset.items()},
-            checks=tuple(
-                Check(path=fill(c.path, params), op=c.op, value=fill(c.value, params)) for c in self.checks
-            ),
+            checks=tuple(Check(path=fill(c.path, params), op=c.op, value=fill(c.value, params)) for c in self.checks),
             allow=tuple(fill(a, params) for a in self.allow),
-            plan=tuple(fill(p, params) for p in self.plan), params=params, tags=self.tags,
-        )  # fmt: skip
+            plan=tuple(fill(p, params) for p in self.plan),
+            params=params,
+            tags=self.tags,
+        )
 
 
 def fill(value: Any, params: Mapping[str, Any]) -> Any:
