@@ -57,9 +57,10 @@ def _family(name: str, kind: DeviceKind) -> Family:
         return cast(Family, formats.get(formats.for_model(name), kind))
     except ConfigError as error:
         raise ConfigError(
-            f'"{name}" is neither a format nor a model whose format is known', where="FAMILY",
+            f'"{name}" is neither a format nor a model whose format is known',
+            where="FAMILY",
             hint=f"cuarl doctor coordinates {' | '.join(formats.NAMES)}",
-        ) from error  # fmt: skip
+        ) from error
 
 
 def _size(text: str, option: str) -> Size:
@@ -84,12 +85,20 @@ def _print_summary(proofs: Sequence[Proof]) -> None:
     print_table(
         ("format", "screen", "sent", "seen", "grid", "targets", "worst", "result"),
         [
-            (p.format, _wide(p.screen), _wide(p.sent), _wide(p.seen), _wide(p.grid), len(p.targets), f"{p.worst:g} px",
-             "ok" if p.holds else next(t.fault for t in p.targets if t.fault))
+            (
+                p.format,
+                _wide(p.screen),
+                _wide(p.sent),
+                _wide(p.seen),
+                _wide(p.grid),
+                len(p.targets),
+                f"{p.worst:g} px",
+                "ok" if p.holds else next(t.fault for t in p.targets if t.fault),
+            )
             for p in proofs
         ],
         numeric=("targets", "worst"),
-    )  # fmt: skip
+    )
 
 
 def _print_targets(proof: Proof) -> None:
@@ -98,9 +107,12 @@ def _print_targets(proof: Proof) -> None:
     )
     print_table(
         ("target", "said", "drawn at", "read", "off", "result"),
-        [(_at((t.x, t.y)), _at(t.said), _at(t.drawn), _at(t.read), f"{t.off:g} px", t.fault or "ok") for t in proof.targets],
+        [
+            (_at((t.x, t.y)), _at(t.said), _at(t.drawn), _at(t.read), f"{t.off:g} px", t.fault or "ok")
+            for t in proof.targets
+        ],
         numeric=("off",),
-    )  # fmt: skip
+    )
 
 
 def _wide(size: Size) -> str:
@@ -113,13 +125,24 @@ def _at(place: Sequence[float] | None) -> str | None:
 
 def _data(proof: Proof) -> dict[str, Any]:
     return {
-        "format": proof.format, "screen": proof.screen, "sent": proof.sent, "seen": proof.seen, "grid": proof.grid,
-        "holds": proof.holds, "worst": proof.worst, "targets": [_target(t) for t in proof.targets],
-    }  # fmt: skip
+        "format": proof.format,
+        "screen": proof.screen,
+        "sent": proof.sent,
+        "seen": proof.seen,
+        "grid": proof.grid,
+        "holds": proof.holds,
+        "worst": proof.worst,
+        "targets": [_target(t) for t in proof.targets],
+    }
 
 
 def _target(target: Target) -> dict[str, Any]:
     return {
-        "target": (target.x, target.y), "said": target.said, "drawn": target.drawn, "named": target.named,
-        "read": target.read, "off": target.off, "fault": target.fault or None,
-    }  # fmt: skip
+        "target": (target.x, target.y),
+        "said": target.said,
+        "drawn": target.drawn,
+        "named": target.named,
+        "read": target.read,
+        "off": target.off,
+        "fault": target.fault or None,
+    }

@@ -33,9 +33,10 @@ def show_curves(names: Sequence[str], settings: Settings, *, out: Path | None, a
     else:
         _print(found, _labels(found, told), means)
     if any(told):
-        note("evaluated with other settings, so they are lines of their own: " + "; ".join(
-            f"{curve.run}, {label}" for curve, label in zip(found, _labels(found, told), strict=True)
-        ))  # fmt: skip
+        note(
+            "evaluated with other settings, so they are lines of their own: "
+            + "; ".join(f"{curve.run}, {label}" for curve, label in zip(found, _labels(found, told), strict=True))
+        )
     if out is not None:
         out.write_text(_drawn(found, _labels(found, told)), encoding="utf-8")
         note(f"drawn: {out}")
@@ -76,11 +77,12 @@ def _since(point: Point) -> tuple[str, str]:
 def _as_data(curve: Curve) -> dict[str, Any]:
     points = [
         {
-            "step": p.step, **p.overall.model_dump(mode="json"),
+            "step": p.step,
+            **p.overall.model_dump(mode="json"),
             "since_first": p.since_first._asdict() if p.since_first else None,
         }
         for p in curve.points
-    ]  # fmt: skip
+    ]
     return {"run": curve.run, "label": curve.label, "conditions": curve.conditions, "points": points}
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def show_episode(
     trajectory: Trajectory, picture: Callable[[str], Screenshot], folder: Path, *, columns: int, as_json: bool
-) -> None:  # fmt: skip
+) -> None:
     """Write the pictures into ``folder``; print the episode, with pictures where the terminal has colours."""
     folder.mkdir(parents=True, exist_ok=True)
     files = []
@@ -43,11 +43,16 @@ def _print_facts(t: Trajectory) -> None:
     words, trouble = ending(t)
     version = f", version {t.policy_version}" if t.policy else ""
     facts = [
-        ("episode", t.episode_id), ("task", f"{t.task_id}: {t.goal}"), ("agent", f"{t.agent} {t.policy}{version}".strip()),
-        ("screens", _screens(t)), ("ended", words), ("because", trouble), ("answer", t.answer),
+        ("episode", t.episode_id),
+        ("task", f"{t.task_id}: {t.goal}"),
+        ("agent", f"{t.agent} {t.policy}{version}".strip()),
+        ("screens", _screens(t)),
+        ("ended", words),
+        ("because", trouble),
+        ("answer", t.answer),
         *(("reward part", f"{p.name} {p.value:+g}  {p.evidence}") for p in t.reward_parts),
         ("took", f"{t.wall_s:.2f} s"),
-    ]  # fmt: skip
+    ]
     print_table(("what", "value"), [fact for fact in facts if fact[1]])
 
 

@@ -40,9 +40,14 @@ def console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     colour = has_colour(stream)
     return Console(
-        file=stream, force_terminal=colour or is_terminal(stream), color_system="auto" if colour else None,
-        no_color=not colour, highlight=False, markup=False, emoji=False,
-    )  # fmt: skip
+        file=stream,
+        force_terminal=colour or is_terminal(stream),
+        color_system="auto" if colour else None,
+        no_color=not colour,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
 
 
 def print_table(

@@ -82,7 +82,15 @@ def episode_line(trajectory: Trajectory, done: int, total: int) -> dict[str, obj
     """An episode as one JSON line."""
     t = trajectory
     return {
-        "event": "episode", "episode_id": t.episode_id, "task_id": t.task_id, "stop": t.stop, "success": t.success,
-        "reward": t.reward, "turns": len(t.turns), "wall_s": round(t.wall_s, 3),
-        "failure": t.failure and f"{t.failure.boundary} {t.failure.kind}", "done": done, "total": total,
-    }  # fmt: skip
+        "event": "episode",
+        "episode_id": t.episode_id,
+        "task_id": t.task_id,
+        "stop": t.stop,
+        "success": t.success,
+        "reward": t.reward,
+        "turns": len(t.turns),
+        "wall_s": round(t.wall_s, 3),
+        "failure": t.failure and f"{t.failure.boundary} {t.failure.kind}",
+        "done": done,
+        "total": total,
+    }

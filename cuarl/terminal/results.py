@@ -58,8 +58,16 @@ def _task_cells(s: Summary | None) -> tuple[object, str, str]:
 def summary_cells(s: Summary) -> list[object]:
     """One row under ``SUMMARY_COLUMNS``."""
     steps = "-" if s.steps_mean is None else f"{s.steps_mean:.1f}"
-    return [s.n, s.tasks, percent(s.success_rate), interval(s).removesuffix(" %"), percent(s.false_completion_rate),
-            percent(s.side_effect_rate), steps, s.failed]  # fmt: skip
+    return [
+        s.n,
+        s.tasks,
+        percent(s.success_rate),
+        interval(s).removesuffix(" %"),
+        percent(s.false_completion_rate),
+        percent(s.side_effect_rate),
+        steps,
+        s.failed,
+    ]
 
 
 def _parts(outcomes: Sequence[Outcome]) -> dict[str, Summary]:

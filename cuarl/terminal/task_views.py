@@ -65,6 +65,9 @@ def print_report(findings: Sequence[Finding], unproven: Sequence[dict[str, Any]]
     if findings:
         print_table(("level", "id", "at", "finding"), [(f.level, f.task_id, f.where, f.text) for f in findings])
     if unproven:
-        rows = [(proof["task_id"], ",".join(map(str, found["seeds"])), found["problem"])
-                for proof in unproven for found in proof["problems"]]  # fmt: skip
+        rows = [
+            (proof["task_id"], ",".join(map(str, found["seeds"])), found["problem"])
+            for proof in unproven
+            for found in proof["problems"]
+        ]
         print_table(("id", "seeds", "not proven because"), rows)
