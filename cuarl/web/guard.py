@@ -44,9 +44,10 @@ def application(routes: Sequence[BaseRoute], rules: Rules) -> Starlette:
         return _response(Refusal("the server failed; its log says why", status=500, headers=says_so), rules)
 
     return Starlette(
-        routes=routes, middleware=[Middleware(Guard, rules)],
+        routes=routes,
+        middleware=[Middleware(Guard, rules)],
         exception_handlers={Refusal: refused, HTTPException: missed, Exception: failed},
-    )  # fmt: skip
+    )
 
 
 def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -54,9 +55,11 @@ def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | Non
     from starlette.responses import Response
 
     return Response(
-        strict_json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"), status,
-        headers=headers, media_type="application/json",
-    )  # fmt: skip
+        strict_json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"),
+        status,
+        headers=headers,
+        media_type="application/json",
+    )
 
 
 async def json_body(request: Request, *, empty: bool = False) -> Any:

@@ -41,8 +41,9 @@ def bind(
     if token is None and not is_loopback(host):
         raise MissingSecret(
             f"whoever reaches this address could use {what}, so a token is needed",
-            where=f"--host {host}", hint=f"export {variable}=…, or leave --host out",
-        )  # fmt: skip
+            where=f"--host {host}",
+            hint=f"export {variable}=…, or leave --host out",
+        )
     made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -107,10 +108,19 @@ def make_server(app: Any, *, websockets: bool = False, **options: Any) -> uvicor
 
     return Quiet(
         uvicorn.Config(
-            app, http=BoundedConnection, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=5,
-            ws="websockets-sansio" if websockets else "none", ws_max_size=MESSAGE_BYTES, server_header=False, proxy_headers=False, **options,
+            app,
+            http=BoundedConnection,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=5,
+            ws="websockets-sansio" if websockets else "none",
+            ws_max_size=MESSAGE_BYTES,
+            server_header=False,
+            proxy_headers=False,
+            **options,
         )
-    )  # fmt: skip
+    )
 
 
 async def stop_accepting(server: asyncio.Server) -> None:

@@ -19,9 +19,14 @@ class Refusal(Exception):
     """
 
     def __init__(
-        self, what: str, *, param: str | None = None, code: str | None = None, status: int = 400,
+        self,
+        what: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        status: int = 400,
         headers: Mapping[str, str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(what)
         self.what, self.param, self.code, self.status, self.headers = what, param, code, status, headers
 

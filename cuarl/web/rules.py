@@ -79,9 +79,11 @@ class Rules:
         name = self.token.header
         how = "as a bearer token" if name == "authorization" else f"in the header {name.title()}"
         raise Refusal(
-            f"the token is missing or wrong: send the server's token {how}", code="invalid_api_key", status=401,
+            f"the token is missing or wrong: send the server's token {how}",
+            code="invalid_api_key",
+            status=401,
             headers={"WWW-Authenticate": "Bearer"} if name == "authorization" else None,
-        )  # fmt: skip
+        )
 
 
 def names_of(hosts: Iterable[str]) -> frozenset[str]:
