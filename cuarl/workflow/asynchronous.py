@@ -48,14 +48,23 @@ class Asynchronous:
     def _streaming(self, gate: PauseGate, setup: Setup) -> Stream:
         config, record = self._collector.config, self._collector.record
         shape = StreamConfig(
-            groups_per_batch=config.groups_per_batch, max_age=config.max_steps_off_policy or 0,
+            groups_per_batch=config.groups_per_batch,
+            max_age=config.max_steps_off_policy or 0,
             max_concurrent=self._collector.at_once,
-        )  # fmt: skip
+        )
         return Stream(
-            shape, gate, setup, plan=self._plan, next_tasks=self._next_tasks, join=setup.join,
-            swap=partial(copy_weights, self._copy, self._learner.policy), save=record.save if record else None,
-            failures=self._collector.failures, dropped=self._say_dropped, on_cancel=record.cut if record else None,
-        )  # fmt: skip
+            shape,
+            gate,
+            setup,
+            plan=self._plan,
+            next_tasks=self._next_tasks,
+            join=setup.join,
+            swap=partial(copy_weights, self._copy, self._learner.policy),
+            save=record.save if record else None,
+            failures=self._collector.failures,
+            dropped=self._say_dropped,
+            on_cancel=record.cut if record else None,
+        )
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -80,10 +89,12 @@ class Asynchronous:
         await self._stream.settled()
         ages = self._ages
         return {
-            "async/staleness_mean": math.fsum(ages) / len(ages), "async/staleness_max": float(max(ages)),
-            "async/dropped": float(self._dropped), "async/waiting": float(self._stream.waiting),
+            "async/staleness_mean": math.fsum(ages) / len(ages),
+            "async/staleness_max": float(max(ages)),
+            "async/dropped": float(self._dropped),
+            "async/waiting": float(self._stream.waiting),
             "async/unfinished": float(self._stream.unfinished),
-        }  # fmt: skip
+        }
 
     def _next_tasks(self, serial: int, count: int) -> list[str]:
         found = self._collector.by_curriculum(count)

@@ -40,9 +40,10 @@ def best_step(run: Path, metric: str = "") -> Best:
     if not found:
         have = ", ".join(map(str, sorted(saved))) or "none"
         raise ConfigError(
-            f"no checkpoint of the run has a value of {what} (there are checkpoints of steps {have})", where=str(run),
+            f"no checkpoint of the run has a value of {what} (there are checkpoints of steps {have})",
+            where=str(run),
             hint=f"cuarl eval {run.name}",
-        )  # fmt: skip
+        )
     step = max(found, key=lambda one: (found[one], -one))
     return Best(
         step, f"step {step} of {len(found)} checkpoints has the highest {what}, {found[step]:.3g}", bool(validated)

@@ -33,9 +33,13 @@ class RecordedCheckpoints:
             self._store.drain()
             self._store.save_policy(
                 PolicyRecord(
-                    name=self._learner.policy.name, version=step, run_id=self._run.run_id, step=step,
-                    base_model=self._about.base_model, path=str(self._checkpoints.folder(step)),
+                    name=self._learner.policy.name,
+                    version=step,
+                    run_id=self._run.run_id,
+                    step=step,
+                    base_model=self._about.base_model,
+                    path=str(self._checkpoints.folder(step)),
                 )
-            )  # fmt: skip
+            )
             self._run.count({"steps": step, "episodes": self._learner.episodes})
         self._checkpoints.commit(step, metrics, pending)

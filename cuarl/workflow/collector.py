@@ -83,9 +83,15 @@ class Collector:
     def specs(self, tasks: Sequence[Task], *, name: str, step: int, first_group: int) -> Sequence[EpisodeSpec]:
         """A group of episodes of each of ``tasks``; ``name`` tells them from all others of the run."""
         return plan(
-            tasks, group_size=self.config.group_size, run_seed=self.config.seed, prefix=f"{self.run_id}.{name}",
-            run_id=self.run_id, step=step, purpose="train", first_group=first_group,
-        )  # fmt: skip
+            tasks,
+            group_size=self.config.group_size,
+            run_seed=self.config.seed,
+            prefix=f"{self.run_id}.{name}",
+            run_id=self.run_id,
+            step=step,
+            purpose="train",
+            first_group=first_group,
+        )
 
     def task(self, task_id: str) -> Task:
         """One of the tasks."""
@@ -115,7 +121,7 @@ class InTurn:
 
     def __init__(
         self, collector: Collector, source: Source, *, processes: Processes = ALONE, watcher: Watcher = SILENT
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._collector, self._source, self._watcher = collector, source, watcher
         self._processes = processes
         self._setup = collector.setup(source.player)
@@ -165,17 +171,25 @@ class InTurn:
         collector, config, (rank, world) = self._collector, self._collector.config, self._processes
         again = f".again{number}" if number else ""
         specs = collector.specs(
-            self._next_tasks(step, number, count), name=f"{step:04d}{again}", step=step,
+            self._next_tasks(step, number, count),
+            name=f"{step:04d}{again}",
+            step=step,
             first_group=number * _FURTHER + (step - 1) * config.groups_per_batch,
-        )  # fmt: skip
+        )
         mine = [spec for i, spec in enumerate(specs) if i // config.group_size % world == rank]
         self._pictures = {}
         with waited_for(), self._watcher.progress(f"step {step} of {config.max_steps}", part=True) as progress:
             async with parts.serving(collector.backend):
                 groups = await parts.collected(
-                    mine, self._setup, collector.backend, config, failures=collector.failures, save=self._take,
-                    on_cancel=collector.record.cut if collector.record else None, progress=progress,
-                )  # fmt: skip
+                    mine,
+                    self._setup,
+                    collector.backend,
+                    config,
+                    failures=collector.failures,
+                    save=self._take,
+                    on_cancel=collector.record.cut if collector.record else None,
+                    progress=progress,
+                )
         batch = Batch(tuple(groups), self._pictures)
         batch = gather_batch(batch) if world > 1 else batch
         await self._record_others(batch)

@@ -52,11 +52,17 @@ def in_store(store: Store, run: Run, config: ExperimentConfig, flush: Callable[[
 
     store.start_run(
         RunRecord(
-            id=run.run_id, name=run.name, command=run.manifest.kind, directory=str(run.path), model=config.model_name,
-            seed=config.seed, config=config.model_dump(mode="json"),
-            total_steps=config.max_steps if run.manifest.kind == "train" else None, info=_facts(run),
+            id=run.run_id,
+            name=run.name,
+            command=run.manifest.kind,
+            directory=str(run.path),
+            model=config.model_name,
+            seed=config.seed,
+            config=config.model_dump(mode="json"),
+            total_steps=config.max_steps if run.manifest.kind == "train" else None,
+            info=_facts(run),
         )
-    )  # fmt: skip
+    )
     with ExitStack() as stack:
         stack.push(finish)
         yield

@@ -36,8 +36,14 @@ _FORGET_S = 20.0
 
 
 def player(
-    config: ExperimentConfig, url: str, settings: Settings, *, temperature: float, strict: bool, note: Note = SILENT.note
-) -> Player:  # fmt: skip
+    config: ExperimentConfig,
+    url: str,
+    settings: Settings,
+    *,
+    temperature: float,
+    strict: bool,
+    note: Note = SILENT.note,
+) -> Player:
     """A policy behind a server, to be rolled out or evaluated.
 
     Prompts are checked against our own rendering where the
@@ -119,8 +125,9 @@ def check(config: ExperimentConfig, settings: Settings, spec: ModelSpec, note: N
     if lacking and not config.served.rescore:
         raise ConfigError(
             f"the endpoint does not give {' and '.join(lacking)}, so what it sampled can't be trained on exactly",
-            where=url, hint="--rescore recomputes it here, approximately; or serve with what is named above, or with cuarl serve",
-        )  # fmt: skip
+            where=url,
+            hint="--rescore recomputes it here, approximately; or serve with what is named above, or with cuarl serve",
+        )
     if lacking:
         note(f"the endpoint does not give {' and '.join(lacking)}: recomputed here (--rescore)")
 
@@ -230,10 +237,14 @@ def _sampler(
 ) -> OpenAISampler:
     key = settings.openai_api_key
     return OpenAISampler(
-        url, config.served.served_model_name or config.model_name, api_key=key.get_secret_value() if key else None,
-        name=Path(config.model_name).name, renderer=renderer, placeholders=placeholders,
+        url,
+        config.served.served_model_name or config.model_name,
+        api_key=key.get_secret_value() if key else None,
+        name=Path(config.model_name).name,
+        renderer=renderer,
+        placeholders=placeholders,
         max_connections=config.max_concurrent_rollouts,
-    )  # fmt: skip
+    )
 
 
 async def _begin(sampler: OpenAISampler, config: ExperimentConfig) -> EndpointFeatures:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 def select_tasks(
     config: ExperimentConfig, settings: Settings, role: Literal["train", "eval"], note: Note = SILENT.note
-) -> Selection:  # fmt: skip
+) -> Selection:
     """The tasks to train or to evaluate on; what a person should know about the selection goes to ``note``.
 
     To evaluate, ``eval_tasks`` are taken, or the evaluation tasks that the selectors of ``tasks`` pick.
@@ -53,9 +53,11 @@ def select_tasks(
         return made
     selectors = config.eval_tasks or config.tasks if role == "eval" else config.tasks
     filters = Filters(
-        categories=config.category, difficulties=config.difficulty, limit=config.limit,
+        categories=config.category,
+        difficulties=config.difficulty,
+        limit=config.limit,
         seed=config.seed if config.limit else None,
-    )  # fmt: skip
+    )
     folders = [shipped_folder(), *([settings.tasks_dir] if settings.tasks_dir else [])]
     selection = load(selectors, filters, stdin=sys.stdin, role=role, folders=folders)
     for text in selection.notes:
@@ -81,24 +83,39 @@ def limits(config: ExperimentConfig) -> Limits:
 def setup(config: ExperimentConfig, backend: Backend, player: Player, record: Recording | None = None) -> Setup:
     """Everything an episode needs besides its spec; ``record`` follows it while it runs."""
     return Setup(
-        make_env=backend.make_env, make_agent=player.make_agent,
-        join=player.join if backend.in_step else nullcontext, begin=player.begin,
-        judge=partial(verdict, side_effects=config.side_effects), reward=reward.get(config.reward),
-        limits=limits(config), backend=config.env.type, observer=record.live if record else UNOBSERVED,
-    )  # fmt: skip
+        make_env=backend.make_env,
+        make_agent=player.make_agent,
+        join=player.join if backend.in_step else nullcontext,
+        begin=player.begin,
+        judge=partial(verdict, side_effects=config.side_effects),
+        reward=reward.get(config.reward),
+        limits=limits(config),
+        backend=config.env.type,
+        observer=record.live if record else UNOBSERVED,
+    )
 
 
 async def collected(
-    specs: Sequence[EpisodeSpec], setup: Setup, backend: Backend, config: ExperimentConfig, *, save: Save,
-    failures: FailureWindow | None = None, on_cancel: Callable[[Episode], None] | None = None,
+    specs: Sequence[EpisodeSpec],
+    setup: Setup,
+    backend: Backend,
+    config: ExperimentConfig,
+    *,
+    save: Save,
+    failures: FailureWindow | None = None,
+    on_cancel: Callable[[Episode], None] | None = None,
     progress: Progress | None = None,
-) -> list[Group]:  # fmt: skip
+) -> list[Group]:
     """``rollout.pool.collect``, with as many episodes at the same time as are wanted and as the backend bears."""
     return await collect(
-        specs, setup, max_concurrent=backend.concurrent(config.max_concurrent_rollouts),
-        failures=failures or FailureWindow(max_share=config.max_failed_share), save=save, progress=progress,
+        specs,
+        setup,
+        max_concurrent=backend.concurrent(config.max_concurrent_rollouts),
+        failures=failures or FailureWindow(max_share=config.max_failed_share),
+        save=save,
+        progress=progress,
         on_cancel=on_cancel,
-    )  # fmt: skip
+    )
 
 
 def open_store(settings: Settings) -> Store:

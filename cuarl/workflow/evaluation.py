@@ -70,11 +70,14 @@ class EvaluationPlan:
         config = self.config
         tasks = changes.digest({"eval": [changes.content(task) for task in self.tasks]})
         return {
-            "episodes": self.episodes, "attempts": self.attempts, "tasks": tasks[:12],
-            "temperature": config.eval_temperature, **{name: getattr(config, name) for name in _SETTINGS},
+            "episodes": self.episodes,
+            "attempts": self.attempts,
+            "tasks": tasks[:12],
+            "temperature": config.eval_temperature,
+            **{name: getattr(config, name) for name in _SETTINGS},
             "env": config.env.model_dump(mode="json", exclude=set(config.env.capacity)),
             **({"purpose": self.purpose} if self.purpose == VALIDATION else {}),
-        }  # fmt: skip
+        }
 
     @property
     def key(self) -> str:
@@ -92,25 +95,44 @@ class EvaluationPlan:
 
 
 async def run_evaluation(
-    what: EvaluationPlan, player: Player, settings: Settings, *, prefix: str, run_id: str = "", step: int = 0,
-    record: parts.Recording | None = None, progress: Progress | None = None,
-) -> Evaluation:  # fmt: skip
+    what: EvaluationPlan,
+    player: Player,
+    settings: Settings,
+    *,
+    prefix: str,
+    run_id: str = "",
+    step: int = 0,
+    record: parts.Recording | None = None,
+    progress: Progress | None = None,
+) -> Evaluation:
     """Evaluate ``player``. Episodes go to ``record``; ``prefix`` must be unique to this evaluation within its store."""
     config = what.config
     plan = plan_evaluation(
-        what.tasks, episodes=what.episodes, attempts=what.attempts, run_seed=config.seed, prefix=prefix, run_id=run_id,
+        what.tasks,
+        episodes=what.episodes,
+        attempts=what.attempts,
+        run_seed=config.seed,
+        prefix=prefix,
+        run_id=run_id,
         step=step,
-    )  # fmt: skip
+    )
     served = environments.backend(config, what.tasks, settings)
     if record is not None:
         record.live.begin("evaluating", step, len(plan))
     async with parts.playing(player, served):
         return await evaluate(
-            plan, parts.setup(config, served, player, record), label=what.label, run_seed=config.seed, limited=what.limited,
-            settings=what.settings, max_concurrent=served.concurrent(config.max_concurrent_rollouts),
-            failures=FailureWindow(max_share=config.max_failed_share), save=record.save if record else None,
-            on_cancel=record.cut if record else None, progress=progress,
-        )  # fmt: skip
+            plan,
+            parts.setup(config, served, player, record),
+            label=what.label,
+            run_seed=config.seed,
+            limited=what.limited,
+            settings=what.settings,
+            max_concurrent=served.concurrent(config.max_concurrent_rollouts),
+            failures=FailureWindow(max_share=config.max_failed_share),
+            save=record.save if record else None,
+            on_cancel=record.cut if record else None,
+            progress=progress,
+        )
 
 
 def evaluate_baselines(what: EvaluationPlan, settings: Settings, watcher: Watcher) -> dict[str, tuple[Outcome, ...]]:
@@ -152,9 +174,14 @@ def home(
 
 
 def keep(
-    store: Store, evaluation: Evaluation, evaluation_id: str, run: Run, *, own: bool,
+    store: Store,
+    evaluation: Evaluation,
+    evaluation_id: str,
+    run: Run,
+    *,
+    own: bool,
     beside: Mapping[str, Sequence[Outcome]] | None = None,
-) -> Path:  # fmt: skip
+) -> Path:
     """Write ``results.json`` into ``run`` and the evaluation into the store; returns the file.
 
     ``own`` says that the run itself makes the evaluation, and nobody afterwards. ``beside`` are the baselines' outcomes.
@@ -163,14 +190,20 @@ def keep(
 
     store.save_evaluation(
         EvaluationRecord(
-            id=evaluation_id, run_id=run.run_id, suite=evaluation.label, step=evaluation.step, policy=evaluation.policy,
-            policy_version=evaluation.policy_version, started_at=evaluation.started_at,
-            finished_at=evaluation.started_at + evaluation.wall_s, metrics=evaluation.overall.metrics(),
+            id=evaluation_id,
+            run_id=run.run_id,
+            suite=evaluation.label,
+            step=evaluation.step,
+            policy=evaluation.policy,
+            policy_version=evaluation.policy_version,
+            started_at=evaluation.started_at,
+            finished_at=evaluation.started_at + evaluation.wall_s,
+            metrics=evaluation.overall.metrics(),
             baselines={name: _baseline(outcomes) for name, outcomes in (beside or {}).items()},
             info={"agent": evaluation.agent, **evaluation.conditions},
         ),
         [o.episode_id for o in evaluation.outcomes],
-    )  # fmt: skip
+    )
     return write_results(folder_for(run.evals_dir, evaluation, own=own), evaluation)
 
 
@@ -190,9 +223,15 @@ class TrainingEvaluator:
     """Evaluates the policy as it is, in the main process, by each plan whose turn it is; keeps the last proper evaluation."""
 
     def __init__(
-        self, plans: Sequence[tuple[EvaluationPlan, Due]], player: Player, settings: Settings, run: Run, store: Store | None,
-        record: parts.Recording | None, watcher: Watcher = SILENT,
-    ) -> None:  # fmt: skip
+        self,
+        plans: Sequence[tuple[EvaluationPlan, Due]],
+        player: Player,
+        settings: Settings,
+        run: Run,
+        store: Store | None,
+        record: parts.Recording | None,
+        watcher: Watcher = SILENT,
+    ) -> None:
         self._plans, self._player, self._settings, self._run, self._watcher = plans, player, settings, run, watcher
         self._store, self._record = store, record
         self.last: Evaluation | None = None
@@ -212,9 +251,15 @@ class TrainingEvaluator:
         prefix = f"{self._run.run_id}.{'eval' if what.purpose == 'evaluation' else what.purpose}.{step:04d}"
         with self._watcher.progress(f"{what.purpose} at step {step}", part=True) as progress:
             evaluation = await run_evaluation(
-                what, self._player, self._settings, prefix=prefix, run_id=self._run.run_id, step=step, record=record,
+                what,
+                self._player,
+                self._settings,
+                prefix=prefix,
+                run_id=self._run.run_id,
+                step=step,
+                record=record,
                 progress=progress,
-            )  # fmt: skip
+            )
         keep(store, evaluation, prefix, self._run, own=True)
         if what.purpose == "evaluation":
             self.last = evaluation

@@ -74,9 +74,15 @@ class Experiment:
         if self.resume is not None:
             return Run.reopen(self.resume, self.resolved, command=self.command)
         return Run.create(
-            self.settings.runs_dir, self.resolved, kind=kind, name=self.name, actor=actor, overwrite=self.overwrite,
-            forget=partial(_forget, store, self.watcher), command=self.command,
-        )  # fmt: skip
+            self.settings.runs_dir,
+            self.resolved,
+            kind=kind,
+            name=self.name,
+            actor=actor,
+            overwrite=self.overwrite,
+            forget=partial(_forget, store, self.watcher),
+            command=self.command,
+        )
 
 
 def _forget(store: Store, watcher: Watcher, run_id: str) -> None:
@@ -101,7 +107,8 @@ def run_to_resume(reference: str, settings: Settings, *, name: str | None, overw
     kind = read_manifest(path).kind
     if kind != "train":
         raise ConfigError(
-            f'"{path.name}" is a run of cuarl {kind}, and only training is resumed', where=str(path),
+            f'"{path.name}" is a run of cuarl {kind}, and only training is resumed',
+            where=str(path),
             hint="name a training run: cuarl train --resume NAME",
-        )  # fmt: skip
+        )
     return path

@@ -44,9 +44,10 @@ def select(config: ExperimentConfig, settings: Settings, role: Role) -> Selectio
     given = next((name for name in _FILTERS if getattr(config, name)), None)
     if given is not None:
         raise ConfigError(
-            f"{given} selects among known tasks, and the task was made of options", where=f"--env {options.type}",
+            f"{given} selects among known tasks, and the task was made of options",
+            where=f"--env {options.type}",
             hint="leave one of them out",
-        )  # fmt: skip
+        )
     return Selection(tuple(made))
 
 
@@ -64,10 +65,12 @@ def _openenv(options: openenv.Options, config: ExperimentConfig, settings: Setti
     kept, counts = apply(
         _named(found, wanted),
         Filters(
-            categories=config.category, difficulties=config.difficulty, limit=config.limit,
+            categories=config.category,
+            difficulties=config.difficulty,
+            limit=config.limit,
             seed=config.seed if config.limit else None,
         ),
-    )  # fmt: skip
+    )
     require_some(kept, counts, len(found))
     return Selection(tuple(kept))
 

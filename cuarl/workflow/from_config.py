@@ -55,9 +55,12 @@ def model_spec(resolved: Resolved, device: str) -> ModelSpec:
         return _spec(config, base, device, train="full", train_vision=config.train_vision, dtype=dtype)
     custom = config.lora_target_option == "custom"
     lora = LoraSpec(
-        rank=config.lora_rank, alpha=config.lora_alpha, vision=config.train_vision, seed=config.seed,
+        rank=config.lora_rank,
+        alpha=config.lora_alpha,
+        vision=config.train_vision,
+        seed=config.seed,
         targets=config.lora_target_modules if custom else config.lora_target_option,
-    )  # fmt: skip
+    )
     return _spec(config, base, device, lora=lora, train="adapter")
 
 
@@ -69,9 +72,12 @@ def _asked(resolved: Resolved, name: str) -> bool:
 
 def _spec(config: ExperimentConfig, model: str, device: str, **fields: object) -> ModelSpec:
     common = {
-        "model": model, "dtype": config.dtype, "device": device, "kv_cache_gib": config.local_policy.kv_cache_gib,
+        "model": model,
+        "dtype": config.dtype,
+        "device": device,
+        "kv_cache_gib": config.local_policy.kv_cache_gib,
         "trust_remote_code": config.trust_remote_code,
-    }  # fmt: skip
+    }
     return ModelSpec.model_validate(common | fields)
 
 
@@ -85,8 +91,9 @@ def check_alone(config: ExperimentConfig, processes: int) -> None:
     if processes > 1 and given:
         raise ConfigError(
             f"{given[0]} works in one process, and these are several",
-            where="--processes", hint=f"leave --processes or {given[0]} out",
-        )  # fmt: skip
+            where="--processes",
+            hint=f"leave --processes or {given[0]} out",
+        )
 
 
 def load_trained(resolved: Resolved, accelerator: Accelerator) -> TransformersPolicy:
@@ -108,28 +115,44 @@ def learner_config(config: ExperimentConfig) -> LearnerConfig:
         )
     return LearnerConfig.model_validate(
         {
-            "objective": objective, "sharded": shards, "max_steps": config.max_steps, "seed": config.seed,
-            "gradient_checkpointing": config.local_trainer.gradient_checkpointing, "activation_gib": config.local_trainer.activation_gib,
+            "objective": objective,
+            "sharded": shards,
+            "max_steps": config.max_steps,
+            "seed": config.seed,
+            "gradient_checkpointing": config.local_trainer.gradient_checkpointing,
+            "activation_gib": config.local_trainer.activation_gib,
             "compute_post_kl": config.compute_post_kl,
             "rejection": Rejection(rule=learning.rejection_rule, threshold=learning.reward_threshold),
-            "replay": ReplayConfig(per_task=learning.replay_per_task, max_age=learning.replay_max_age, seed=config.seed),
-            "curriculum": _curriculum(config), "batch": batch_config(config), "loss": _loss_config(config),
+            "replay": ReplayConfig(
+                per_task=learning.replay_per_task, max_age=learning.replay_max_age, seed=config.seed
+            ),
+            "curriculum": _curriculum(config),
+            "batch": batch_config(config),
+            "loss": _loss_config(config),
             "reference": learning.kl_reference,
             "optim": OptimConfig(
-                learning_rate=config.effective_learning_rate, lr_schedule=config.lr_schedule,
-                warmup_steps=config.warmup_steps, max_grad_norm=config.max_grad_norm, weight_decay=config.weight_decay,
-                adam_beta1=config.adam_beta1, adam_beta2=config.adam_beta2, adam_eps=config.adam_eps,
+                learning_rate=config.effective_learning_rate,
+                lr_schedule=config.lr_schedule,
+                warmup_steps=config.warmup_steps,
+                max_grad_norm=config.max_grad_norm,
+                weight_decay=config.weight_decay,
+                adam_beta1=config.adam_beta1,
+                adam_beta2=config.adam_beta2,
+                adam_eps=config.adam_eps,
             ),
         }
-    )  # fmt: skip
+    )
 
 
 def loop_config(config: ExperimentConfig) -> LoopConfig:
     """How long training takes, and what is done between its steps."""
     return LoopConfig(
-        max_steps=config.max_steps, eval_every=config.eval_every, save_every=config.save_every,
-        skip_baseline=config.skip_baseline, validates=config.validation_split > 0,
-    )  # fmt: skip
+        max_steps=config.max_steps,
+        eval_every=config.eval_every,
+        save_every=config.save_every,
+        skip_baseline=config.skip_baseline,
+        validates=config.validation_split > 0,
+    )
 
 
 def batch_config(config: ExperimentConfig) -> BatchConfig:
@@ -138,29 +161,44 @@ def batch_config(config: ExperimentConfig) -> BatchConfig:
     baselines: Mapping[str, Baseline] = {"rloo": "leave-one-out", "reinforce++": "batch", "ppo": "critic"}
     in_reward = config.kl_penalty_coef if learning.kl_in == "reward" else 0.0
     return BatchConfig(
-        advantage=learning.advantage_normalization, baseline=baselines.get(config.algorithm.type, "group"),
+        advantage=learning.advantage_normalization,
+        baseline=baselines.get(config.algorithm.type, "group"),
         credit="anchor" if config.algorithm.type == "gigpo" else learning.credit,
         screen=ScreenCredit(trace_lambda=learning.credit_lambda, discount=learning.discount),
         anchor=AnchorCredit(anchor=learning.gigpo_anchor, weight=learning.gigpo_weight, discount=learning.discount),
         critic=CriticConfig(
-            level=learning.critic_level, trace_lambda=learning.gae_lambda, discount=learning.discount, clip=learning.value_clip,
-            trunk=learning.critic_trunk, coef=learning.value_loss_coef, learning_rate=learning.value_learning_rate,
-            warmup_steps=learning.critic_warmup_steps, seed=config.seed,
+            level=learning.critic_level,
+            trace_lambda=learning.gae_lambda,
+            discount=learning.discount,
+            clip=learning.value_clip,
+            trunk=learning.critic_trunk,
+            coef=learning.value_loss_coef,
+            learning_rate=learning.value_learning_rate,
+            warmup_steps=learning.critic_warmup_steps,
+            seed=config.seed,
         ),
-        kl_coef=in_reward, kl_estimator=learning.kl_estimator, shaping=shaping(config), reduction=learning.loss_reduction,
-        constant_tokens=learning.loss_constant_tokens, mask_truncated=learning.mask_truncated,
-        num_substeps=config.num_substeps, num_epochs=config.num_epochs, max_tokens=config.local_trainer.micro_batch_tokens,
+        kl_coef=in_reward,
+        kl_estimator=learning.kl_estimator,
+        shaping=shaping(config),
+        reduction=learning.loss_reduction,
+        constant_tokens=learning.loss_constant_tokens,
+        mask_truncated=learning.mask_truncated,
+        num_substeps=config.num_substeps,
+        num_epochs=config.num_epochs,
+        max_tokens=config.local_trainer.micro_batch_tokens,
         pack=config.local_trainer.pack_turns,
-    )  # fmt: skip
+    )
 
 
 def shaping(config: ExperimentConfig) -> Shaping:
     """How rewards are changed before they are compared."""
     learning = config.learning
     return Shaping(
-        shortest_path=learning.shortest_path_coef, overlong_buffer=learning.overlong_buffer,
-        overlong_penalty=learning.overlong_penalty, max_tokens=config.max_tokens,
-    )  # fmt: skip
+        shortest_path=learning.shortest_path_coef,
+        overlong_buffer=learning.overlong_buffer,
+        overlong_penalty=learning.overlong_penalty,
+        max_tokens=config.max_tokens,
+    )
 
 
 def _loss_config(config: ExperimentConfig) -> LossConfig:
@@ -168,10 +206,15 @@ def _loss_config(config: ExperimentConfig) -> LossConfig:
     return LossConfig(
         surrogate="weights" if config.algorithm.type == "cispo" else "clip",
         ratio="answer" if config.algorithm.type == "gspo" else "token",
-        clip_low=learning.clip_low, clip_high=learning.clip_high, decoupled=learning.decoupled,
-        importance_cap=learning.importance_cap, kl_penalty_coef=config.kl_penalty_coef, kl_in=learning.kl_in,
-        kl_estimator=learning.kl_estimator, entropy_coef=learning.entropy_coef,
-    )  # fmt: skip
+        clip_low=learning.clip_low,
+        clip_high=learning.clip_high,
+        decoupled=learning.decoupled,
+        importance_cap=learning.importance_cap,
+        kl_penalty_coef=config.kl_penalty_coef,
+        kl_in=learning.kl_in,
+        kl_estimator=learning.kl_estimator,
+        entropy_coef=learning.entropy_coef,
+    )
 
 
 def _curriculum(config: ExperimentConfig) -> CurriculumConfig | None:

@@ -108,9 +108,10 @@ def _changes(experiment: Experiment, folder: Path, inputs: Inputs) -> list[str]:
         ]
     except (ValueError, KeyError, TypeError) as error:
         raise ResumeMismatch(
-            f"the tasks that the run was started with can't be read: {error}", where=str(folder / _TASKS),
+            f"the tasks that the run was started with can't be read: {error}",
+            where=str(folder / _TASKS),
             hint=f"remove the file to resume without comparing: rm {folder / _TASKS}",
-        ) from error  # fmt: skip
+        ) from error
     code = {path.stem: path.read_bytes() for path in sorted((folder / _REWARD).glob("*.py"))}
     return lines + [f"reward: {line} (see {folder / _REWARD})" for line in plugin.changes(code, inputs.reward)]
 
@@ -125,6 +126,7 @@ def _settle(experiment: Experiment, lines: Sequence[str], what: str) -> None:
         experiment.watcher.note(f"{what}; resuming with them as they are now:\n{listed}")
         return
     raise ResumeMismatch(
-        f"{what}:\n{listed}", where=str(experiment.resume),
+        f"{what}:\n{listed}",
+        where=str(experiment.resume),
         hint=f"put them back, or resume with them as they are now: {OPTION}; or --name for a new run",
-    )  # fmt: skip
+    )

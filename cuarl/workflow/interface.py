@@ -50,11 +50,19 @@ OwnAgent = Callable[[Env], Agent]
 
 
 def train(
-    config: Config | None = None, *, tasks: Sequence[Task] | None = None, eval_tasks: Sequence[Task] | None = None,
-    reward: RewardFunction | None = None, env: MakeEnv | None = None, name: str | None = None, overwrite: bool = False,
-    resume: str | Path | None = None, accept_changes: bool = False, on_step: OnStep | None = None,
+    config: Config | None = None,
+    *,
+    tasks: Sequence[Task] | None = None,
+    eval_tasks: Sequence[Task] | None = None,
+    reward: RewardFunction | None = None,
+    env: MakeEnv | None = None,
+    name: str | None = None,
+    overwrite: bool = False,
+    resume: str | Path | None = None,
+    accept_changes: bool = False,
+    on_step: OnStep | None = None,
     settings: Settings | None = None,
-) -> LoadedRun:  # fmt: skip
+) -> LoadedRun:
     """Train a policy, evaluate it as the configuration says, and return the run.
 
     ``eval_tasks`` are ``tasks`` where only these are given. ``reward`` and ``env`` are recorded by their import path; what
@@ -64,36 +72,59 @@ def train(
     settings = _told(settings)
     reference = None if resume is None else run_to_resume(str(resume), settings, name=name, overwrite=overwrite)
     experiment = _experiment(
-        config, settings, tasks=tasks, eval_tasks=tasks if eval_tasks is None else eval_tasks, reward=reward, env=env,
-        name=name, overwrite=overwrite, resume=reference, accept_changes=accept_changes, on_step=on_step,
-    )  # fmt: skip
+        config,
+        settings,
+        tasks=tasks,
+        eval_tasks=tasks if eval_tasks is None else eval_tasks,
+        reward=reward,
+        env=env,
+        name=name,
+        overwrite=overwrite,
+        resume=reference,
+        accept_changes=accept_changes,
+        on_step=on_step,
+    )
     return apart(partial(_train, experiment))
 
 
 def rollout(
-    config: Config | None = None, *, agent: str | OwnAgent = "policy", policy: Sampler | None = None,
-    tasks: Sequence[Task] | None = None, reward: RewardFunction | None = None, env: MakeEnv | None = None,
-    episodes: int | None = None, group_size: int = 1, name: str | None = None, overwrite: bool = False,
+    config: Config | None = None,
+    *,
+    agent: str | OwnAgent = "policy",
+    policy: Sampler | None = None,
+    tasks: Sequence[Task] | None = None,
+    reward: RewardFunction | None = None,
+    env: MakeEnv | None = None,
+    episodes: int | None = None,
+    group_size: int = 1,
+    name: str | None = None,
+    overwrite: bool = False,
     settings: Settings | None = None,
-) -> LoadedRun:  # fmt: skip
+) -> LoadedRun:
     """Collect episodes, the tasks in turn, and return the run; without ``episodes``, one group of each task.
 
     ``agent`` is a name (policy, oracle, random, nothing, demonstration) or makes an agent of an environment; ``policy`` is a
     sampler that the model's agent asks. Raises CuarlError.
     """
     settings = _told(settings)
-    experiment = _experiment(
-        config, settings, tasks=tasks, reward=reward, env=env, name=name, overwrite=overwrite
-    )  # fmt: skip
+    experiment = _experiment(config, settings, tasks=tasks, reward=reward, env=env, name=name, overwrite=overwrite)
     return apart(partial(_rollout, experiment, agent, policy, episodes, group_size))
 
 
 def evaluate(
-    target: str | LoadedRun = "latest", config: Config | None = None, *, agent: str | OwnAgent | None = None,
-    policy: Sampler | None = None, tasks: Sequence[Task] | None = None, env: MakeEnv | None = None,
-    episodes: int | None = None, attempts: int = 1, baselines: bool = False, name: str | None = None,
+    target: str | LoadedRun = "latest",
+    config: Config | None = None,
+    *,
+    agent: str | OwnAgent | None = None,
+    policy: Sampler | None = None,
+    tasks: Sequence[Task] | None = None,
+    env: MakeEnv | None = None,
+    episodes: int | None = None,
+    attempts: int = 1,
+    baselines: bool = False,
+    name: str | None = None,
     settings: Settings | None = None,
-) -> Evaluation:  # fmt: skip
+) -> Evaluation:
     """Success on evaluation tasks, with its interval: of a run, a checkpoint, an endpoint, or an agent or policy of one's own.
 
     ``target`` is what ``cuarl eval`` takes. A run is evaluated with its own configuration where ``config`` says nothing
@@ -131,9 +162,16 @@ def _told(settings: Settings | None) -> Settings:
 
 
 def _experiment(
-    config: Config | None, settings: Settings, *, reward: RewardFunction | None = None, env: MakeEnv | None = None,
-    tasks: Sequence[Task] | None = None, on_step: OnStep | None = None, resume: Path | None = None, **more: Any,
-) -> Experiment:  # fmt: skip
+    config: Config | None,
+    settings: Settings,
+    *,
+    reward: RewardFunction | None = None,
+    env: MakeEnv | None = None,
+    tasks: Sequence[Task] | None = None,
+    on_step: OnStep | None = None,
+    resume: Path | None = None,
+    **more: Any,
+) -> Experiment:
     given = {name: getattr(config, name) for name in config.model_fields_set} if config is not None else {}
     if reward is not None:
         given["reward"] = objects.name(reward)
@@ -143,9 +181,14 @@ def _experiment(
         given["tasks"] = tuple(task.id for task in tasks)
     files = [] if resume is None else [resume / "config.json"]
     return Experiment(
-        resolved=resolve(files=files, flags=given), settings=settings, watcher=_Watching(on_step), tasks=tasks, resume=resume,
-        command=("python", *sys.argv), **more,
-    )  # fmt: skip
+        resolved=resolve(files=files, flags=given),
+        settings=settings,
+        watcher=_Watching(on_step),
+        tasks=tasks,
+        resume=resume,
+        command=("python", *sys.argv),
+        **more,
+    )
 
 
 def _train(experiment: Experiment) -> LoadedRun:
@@ -170,9 +213,14 @@ def _rollout(
 
 
 def _evaluate(
-    experiment: Experiment, target: str, agent: str | OwnAgent | None, policy: Sampler | None, episodes: int | None,
-    attempts: int, baselines: bool,
-) -> Evaluation:  # fmt: skip
+    experiment: Experiment,
+    target: str,
+    agent: str | OwnAgent | None,
+    policy: Sampler | None,
+    episodes: int | None,
+    attempts: int,
+    baselines: bool,
+) -> Evaluation:
     player = _own_player(experiment.config, agent, policy, experiment.config.eval_temperature)
     if player is not None:
         found = Target("scripted", player.name)

@@ -58,8 +58,9 @@ class Job:
         if config.algorithm.type in RATIO and (config.top_p < 1 or config.top_k > 0):
             raise ConfigError(
                 f"{config.algorithm.type} needs samples of the whole distribution, and top_p or top_k cut it off",
-                where="--top-p, --top-k", hint="leave them out; --temperature may be set",
-            )  # fmt: skip
+                where="--top-p, --top-k",
+                hint="leave them out; --temperature may be set",
+            )
         # imitation trains on stored episodes, whatever their tasks
         tasks = parts.tasks_of(experiment, "train") if config.algorithm.type != "sft" else ()
         if needs_verdict(config.reward):
@@ -104,8 +105,9 @@ class Job:
             "training": f"{c.max_steps} steps of {c.groups_per_batch} groups{group}: "
             f"{c.max_steps * c.groups_per_batch * c.group_size} episodes of at most {c.max_turns} turns",
             "evaluation": f"{c.eval_episodes} episodes {', '.join([*when, 'at the end'])}{validated}",
-            "algorithm": f"{c.algorithm.type}, learning rate {c.effective_learning_rate:g}", **self.facts,
-        }  # fmt: skip
+            "algorithm": f"{c.algorithm.type}, learning rate {c.effective_learning_rate:g}",
+            **self.facts,
+        }
 
 
 def _check_held(experiment: Experiment) -> None:
@@ -118,7 +120,7 @@ def _check_held(experiment: Experiment) -> None:
             raise ConfigError(
                 f"the {field} {path} is an object of this session alone, so {what}",
                 hint="put it into a module that can be imported, and pass it from there",
-            )  # fmt: skip
+            )
 
 
 def _tell_shared(experiment: Experiment, tasks: Sequence[Task], evaluated: Sequence[Task]) -> None:

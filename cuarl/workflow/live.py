@@ -56,12 +56,22 @@ class _Running:
     def record(self, at: float, backend: str, max_turns: int) -> LiveRecord:
         spec = self.spec
         data = {
-            "task_id": spec.task.task_id, "goal": spec.task.goal, "category": spec.task.category, "difficulty": spec.task.difficulty,
-            "group_id": spec.group_id, "attempt": spec.attempt, "step": spec.step, "purpose": spec.purpose, "seed": str(spec.seed),
-            "backend": backend, "device": self.device, "started_at": self.started_at, "max_turns": min(max_turns, spec.task.max_steps),
+            "task_id": spec.task.task_id,
+            "goal": spec.task.goal,
+            "category": spec.task.category,
+            "difficulty": spec.task.difficulty,
+            "group_id": spec.group_id,
+            "attempt": spec.attempt,
+            "step": spec.step,
+            "purpose": spec.purpose,
+            "seed": str(spec.seed),
+            "backend": backend,
+            "device": self.device,
+            "started_at": self.started_at,
+            "max_turns": min(max_turns, spec.task.max_steps),
             "turns": [_light(turn) for turn in self.turns],
             "screen": self.screen.ref.model_dump() if self.screen else None,
-        }  # fmt: skip
+        }
         return LiveRecord(run_id=spec.run_id, episode_id=spec.episode_id, phase=self.phase, at=at, data=data)
 
 
@@ -69,9 +79,16 @@ class Live:
     """Follows one run and its episodes. A ``rollout.setup.Observer``; thread-safe. ``with`` runs its thread."""
 
     def __init__(
-        self, store: Store, run_id: str, *, backend: str = "", max_turns: int = 20, total_steps: int | None = None,
-        every_s: float = EVERY_S, clock: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
+        self,
+        store: Store,
+        run_id: str,
+        *,
+        backend: str = "",
+        max_turns: int = 20,
+        total_steps: int | None = None,
+        every_s: float = EVERY_S,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._store, self._writer, self.run_id = store, LiveWriter(store.engine), run_id
         self.backend, self._max_turns = backend, max_turns
         self._total, self._every_s, self._clock = total_steps, every_s, clock
@@ -135,10 +152,17 @@ class Live:
     def _session(self, running: _Running, status: Literal["running", "closed"]) -> SessionRecord:
         spec, now = running.spec, self._clock()
         return SessionRecord(
-            id=spec.episode_id, backend=self.backend, external_id=running.device, run_id=spec.run_id,
-            episode_id=spec.episode_id, owner=f"{socket.gethostname()}:{os.getpid()}", status=status,
-            created_at=running.started_at, seen_at=now, closed_at=now if status == "closed" else None,
-        )  # fmt: skip
+            id=spec.episode_id,
+            backend=self.backend,
+            external_id=running.device,
+            run_id=spec.run_id,
+            episode_id=spec.episode_id,
+            owner=f"{socket.gethostname()}:{os.getpid()}",
+            status=status,
+            created_at=running.started_at,
+            seen_at=now,
+            closed_at=now if status == "closed" else None,
+        )
 
     # --- what is written -------------------------------------------------------------------------------------------
 
@@ -175,9 +199,15 @@ class Live:
 
     def _record(self, now: float) -> LiveRecord:
         data: dict[str, Any] = {
-            "step": self._step, "total_steps": self._total, "since": self._since, "episodes": self._of,
-            "done": self._done, "percent": self._percent(), "left_s": self._left_s(now), "pid": os.getpid(),
-        }  # fmt: skip
+            "step": self._step,
+            "total_steps": self._total,
+            "since": self._since,
+            "episodes": self._of,
+            "done": self._done,
+            "percent": self._percent(),
+            "left_s": self._left_s(now),
+            "pid": os.getpid(),
+        }
         return LiveRecord(run_id=self.run_id, phase=self._phase, at=now, data=data)
 
     def _percent(self) -> float | None:

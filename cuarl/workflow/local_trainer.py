@@ -50,18 +50,27 @@ def _place(job: Job, accelerator: Accelerator) -> Iterator[Place]:
 def _trainer(job: Job, place: Place, learner: Learner) -> Trainer:
     config, run = job.config, place.run
     about = About(
-        run=run.name, base_model=config.model_name, base_revision=learner.policy.revision, algorithm=config.algorithm.type,
-        tasks=", ".join(config.tasks) or "all", seed=config.seed, config_digest=config.digest,
-    )  # fmt: skip
+        run=run.name,
+        base_model=config.model_name,
+        base_revision=learner.policy.revision,
+        algorithm=config.algorithm.type,
+        tasks=", ".join(config.tasks) or "all",
+        seed=config.seed,
+        config_digest=config.digest,
+    )
     checkpoints = Checkpoints(run.checkpoints_dir, learner, about, save_total_limit=config.save_total_limit)
     start = checkpoints.restore()
     shutdown = Shutdown(job.experiment.settings.grace_seconds, agreed=any_of)
     learner.overdue = lambda: shutdown.left_s == 0
     return Trainer(
-        learner, RecordedCheckpoints(checkpoints, about, learner, run, place.store), start, checkpoints.pending,
+        learner,
+        RecordedCheckpoints(checkpoints, about, learner, run, place.store),
+        start,
+        checkpoints.pending,
         players.in_process(config, learner.policy, temperature=config.eval_temperature, strict=True),
-        partial(_collecting, job, place, learner), shutdown,
-    )  # fmt: skip
+        partial(_collecting, job, place, learner),
+        shutdown,
+    )
 
 
 @asynccontextmanager
@@ -73,9 +82,13 @@ async def _collecting(job: Job, place: Place, learner: Learner, sink: Sink) -> A
             yield Collecting(collect)
         return
     collector = Collector(
-        config=config, tasks=job.tasks, run_id=place.run.run_id, record=place.record, curriculum=learner.curriculum,
+        config=config,
+        tasks=job.tasks,
+        run_id=place.run.run_id,
+        record=place.record,
+        curriculum=learner.curriculum,
         backend=environments.backend(config, job.tasks, job.experiment.settings),
-    )  # fmt: skip
+    )
     if config.max_steps_off_policy:
         from cuarl.workflow.asynchronous import Asynchronous
 
@@ -84,9 +97,7 @@ async def _collecting(job: Job, place: Place, learner: Learner, sink: Sink) -> A
             yield Collecting(asynchronous, asynchronous.settled)
         return
     async with _source(job, place, learner) as source:
-        yield Collecting(
-            InTurn(collector, source, processes=Processes.of(learner), watcher=job.experiment.watcher)
-        )  # fmt: skip
+        yield Collecting(InTurn(collector, source, processes=Processes.of(learner), watcher=job.experiment.watcher))
 
 
 @asynccontextmanager

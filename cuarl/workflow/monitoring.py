@@ -76,13 +76,21 @@ def monitor_app(store: Store, options: Options) -> ASGIApp:
 
     prefix = _prefix(options.prefix)
     desk = Desk(
-        store=store, pages=Pages(store.engine), statistics=Statistics(rate=stats.clustered_rate, compare=stats.compare),
-        pieces=token_texts, prefix=prefix, read_only=options.read_only, still=options.still,
-    )  # fmt: skip
+        store=store,
+        pages=Pages(store.engine),
+        statistics=Statistics(rate=stats.clustered_rate, compare=stats.compare),
+        pieces=token_texts,
+        prefix=prefix,
+        read_only=options.read_only,
+        still=options.still,
+    )
     rules = Rules(
-        say=say, local=is_loopback(options.host), hosts=names_of(options.hosts), open=open_paths(prefix),
+        say=say,
+        local=is_loopback(options.host),
+        hosts=names_of(options.hosts),
+        open=open_paths(prefix),
         token=BrowserToken(options.token) if options.token else None,
-    )  # fmt: skip
+    )
     return make_app(desk, rules)
 
 

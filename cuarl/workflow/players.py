@@ -71,9 +71,12 @@ def check_agent(name: str) -> None:
 def model_spec(config: ExperimentConfig, *, model: str | None = None, adapter: str | None = None) -> ModelSpec:
     """The policy that ``config`` names, or another base or adapter, to sample from."""
     return ModelSpec(
-        model=model or config.model_name, adapter=adapter, dtype=config.dtype, device=config.device,
+        model=model or config.model_name,
+        adapter=adapter,
+        dtype=config.dtype,
+        device=config.device,
         trust_remote_code=config.trust_remote_code,
-    )  # fmt: skip
+    )
 
 
 def load_model(config: ExperimentConfig, *, model: str | None = None, adapter: str | None = None) -> TransformersPolicy:
@@ -99,20 +102,25 @@ def demonstrations(config: ExperimentConfig, policy: TransformersPolicy) -> Play
     """
     if config.env.describes:
         raise ConfigError(
-            "a demonstration points at what it acts on, and can't describe it", where="--coordinate-mode gbox",
+            "a demonstration points at what it acts on, and can't describe it",
+            where="--coordinate-mode gbox",
             hint="--coordinate-mode direct",
-        )  # fmt: skip
+        )
 
     from cuarl.policy.tiny import GRID
 
     def make(spec: EpisodeSpec, env: Env) -> Agent:
         format = _format(config, config.model_name, env)
         return DemonstratingAgent(
-            OracleAgent(env), format, policy.written, window=_window(config, format), resize=policy.seen_size,
+            OracleAgent(env),
+            format,
+            policy.written,
+            window=_window(config, format),
+            resize=policy.seen_size,
             # the shipped base was taught to name points in these steps, and learns little from others
             step=GRID if config.model_name == "tiny" else None,
             around=env.around if isinstance(env, AimedEnv) else None,
-        )  # fmt: skip
+        )
 
     return Player("demonstration", make)
 
@@ -143,9 +151,11 @@ def model_agents(
 
 def _window(config: ExperimentConfig, format: Format) -> Window:
     return format.window.but(
-        history_images=config.history_images, history_turns=config.history_turns, history_older=config.history_older,
+        history_images=config.history_images,
+        history_turns=config.history_turns,
+        history_older=config.history_older,
         max_prompt_tokens=config.max_prompt_tokens,
-    )  # fmt: skip
+    )
 
 
 def _format(config: ExperimentConfig, model: str, env: Env) -> Format:

@@ -46,9 +46,10 @@ def check_oracle(backend: Backend, tasks: Sequence[Task]) -> None:
     if unknown:
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
         raise ConfigError(
-            f"nothing tells how these tasks are solved: {', '.join(unknown[:3])}{more}", where="--agent",
+            f"nothing tells how these tasks are solved: {', '.join(unknown[:3])}{more}",
+            where="--agent",
             hint="leave them out, or use --agent policy",
-        )  # fmt: skip
+        )
 
 
 def model_facts(experiment: Experiment, spec: ModelSpec, examined: Examined | None, *, trained: bool) -> dict[str, str]:

@@ -70,9 +70,14 @@ def _one_step(experiment: Experiment, folder: Path, told: _Metrics) -> Experimen
     config = ExperimentConfig.model_validate(experiment.config.model_dump() | once)
     place = {"runs_dir": folder, "database_url": SecretStr(f"sqlite:///{folder}/cuarl.db"), "blobs_url": None}
     return replace(
-        experiment, resolved=replace(experiment.resolved, config=config), watcher=told, name=None, overwrite=False,
-        resume=None, settings=experiment.settings.model_copy(update=place),
-    )  # fmt: skip
+        experiment,
+        resolved=replace(experiment.resolved, config=config),
+        watcher=told,
+        name=None,
+        overwrite=False,
+        resume=None,
+        settings=experiment.settings.model_copy(update=place),
+    )
 
 
 def _probed(config: ExperimentConfig, told: Mapping[str, float], kept: int, checkpoints: int) -> Probed:
@@ -85,9 +90,14 @@ def _probed(config: ExperimentConfig, told: Mapping[str, float], kept: int, chec
     played = times * evaluation + _times(config.max_steps, config.save_every) * validation
     here = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**30 if sys.platform == "darwin" else 2**20)
     return Probed(
-        step, collecting, evaluation, config.max_steps * step + played, told.get("perf/peak_gib", here),
-        kept, checkpoints,
-    )  # fmt: skip
+        step,
+        collecting,
+        evaluation,
+        config.max_steps * step + played,
+        told.get("perf/peak_gib", here),
+        kept,
+        checkpoints,
+    )
 
 
 def _times(steps: int, every: int) -> int:

@@ -138,9 +138,12 @@ def _spec(checkpoint: Checkpoint, device: str = "cpu", *, trusted: bool) -> Mode
     from cuarl.policy.spec import ModelSpec
 
     return ModelSpec(
-        model=checkpoint.target.model or checkpoint.about.base_model, revision=checkpoint.about.base_revision,
-        adapter=checkpoint.target.adapter, device=device, trust_remote_code=trusted,
-    )  # fmt: skip
+        model=checkpoint.target.model or checkpoint.about.base_model,
+        revision=checkpoint.about.base_revision,
+        adapter=checkpoint.target.adapter,
+        device=device,
+        trust_remote_code=trusted,
+    )
 
 
 def _check_new(out: Path) -> None:
@@ -180,8 +183,9 @@ def _check_trained(folder: Path, *, untrained: bool) -> None:
     if not untrained and is_untrained(weights_of(folder)):
         raise CheckpointError(
             "the adapter changes nothing: all of its B weights are zero, as before the first update",
-            where=str(folder), hint="export or merge a later step (RUN@STEP), or add --untrained",
-        )  # fmt: skip
+            where=str(folder),
+            hint="export or merge a later step (RUN@STEP), or add --untrained",
+        )
 
 
 def _figures(checkpoint: Checkpoint) -> list[Figure]:
@@ -197,12 +201,16 @@ def _figures(checkpoint: Checkpoint) -> list[Figure]:
     latest = {(e.suite, e.step, _conditions(e)): e.metrics for e in records if "success_rate" in e.metrics}
     return [
         Figure(
-            suite=suite, rate=metrics["success_rate"], low=metrics["ci_low"], high=metrics["ci_high"],
-            n=int(metrics["n"]), before=latest.get((suite, 0, conditions), {}).get("success_rate"),
+            suite=suite,
+            rate=metrics["success_rate"],
+            low=metrics["ci_low"],
+            high=metrics["ci_high"],
+            n=int(metrics["n"]),
+            before=latest.get((suite, 0, conditions), {}).get("success_rate"),
         )
         for (suite, step, conditions), metrics in sorted(latest.items())
         if step == checkpoint.target.step
-    ]  # fmt: skip
+    ]
 
 
 def _conditions(record: EvaluationRecord) -> str:

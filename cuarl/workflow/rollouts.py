@@ -94,9 +94,13 @@ def player_of(experiment: Experiment, agent: str) -> Player:
         from cuarl.workflow import endpoint
 
         return endpoint.player(
-            config, config.model_base_url, experiment.settings, temperature=config.temperature, strict=True,
+            config,
+            config.model_base_url,
+            experiment.settings,
+            temperature=config.temperature,
+            strict=True,
             note=experiment.watcher.note,
-        )  # fmt: skip
+        )
     if config.load_checkpoint_path is None:
         policy = players.load_model(config)
     else:

@@ -71,10 +71,17 @@ def evaluate(
         watcher.event("start", {"target": target.name, "run": run.name, "episodes": what.episodes})
         evaluation = signals.run(
             partial(
-                run_evaluation, what, player, settings, prefix=evaluation_id, run_id=run.run_id, step=target.step, record=record,
+                run_evaluation,
+                what,
+                player,
+                settings,
+                prefix=evaluation_id,
+                run_id=run.run_id,
+                step=target.step,
+                record=record,
                 progress=progress,
             )
-        )  # fmt: skip
+        )
         beside = evaluate_baselines(what, settings, watcher) if baselines and target.kind != "scripted" else {}
         known = {name: summarise(outcomes) for name, outcomes in beside.items()}
         evaluation = evaluation.model_copy(update={"baselines": known})
@@ -89,14 +96,19 @@ def _player(experiment: Experiment, config: ExperimentConfig, target: Target) ->
         from cuarl.workflow import endpoint
 
         return endpoint.player(
-            config, target.name, experiment.settings, temperature=config.eval_temperature, strict=False,
+            config,
+            target.name,
+            experiment.settings,
+            temperature=config.eval_temperature,
+            strict=False,
             note=experiment.watcher.note,
-        )  # fmt: skip
+        )
     if target.kind == "tinker":
         raise ConfigError(
-            "weights that Tinker keeps are evaluated while the run trains, or as an endpoint", where=target.name,
+            "weights that Tinker keeps are evaluated while the run trains, or as an endpoint",
+            where=target.name,
             hint=f"cuarl serve {target.name} --model-name {config.model_name}",
-        )  # fmt: skip
+        )
     policy = players.load_model(config, model=target.model, adapter=target.adapter)
     policy.updated(target.step)
     # read as strictly as in training, so that the two agree on what is a success

@@ -79,9 +79,10 @@ def checkpoint(folder: Path, note: Note = SILENT.note) -> Target:
         folder = _newest(folder.parent, note) or folder
     if (folder / POINTER).is_file():
         raise CheckpointError(
-            "Tinker keeps the weights of this checkpoint; they can be served from there", where=str(folder),
+            "Tinker keeps the weights of this checkpoint; they can be served from there",
+            where=str(folder),
             hint=f"cuarl serve {folder}",
-        )  # fmt: skip
+        )
     facts = folder / "cuarl.json"
     known = json.loads(facts.read_text(encoding="utf-8")) if facts.is_file() else {}
     step = int(known.get("step", 0))

@@ -66,9 +66,14 @@ def _trainer(job: Job, place: Place, connected: Any, renderer: Renderer) -> Trai
         run.checkpoints_dir, learner, run=run.name, on_commit=partial(_noted, place, config), start=start
     )
     return Trainer(
-        learner, saver, start, pending, _player(config, learner.sampler, config.eval_temperature),
-        partial(_collecting, job, place, learner), Shutdown(job.experiment.settings.grace_seconds),
-    )  # fmt: skip
+        learner,
+        saver,
+        start,
+        pending,
+        _player(config, learner.sampler, config.eval_temperature),
+        partial(_collecting, job, place, learner),
+        Shutdown(job.experiment.settings.grace_seconds),
+    )
 
 
 @asynccontextmanager
@@ -79,9 +84,7 @@ async def _collecting(job: Job, place: Place, learner: TinkerLearner, sink: Sink
             yield Collecting(collect)
         return
     backend = environments.backend(config, job.tasks, job.experiment.settings)
-    collector = Collector(
-        config=config, tasks=job.tasks, run_id=place.run.run_id, backend=backend, record=place.record
-    )  # fmt: skip
+    collector = Collector(config=config, tasks=job.tasks, run_id=place.run.run_id, backend=backend, record=place.record)
     # the learner itself has its sampler follow each update
     source = Source(_player(config, learner.sampler, config.temperature))
     yield Collecting(InTurn(collector, source, watcher=job.experiment.watcher))
@@ -103,19 +106,31 @@ def _learner(service: Any, config: ExperimentConfig, renderer: Renderer, state: 
 def lora_options(config: ExperimentConfig) -> dict[str, Any]:
     """What the service is told about a new adapter."""
     return {
-        "rank": config.lora_rank, "seed": config.seed, "train_attn": config.lora_target_option != "mlp",
-        "train_mlp": config.lora_target_option != "attention", "train_unembed": config.lora_target_option == "all-linear",
-    }  # fmt: skip
+        "rank": config.lora_rank,
+        "seed": config.seed,
+        "train_attn": config.lora_target_option != "mlp",
+        "train_mlp": config.lora_target_option != "attention",
+        "train_unembed": config.lora_target_option == "all-linear",
+    }
 
 
 def tinker_config(config: ExperimentConfig) -> TinkerConfig:
     """How the service has to learn."""
-    return TinkerConfig.model_validate({
-        "algorithm": config.algorithm.type, "loss": config.tinker_trainer.loss, "batch": batch_config(config), "clip_low": config.learning.clip_low,
-        "clip_high": config.learning.clip_high, "learning_rate": config.effective_learning_rate, "adam_beta1": config.adam_beta1,
-        "adam_beta2": config.adam_beta2, "adam_eps": config.adam_eps, "weight_decay": config.weight_decay,
-        "max_grad_norm": config.max_grad_norm,
-    })  # fmt: skip
+    return TinkerConfig.model_validate(
+        {
+            "algorithm": config.algorithm.type,
+            "loss": config.tinker_trainer.loss,
+            "batch": batch_config(config),
+            "clip_low": config.learning.clip_low,
+            "clip_high": config.learning.clip_high,
+            "learning_rate": config.effective_learning_rate,
+            "adam_beta1": config.adam_beta1,
+            "adam_beta2": config.adam_beta2,
+            "adam_eps": config.adam_eps,
+            "weight_decay": config.weight_decay,
+            "max_grad_norm": config.max_grad_norm,
+        }
+    )
 
 
 def _player(config: ExperimentConfig, sampler: TinkerSampler, temperature: float) -> Player:
@@ -130,8 +145,12 @@ def _noted(place: Place, config: ExperimentConfig, step: int, folder: Path) -> N
     store.drain()
     store.save_policy(
         PolicyRecord(
-            name=Path(config.model_name).name, version=step, run_id=run.run_id, step=step, base_model=config.model_name,
+            name=Path(config.model_name).name,
+            version=step,
+            run_id=run.run_id,
+            step=step,
+            base_model=config.model_name,
             path=str(folder),
         )
-    )  # fmt: skip
+    )
     run.count({"steps": step, "episodes": step * config.groups_per_batch * config.group_size})

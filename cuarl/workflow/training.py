@@ -99,9 +99,17 @@ def _loop(job: Job, place: Place, trainer: Trainer) -> Evaluation | None:
     async def work() -> Outcome:
         async with trainer.collecting(sink) as (collect, settled):
             return await train_loop(
-                schedule, trainer.learner, _followed(collect, job, place), evaluator, sink, trainer.saver, trainer.start, settled,
-                pending=trainer.pending, shutdown=trainer.shutdown,
-            )  # fmt: skip
+                schedule,
+                trainer.learner,
+                _followed(collect, job, place),
+                evaluator,
+                sink,
+                trainer.saver,
+                trainer.start,
+                settled,
+                pending=trainer.pending,
+                shutdown=trainer.shutdown,
+            )
 
     try:
         outcome = signals.run(work, trainer.shutdown)

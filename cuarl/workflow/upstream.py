@@ -44,9 +44,13 @@ class Upstream:
 
 @contextmanager
 def upstream(
-    target: Target, config: ExperimentConfig, settings: Settings, run: Run, served_name: str | None,
+    target: Target,
+    config: ExperimentConfig,
+    settings: Settings,
+    run: Run,
+    served_name: str | None,
     note: Note = SILENT.note,
-) -> Iterator[Upstream]:  # fmt: skip
+) -> Iterator[Upstream]:
     """The policy that ``target`` means, released at the end. Raises CuarlError for one that can't be had."""
     if target.kind == "endpoint":
         yield _endpoint(target, config, settings, served_name, note)
@@ -118,10 +122,12 @@ def _tinker(
             _note_weights(run, {str(version): trained})
         yield Upstream(
             Served(
-                served_name or name, TinkerSampler(client, renderer, name=name, version=version), renderer.decode,
+                served_name or name,
+                TinkerSampler(client, renderer, name=name, version=version),
+                renderer.decode,
                 path=trained or "",
             )
-        )  # fmt: skip
+        )
 
 
 class _Loader:

@@ -64,9 +64,13 @@ class _Turn:
 
 
 def verify(
-    config: ExperimentConfig, run: Path, kind: str, trajectories: Iterable[Trajectory], picture: Callable[[str], Screenshot],
+    config: ExperimentConfig,
+    run: Path,
+    kind: str,
+    trajectories: Iterable[Trajectory],
+    picture: Callable[[str], Screenshot],
     sampled_in: NumberFormat | None = None,
-) -> Iterator[Verified]:  # fmt: skip
+) -> Iterator[Verified]:
     """Recompute every stored turn with token ids and log-probabilities, one policy version after the other.
 
     ``sampled_in`` is the format in which the turns were sampled, where it is not that of the run's configuration.
@@ -120,9 +124,12 @@ def _swapped_in(run: Path, version: int) -> str | None:
 
 
 def _compare(
-    policy: Policy, version: int, turns: Sequence[_Turn], picture: Callable[[str], Screenshot],
+    policy: Policy,
+    version: int,
+    turns: Sequence[_Turn],
+    picture: Callable[[str], Screenshot],
     sampled_in: NumberFormat | None,
-) -> Verified:  # fmt: skip
+) -> Verified:
     import torch
 
     from cuarl.policy.inputs import Row
@@ -146,9 +153,14 @@ def _compare(
             if not difference <= largest:
                 largest, worst = difference, turn.name
     return Verified(
-        policy_version=version, turns=len(turns), tokens=tokens, largest=largest, worst=worst, mean=total / tokens,
+        policy_version=version,
+        turns=len(turns),
+        tokens=tokens,
+        largest=largest,
+        worst=worst,
+        mean=total / tokens,
         dtype=_coarser(_format(policy), sampled_in or "float32"),
-    )  # fmt: skip
+    )
 
 
 def _format(policy: Policy) -> NumberFormat:
