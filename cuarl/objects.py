@@ -43,7 +43,7 @@ def get(path: str, what: str = "object") -> Any:
         raise ConfigError(
             f'the {what} "{path}" was an object of one Python session, and can\'t be imported',
             hint="put it into a module, and give it as package.module:name",
-        )  # fmt: skip
+        )
     if not attribute:
         raise ConfigError(f'the {what} "{path}" has no name behind the module', hint=f"{path.rstrip(':')}:NAME")
     try:

@@ -17,9 +17,13 @@ LARGEST = 64 << 20
 """Bytes of the largest file that is read whole."""
 
 _KINDS = {
-    stat.S_IFIFO: "a named pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket",
-    stat.S_IFDIR: "a folder", stat.S_IFLNK: "a link",
-}  # fmt: skip
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a link",
+}
 
 
 def open_regular(path: Path, *, follow: bool = True) -> BinaryIO:

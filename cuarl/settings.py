@@ -47,9 +47,13 @@ class Settings(BaseSettings):
     """What this machine offers. The variable of each field is its name with ``CUARL_`` in front, or the one given."""
 
     model_config = SettingsConfigDict(
-        env_prefix="CUARL_", extra="ignore", frozen=True, populate_by_name=True, use_attribute_docstrings=True,
+        env_prefix="CUARL_",
+        extra="ignore",
+        frozen=True,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
         env_ignore_empty=True,
-    )  # fmt: skip
+    )
 
     database_url: SecretStr | None = Field(None, validation_alias="DATABASE_URL")
     """Store; unset means the POSTGRES_* parts if there is a host, else a SQLite file in runs_dir."""
@@ -133,8 +137,12 @@ class Settings(BaseSettings):
     """Least level that is logged to stderr."""
 
     PATHS: ClassVar[tuple[str, ...]] = (
-        "CUARL_RUNS_DIR", "CUARL_TASKS_DIR", "CUARL_SESSIONS_DIR", "CUARL_BROWSER", "KUBE_CA_FILE",
-    )  # fmt: skip
+        "CUARL_RUNS_DIR",
+        "CUARL_TASKS_DIR",
+        "CUARL_SESSIONS_DIR",
+        "CUARL_BROWSER",
+        "KUBE_CA_FILE",
+    )
 
     @classmethod
     def settings_customise_sources(

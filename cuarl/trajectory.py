@@ -58,10 +58,12 @@ class Sampled(Record):
         kept, logprobs = self.token_ids[:at], self.logprobs
         return self.model_copy(
             update={
-                "token_ids": kept, "logprobs": None if logprobs is None else logprobs[:at], "text": decode(kept),
+                "token_ids": kept,
+                "logprobs": None if logprobs is None else logprobs[:at],
+                "text": decode(kept),
                 "stop": "special_token",
             }
-        )  # fmt: skip
+        )
 
     @property
     def nothing_said(self) -> bool:

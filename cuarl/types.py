@@ -145,9 +145,20 @@ Action = Annotated[
 ]
 ACTION: TypeAdapter[Action] = TypeAdapter(Action)
 ActionKind = Literal[
-    "click", "long_press", "move", "swipe", "drag", "scroll", "type", "key", "button", "open_app", "wait", "answer",
+    "click",
+    "long_press",
+    "move",
+    "swipe",
+    "drag",
+    "scroll",
+    "type",
+    "key",
+    "button",
+    "open_app",
+    "wait",
+    "answer",
     "finish",
-]  # fmt: skip
+]
 
 
 Point = tuple[int, int]
@@ -181,9 +192,18 @@ class ParseError(Record):
     """Why a model's output is not an action. It is the policy's doing, so it is data and it is scored."""
 
     code: Literal[
-        "no_call", "bad_json", "unknown_tool", "unsupported_action", "unsupported_on_device", "missing_argument",
-        "bad_argument", "out_of_range", "not_found", "special_token", "truncated",
-    ]  # fmt: skip
+        "no_call",
+        "bad_json",
+        "unknown_tool",
+        "unsupported_action",
+        "unsupported_on_device",
+        "missing_argument",
+        "bad_argument",
+        "out_of_range",
+        "not_found",
+        "special_token",
+        "truncated",
+    ]
     message: str = ""
 
 
