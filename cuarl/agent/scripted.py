@@ -212,7 +212,7 @@ class DemonstratingAgent:
         try:
             return self._render(action, screen, resized)
         except AgentError:
-            other = _instead(action, screen)
+            other = instead(action, screen)
             if other is None:
                 raise
             return self._render(other, screen, resized)
@@ -223,7 +223,7 @@ class DemonstratingAgent:
         return self._format.render(stepped(action, screen, self._step), RELATIVE, resized=resized)
 
 
-def _instead(action: Action, screen: Size) -> Action | None:
+def instead(action: Action, screen: Size) -> Action | None:
     """What comes to the same: a finger's slide for a scroll, and finishing with the answer for answering."""
     match action:
         case Scroll(x=int(x), y=int(y), direction=direction, amount=amount, unit="px"):

@@ -24,6 +24,7 @@ Pictures = Mapping[str, Screenshot] | Iterable[Screenshot]
 """Screenshots, or screenshots by anything."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_PNG = b"\x89PNG\r\n\x1a\n"
 _REMEMBERED = 500_000
 _ENCODERS = 2
 _limiters: RunVar[anyio.CapacityLimiter] = RunVar("encoders")  # one per event loop
@@ -70,6 +71,26 @@ class Blobs:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             self._known.add(key)
+
+    def put_file(self, data: bytes, digest: str = "") -> str:
+        """Store an encoded screenshot as it is, unless it is stored already; gives its digest.
+
+        Raises StoreError if it is no picture, or another than ``digest`` names.
+        """
+        try:
+            screenshot = Screenshot.decode(data)
+        except OSError as error:
+            raise StoreError(f"a picture can't be read: {error}") from error
+        found = screenshot.digest
+        if _DIGEST.fullmatch(digest) and found != digest:
+            raise StoreError(f"the picture that is named {digest[:12]} shows something else ({found[:12]})")
+        path = self._path(found)
+        try:
+            if not self._is_there(path):
+                self._write(path, data if data.startswith(_PNG) else screenshot.png())
+        except OSError as error:
+            raise StoreError(f"a screenshot can't be stored: {error.strerror or error}", where=path) from error
+        return found
 
     async def put_async(self, pictures: Pictures) -> None:
         """``put`` off the event loop, on at most two threads; Pillow encodes without holding the interpreter."""

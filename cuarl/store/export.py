@@ -7,8 +7,9 @@
     turns.parquet     one turn a row, for data frames (only if pyarrow is installed)
     blobs/ab/….png    the screenshots, as they are in the store
 
-The JSON lines are the whole truth; ``imports.import_store`` gives back equal records. Sessions stay behind: they name devices
-that belong to this machine. An export is there whole or not at all: it is written aside and moved in the end.
+The JSON lines are the whole truth; ``imports.import_store`` gives back equal records. Sessions stay behind: they name
+devices that belong to this machine. ``dataset.export`` writes what is made to be given away. An export is there whole
+or not at all: it is written aside and moved in the end.
 """
 
 from __future__ import annotations
@@ -17,26 +18,28 @@ import importlib.util
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from cuarl import __version__
 from cuarl.errors import ConfigError, StoreError
 from cuarl.regular_file import open_regular
-from cuarl.store.aside import whole_or_not_at_all
+from cuarl.store.aside import LAST, whole_or_not_at_all
 from cuarl.store.blobs import Blobs
 from cuarl.store.codec import dump_line, load_line
 from cuarl.store.records import EvaluationRecord, RunRecord, StatusChange
+from cuarl.store.redaction import RedactedEpisodes, Redaction
 from cuarl.store.store import Store
 from cuarl.suggest import did_you_mean
 from cuarl.trajectory import SCHEMA_VERSION, Trajectory
 from cuarl.types import ImageRef, Record
 
-FORMAT = 1
+FORMAT = 2
+"""The newest that is read: 1 is a folder as above, 2 a data set."""
 R = TypeVar("R", bound=Record)
 
 
@@ -59,53 +62,52 @@ class Exported:
     parquet: bool = False
 
 
-def export_store(store: Store, folder: Path, *, run: str | None = None, images: bool = True) -> Exported:
+def export_store(
+    store: Store, folder: Path, *, run: str | None = None, images: bool = True, redact: str | None = None
+) -> Exported:
     """Write a store, or one of its runs by id, by name (the newest) or ``latest``, to an empty folder.
 
-    Raises ConfigError if the folder holds something or there is no such run, StoreError for what can't be read or written; then nothing is left.
+    ``redact`` names a function that changes screenshots (``redaction.Redaction``). Raises ConfigError if the folder
+    holds something, there is no such run, or the redaction fails; StoreError for what can't be read or written; then
+    nothing is left.
     """
-    found = _Found()
+    found = Found()
     if run is not None:
-        run = _run_id(store.runs(), run)
-    tables = _tables(store, run, found)
+        run = run_id(store.runs(), run)
     with whole_or_not_at_all(folder) as aside:
-        return replace(_write(store, tables, found, aside, run=run, images=images), folder=folder)
+        redaction = RedactedEpisodes(Redaction(redact), store.blobs, Blobs(str(aside / "blobs"))) if redact else None
+        tables = tables_of(store, run, found, redaction)
+        counts = {name: write_lines(aside / f"{name}.jsonl", records) for name, records in tables.items()}
+        copied = store.blobs.copy_all(Blobs(str(aside / "blobs")), found.digests) if images else 0
+        parquet = importlib.util.find_spec("pyarrow") is not None
+        if parquet:
+            from cuarl.store.parquet import write_turns
 
-
-def _write(
-    store: Store, tables: Mapping[str, Iterable[Record]], found: _Found, folder: Path, *, run: str | None, images: bool
-) -> Exported:
-    counts = {name: write_lines(folder / f"{name}.jsonl", records) for name, records in tables.items()}
-    copied = store.blobs.copy_all(Blobs(str(folder / "blobs")), found.digests) if images else 0
-    parquet = importlib.util.find_spec("pyarrow") is not None
-    if parquet:
-        from cuarl.store.parquet import write_turns
-
-        overruled = store.overruled(run=run)
-        write_turns(folder / "turns.parquet", read_lines(folder / "episodes.jsonl", Trajectory), overruled)
-    manifest = {
-        "format": FORMAT,
-        "trajectory_schema": SCHEMA_VERSION,
-        "cuarl": __version__,
-        "run": run,
-        "counts": counts,
-        "screenshots": copied,
-    }
-    (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+            overruled = store.overruled(run=run)
+            write_turns(aside / "turns.parquet", read_lines(aside / "episodes.jsonl", Trajectory), overruled)
+        write_manifest(aside, {"format": 1, "run": run, "counts": counts, "screenshots": copied, "redacted": redact})
     missing = len(found.digests) - copied if images else 0
     return Exported(folder, counts, copied, missing, parquet)
 
 
+def write_manifest(folder: Path, facts: Mapping[str, Any]) -> None:
+    """Say what an export is; by this file it is known to be complete."""
+    manifest = {"trajectory_schema": SCHEMA_VERSION, "cuarl": __version__, **facts}
+    (folder / LAST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+
+
 @dataclass(frozen=True, slots=True)
-class _Found:
+class Found:
     """What the exported episodes are, and refer to; fills up while they are read."""
 
     ids: set[str] = field(default_factory=set)
     digests: set[str] = field(default_factory=set)
 
 
-def _tables(store: Store, run: str | None, found: _Found) -> dict[str, Iterable[Record]]:
-    """The records of each file, in the order in which they must be read."""
+def tables_of(
+    store: Store, run: str | None, found: Found, redaction: RedactedEpisodes | None = None
+) -> dict[str, Iterable[Record]]:
+    """The records of each file, in the order in which they must be read; episodes with their pictures redacted."""
     runs = _oldest_first(store.runs(), run)
     ids = [r.id for r in runs] if run is None else [run]
     return {
@@ -113,7 +115,7 @@ def _tables(store: Store, run: str | None, found: _Found) -> dict[str, Iterable[
         "runs": runs,
         "policies": store.policies(run=run),
         "tasks": store.tasks(),
-        "episodes": _episodes(store, run, found),
+        "episodes": _episodes(store, run, found, redaction),
         "human_verdicts": store.human_verdicts(run=run),
         "evaluations": _evaluations(store, run, found),
         "metrics": (point for i in ids for point in store.metrics(i)),
@@ -121,7 +123,7 @@ def _tables(store: Store, run: str | None, found: _Found) -> dict[str, Iterable[
     }
 
 
-def _run_id(runs: Sequence[RunRecord], reference: str) -> str:
+def run_id(runs: Sequence[RunRecord], reference: str) -> str:
     """The run of this id, the newest of this name, or ``latest``, of ``runs``, newest first. Raises ConfigError."""
     for record in runs:
         if reference in (record.id, record.name, "latest"):
@@ -155,15 +157,15 @@ def _history(store: Store, run: str | None) -> Iterable[StatusChange]:
     return [change for change in changes if (change.entity, change.entity_id) in mine]
 
 
-def _episodes(store: Store, run: str | None, found: _Found) -> Iterator[Trajectory]:
+def _episodes(store: Store, run: str | None, found: Found, redaction: RedactedEpisodes | None) -> Iterator[Trajectory]:
     everything = store.trajectories() if run is None else store.trajectories(run=run)
-    for trajectory in everything:
+    for trajectory in map(redaction, everything) if redaction else everything:
         found.ids.add(trajectory.episode_id)
         found.digests.update(ref.digest for ref in screenshots_of(trajectory))
         yield trajectory
 
 
-def _evaluations(store: Store, run: str | None, found: _Found) -> Iterator[EvaluationLine]:
+def _evaluations(store: Store, run: str | None, found: Found) -> Iterator[EvaluationLine]:
     """Without episodes of other runs, which are not in the export."""
     for record in store.evaluations(run=run):
         ids = tuple(i for i in store.evaluation_episode_ids(record.id) if i in found.ids)

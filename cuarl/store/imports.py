@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from cuarl.store import tables as t
 from cuarl.store import transaction
 from cuarl.store import writes as w
 from cuarl.store.blobs import Blobs
+from cuarl.store.dataset.read import copy_pictures, joined, put_pictures, read_episodes
 from cuarl.store.export import FORMAT, EvaluationLine, Exported, read_lines
 from cuarl.store.records import (
     EvaluationRecord,
@@ -49,10 +50,48 @@ def import_store(store: Store, folder: Path, *, at: float) -> Exported:
     check_export(folder)
     # restored statuses may come from a machine whose clock is ahead, and must not look newer than the rows
     newest = max((change.at for change in read_lines(folder / "history.jsonl", StatusChange)), default=at)
-    source = Blobs(str(folder / "blobs"))
-    copied = source.copy_all(store.blobs, source.digests())
-    counts = {name: _import(store, folder / f"{name}.jsonl", name, max(at, newest)) for name in _KINDS}
+    if _is_dataset(folder):
+        copied = copy_pictures(folder, store.blobs)
+    else:
+        source = Blobs(str(folder / "blobs"))
+        copied = source.copy_all(store.blobs, source.digests())
+    counts = {name: _import(store, _records(folder, name), name, max(at, newest)) for name in _KINDS}
     return Exported(folder, counts, copied)
+
+
+def import_loaded(
+    store: Store, episodes: Iterable[Mapping[str, Any]], turns: Iterable[Mapping[str, Any]], *, at: float
+) -> Exported:
+    """Add the rows of a data set as ``datasets.load_dataset`` gives them: one split of both tables.
+
+    ``at`` is Unix time. Runs that the store doesn't know are added by their ids alone. Raises StoreError for what can't be read.
+    """
+    known: set[str] = set()
+    waiting = joined(_storing(episodes, store, known), _storing(turns, store, known))
+    here, count = {run.id for run in store.runs()} | {""}, 0
+    while chunk := list(islice(waiting, _CHUNK)):
+        new = sorted({trajectory.run_id for trajectory in chunk} - here)
+        store.write([w.SaveRun(run=RunRecord(id=i, name=i, status="completed"), at=at) for i in new])
+        here.update(new)
+        count += _import(store, chunk, "episodes", at)
+    return Exported(Path(), {"episodes": count}, len(known))
+
+
+def _storing(rows: Iterable[Mapping[str, Any]], store: Store, known: set[str]) -> Iterator[Mapping[str, Any]]:
+    """Rows without their pictures, which are stored first."""
+    for row in rows:
+        known.update(put_pictures(row, store.blobs, known))
+        yield {name: row[name] for name in ("episode_id", "turn_count", "record") if name in row}
+
+
+def _is_dataset(folder: Path) -> bool:
+    return (folder / "episodes").is_dir()
+
+
+def _records(folder: Path, name: str) -> Iterator[Record]:
+    if name == "episodes" and _is_dataset(folder):
+        return read_episodes(folder)
+    return read_lines(folder / f"{name}.jsonl", _KINDS[name])
 
 
 def check_export(folder: Path) -> None:
@@ -70,15 +109,15 @@ def check_export(folder: Path) -> None:
             where=str(folder),
             hint="pip install --upgrade cuarl",
         )
-    for name, kind in _KINDS.items():
-        for _ in read_lines(folder / f"{name}.jsonl", kind):
+    for name in _KINDS:
+        for _ in _records(folder, name):
             pass
 
 
-def _import(store: Store, path: Path, name: str, at: float) -> int:
-    records = read_lines(path, _KINDS[name])
+def _import(store: Store, records: Iterable[Record], name: str, at: float) -> int:
+    waiting = iter(records)
     count = 0
-    while chunk := list(islice(records, _CHUNK)):
+    while chunk := list(islice(waiting, _CHUNK)):
         key, column = _KEYS.get(name, (None, None))
         if key is not None:
             known = transaction.read(store.engine, _known(column, [getattr(r, key) for r in chunk]))

@@ -14,19 +14,25 @@ from cuarl.trajectory import Trajectory, Turn
 
 _BATCH = 256
 _SURROGATE = re.compile("[\ud800-\udfff]")
+Row = dict[str, Any]
 
 
 def write_turns(path: Path, trajectories: Iterable[Trajectory], overruled: Mapping[str, bool] | None = None) -> int:
     """Write the turns of episodes; gives the number of rows.
 
     ``image`` is the screenshot's path beside the file. Actions and parse errors are JSON text, since their fields
-    differ from kind to kind; ``success`` is what holds, a person's verdict (``overruled``, by episode) before the recorded one; ids and logprobs are lists. Parquet takes no halves of surrogate pairs, which stand as U+FFFD.
+    differ from kind to kind; ``success`` is what holds, a person's verdict (``overruled``, by episode) before the
+    recorded one; ids and logprobs are lists. Parquet takes no halves of surrogate pairs, which stand as U+FFFD.
     """
     arrow: Any = importlib.import_module("pyarrow")
     parquet: Any = importlib.import_module("pyarrow.parquet")
-    schema = _schema(arrow)
+    schema = arrow.schema(list((turn_columns(arrow) | {"image": arrow.string()}).items()))
     said = overruled or {}
-    rows = (_unicode(_row(one, turn) | _judged(one, said)) for one in trajectories for turn in one.turns)
+    rows = (
+        unicode_only(turn_row(one, turn) | judged(one, said) | {"image": _path(turn.screenshot.digest)})
+        for one in trajectories
+        for turn in one.turns
+    )
     count = 0
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         while batch := list(islice(rows, _BATCH)):
@@ -35,25 +41,57 @@ def write_turns(path: Path, trajectories: Iterable[Trajectory], overruled: Mappi
     return count
 
 
-def _schema(arrow: Any) -> Any:
-    text, whole, real, flag = arrow.string(), arrow.int64(), arrow.float64(), arrow.bool_()
-    kinds = {
+def episode_columns(arrow: Any) -> dict[str, Any]:
+    """Names and types of what ``episode_row`` and ``judged`` give."""
+    text, whole, flag = arrow.string(), arrow.int64(), arrow.bool_()
+    return {
         "episode_id": text, "run_id": text, "group_id": text, "attempt": whole, "step": whole, "purpose": text,
         "task_id": text, "goal": text, "category": text, "difficulty": text, "agent": text, "policy": text,
-        "policy_version": whole, "stop": text, "success": flag, "recorded_success": flag, "backend": text, "device": text, "episode_reward": real, "turn": whole, "image": text,
-        "width": whole, "height": whole, "seen_width": whole, "seen_height": whole, "action": text, "parse_error": text, "rejected": text, "turn_reward": real,
-        "text": text, "prompt_ids": arrow.list_(arrow.int32()), "token_ids": arrow.list_(arrow.int32()),
-        "logprobs": arrow.list_(real), "window": arrow.list_(text),
+        "policy_version": whole, "stop": text, "success": flag, "recorded_success": flag, "backend": text, "device": text,
     }  # fmt: skip
-    return arrow.schema(list(kinds.items()))
 
 
-def _unicode(row: dict[str, Any]) -> dict[str, Any]:
+def turn_columns(arrow: Any) -> dict[str, Any]:
+    """Names and types of what ``turn_row`` and ``judged`` give."""
+    text, whole, real, ids = arrow.string(), arrow.int64(), arrow.float64(), arrow.list_(arrow.int32())
+    return {
+        **episode_columns(arrow), "episode_reward": real, "turn": whole, "width": whole, "height": whole,
+        "seen_width": whole, "seen_height": whole, "action": text, "parse_error": text, "rejected": text,
+        "turn_reward": real, "text": text, "prompt_ids": ids, "token_ids": ids, "logprobs": arrow.list_(real),
+        "window": arrow.list_(text),
+    }  # fmt: skip
+
+
+def unicode_only(row: Row) -> Row:
+    """The row with U+FFFD for each half of a surrogate pair."""
     return {name: _SURROGATE.sub("\ufffd", cell) if isinstance(cell, str) else cell for name, cell in row.items()}
 
 
-def _row(e: Trajectory, t: Turn) -> dict[str, Any]:
+def turn_row(e: Trajectory, t: Turn) -> Row:
+    """What a turn, and its episode, has that makes a column; ``window`` has the paths of the pictures in the prompt."""
     sampled = t.sampled
+    return {
+        **episode_row(e),
+        "episode_reward": e.reward,
+        "turn": t.index,
+        "width": t.screenshot.width,
+        "height": t.screenshot.height,
+        "seen_width": t.resized and t.resized[0],
+        "seen_height": t.resized and t.resized[1],
+        "action": dump_line(t.action.model_dump()) if t.action else None,
+        "parse_error": dump_line(t.parse_error.model_dump()) if t.parse_error else None,
+        "rejected": t.rejected,
+        "turn_reward": t.reward,
+        "text": sampled and sampled.text,
+        "prompt_ids": sampled and list(sampled.prompt_ids),
+        "token_ids": sampled and list(sampled.token_ids),
+        "logprobs": sampled and sampled.logprobs and list(sampled.logprobs),
+        "window": sampled and [_path(image.digest) for image in sampled.images],
+    }
+
+
+def episode_row(e: Trajectory) -> Row:
+    """What an episode has that makes a column of its turns, too."""
     return {
         "episode_id": e.episode_id,
         "run_id": e.run_id,
@@ -71,28 +109,13 @@ def _row(e: Trajectory, t: Turn) -> dict[str, Any]:
         "stop": e.stop.value,
         "backend": e.backend,
         "device": e.device,
-        "episode_reward": e.reward,
-        "turn": t.index,
-        "image": _image(t.screenshot.digest),
-        "width": t.screenshot.width,
-        "height": t.screenshot.height,
-        "seen_width": t.resized and t.resized[0],
-        "seen_height": t.resized and t.resized[1],
-        "action": dump_line(t.action.model_dump()) if t.action else None,
-        "parse_error": dump_line(t.parse_error.model_dump()) if t.parse_error else None,
-        "rejected": t.rejected,
-        "turn_reward": t.reward,
-        "text": sampled and sampled.text,
-        "prompt_ids": sampled and list(sampled.prompt_ids),
-        "token_ids": sampled and list(sampled.token_ids),
-        "logprobs": sampled and sampled.logprobs and list(sampled.logprobs),
-        "window": sampled and [_image(image.digest) for image in sampled.images],
     }
 
 
-def _judged(e: Trajectory, overruled: Mapping[str, bool]) -> dict[str, Any]:
+def judged(e: Trajectory, overruled: Mapping[str, bool]) -> Row:
+    """What holds of an episode, and what was recorded."""
     return {"success": overruled.get(e.episode_id, e.success), "recorded_success": e.success}
 
 
-def _image(digest: str) -> str:
+def _path(digest: str) -> str:
     return f"blobs/{digest[:2]}/{digest[2:]}.png"

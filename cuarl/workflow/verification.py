@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
 from cuarl.run.checkpoints import POINTER
+from cuarl.store.redaction import redacted_by
 from cuarl.trajectory import Sampled, Trajectory
 from cuarl.types import Record, Screenshot
 from cuarl.workflow.players import load_model
@@ -76,7 +77,8 @@ def verify(
     ``sampled_in`` is the format in which the turns were sampled, where it is not that of the run's configuration.
 
     The weights of version n are the run's checkpoint of step n, or the adapter that its server was given then; a version of
-    which neither was kept is reported without a difference. Raises ConfigError where samples were truncated, since their distribution can't be rebuilt.
+    which neither was kept is reported without a difference. Raises ConfigError where samples were truncated, since their distribution can't be rebuilt,
+    and where pictures are not those that the model saw.
     """
     if config.top_p < 1 or config.top_k > 0:
         raise ConfigError(
@@ -85,6 +87,11 @@ def verify(
         )
     turns: dict[int, list[_Turn]] = defaultdict(list)
     for t in trajectories:
+        if by := redacted_by(t.info):
+            raise ConfigError(
+                f"the pictures of this episode were changed by {by}, so they are not what the model saw", where=t.episode_id,
+                hint="verify the run in the store that it was recorded in",
+            )  # fmt: skip
         for turn in t.turns:
             if turn.sampled and turn.sampled.exact and turn.sampled.logprobs and turn.sampled.prompt_ids:
                 turns[turn.sampled.policy_version].append(_Turn(f"{t.episode_id}#{turn.index}", turn.sampled))

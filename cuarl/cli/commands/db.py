@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from cuarl.errors import ConfigError, StoreError
+from cuarl.terminal.exports import show_export
 from cuarl.terminal.output import closing, confirm, note, print_json, print_table, print_text
 from cuarl.terminal.state import load_settings
 
@@ -137,38 +139,76 @@ def check(
 
 
 @app.command(
-    short_help="Write everything to a folder of JSON lines and pictures.",
+    short_help="Write episodes to a folder: a backup, a data set, or conversations.",
     epilog="""\b
 Examples:
   cuarl db export backup
-  cuarl db export settings-run --run settings-a --no-images""",
+  cuarl db export settings-run --run settings-a --no-images
+  cuarl db export shared --format dataset --redact faces.py:blur --push-to-hub ann/phone-episodes
+  cuarl db export chats --format trl --run settings-a --renderer-name qwen3-vl""",
 )
 def export(
     folder: Annotated[Path, typer.Argument(help="Folder to write; must be empty or new.")],
+    format: Annotated[
+        Literal["backup", "dataset", "trl", "llama-factory"],
+        typer.Option(
+            help="backup: everything as JSON lines and pictures (and Parquet with pyarrow). dataset: Parquet with pictures, "
+            "as Hugging Face datasets loads it. trl, llama-factory: conversations to fine-tune on."
+        ),
+    ] = "backup",
     run: Annotated[str | None, typer.Option(help="This run only: its name, its id, or latest.")] = None,
     images: Annotated[bool, typer.Option(help="Copy the screenshots, too.")] = True,
+    redact: Annotated[
+        str | None,
+        typer.Option(
+            help="Function that changes each screenshot (package.module:name or file.py:name): uint8 array in, one out."
+        ),
+    ] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Conversations of episodes that failed, too.")] = False,
+    renderer_name: Annotated[
+        str | None,
+        typer.Option(help="Family in whose words conversations say what scripted agents did, e.g. qwen3-vl."),
+    ] = None,
+    push_to_hub: Annotated[
+        str | None, typer.Option(metavar="USER/NAME", help="Put it on a model hub, too; private.")
+    ] = None,
+    public: Annotated[bool, typer.Option("--public", help="Let everybody see what is pushed.")] = False,
     db: Db = None,
     blobs: BlobsUrl = None,
     as_json: Json = False,
 ) -> None:
-    """Write everything to a folder of JSON lines and pictures that anyone can read (and Parquet with pyarrow)."""
+    """Write episodes to a folder, whole or not at all.
+
+    A backup and a data set are read by "cuarl db import" again, to equal episodes. Screenshots show whatever was on the
+    device: look at them, or redact them, before you give an export away.
+    """
     from cuarl.store.aside import place_for
-    from cuarl.store.export import export_store
     from cuarl.store.url import require_database
+    from cuarl.workflow.exporting import Choice
+    from cuarl.workflow.exporting import export as write
+    from cuarl.workflow.hub import push
 
     settings = _settings(db, blobs)
+    choice = Choice(
+        format=format,
+        run=run,
+        images=images,
+        redact=redact,
+        failed=failed,
+        renderer=renderer_name,
+        hub=push_to_hub,
+        public=public,
+    )
+    choice.check()
     place_for(folder)
     require_database(settings.db_url)
     with _open(settings) as store:
-        done = export_store(store, folder, run=run, images=images)
+        done = write(store, folder, choice)
+    address = push(folder, push_to_hub, public=public) if push_to_hub else None
     if as_json:
-        print_json(done)
+        print_json({**asdict(done), "pushed_to": address})
     else:
-        print_table(("file", "lines"), list(done.counts.items()), numeric=("lines",))
-        result = f"exported {done.counts['episodes']} episodes and {done.screenshots} screenshots"
-        if done.missing_screenshots:
-            result += f"; {done.missing_screenshots} screenshots are missing in the store"
-        closing(result, where=folder, then=f"cuarl db import {folder} --db sqlite:///copy.db")
+        show_export(done, address)
 
 
 @app.command("import", epilog="\b\nExample:\n  cuarl db import backup --db sqlite:///runs/copy.db")
@@ -178,7 +218,7 @@ def import_(
     blobs: BlobsUrl = None,
     as_json: Json = False,
 ) -> None:
-    """Add an export to the store. What is there already stays, so it can be repeated."""
+    """Add a backup or a data set to the store. What is there already stays, so it can be repeated."""
     from cuarl.store.imports import check_export, import_store
 
     check_export(folder)
