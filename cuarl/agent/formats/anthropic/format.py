@@ -86,9 +86,10 @@ class AnthropicComputer(Family):
         actions = "\n".join(f"{action}  ({meaning})" for action, meaning in _ACTIONS[self.kind])
         return (
             f"You work on {device}, of which each message shows the screen. Reply with one content block as JSON and "
-            f'nothing else. To act:\n{{"type": "tool_use", "name": "{TOOL}", "input": INPUT}}\nwhere INPUT is one of\n{actions}'
-            "\n\nOnce the task is done, or can't be, close with what there is to tell:\n"
-            '{"type": "text", "text": "It is 5 pm."}\n\nCoordinates are pixels of the screenshot, from its top left corner.'
+            f'nothing else. To act:\n{{"type": "tool_use", "name": "{TOOL}", "input": INPUT}}\n'
+            f"where INPUT is one of\n{actions}\n\nOnce the task is done, or can't be, close with what there is to "
+            'tell:\n{"type": "text", "text": "It is 5 pm."}\n\nCoordinates are pixels of the screenshot, from its '
+            "top left corner."
         )
 
     def sent(self, screen: Size) -> Size:

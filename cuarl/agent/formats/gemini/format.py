@@ -79,8 +79,8 @@ class GeminiComputer(Family):
         device = "a phone" if self.kind == "phone" else "a desktop computer"
         calls = "\n".join(f"{call}  ({meaning})" for call, meaning in _CALLS[self.kind])
         return (
-            f"You use {device} by looking at its screen. Answer with one function call as JSON, without any other text. "
-            f"These are the functions:\n{calls}\n\nWhen nothing is left to do, report to the user instead:\n"
+            f"You use {device} by looking at its screen. Answer with one function call as JSON, without any other "
+            f"text. These are the functions:\n{calls}\n\nWhen nothing is left to do, report to the user instead:\n"
             '{"text": "It is 5 pm."}\n\nx and y run from 0 to 999 across the screen, from its top left corner.'
         )
 

@@ -67,10 +67,12 @@ class OpenAIComputer(Family):
         device = "a phone" if self.kind == "phone" else "a computer"
         actions = "\n".join(f"{action}  ({meaning})" for action, meaning in _ACTIONS[self.kind])
         return (
-            f"You operate {device} through its screen. Answer each screenshot with one output item as JSON, and nothing "
-            f'else. To act:\n{{"type": "computer_call", "action": ACTION}}\nwhere ACTION is one of\n{actions}\n\nWhen the task '
-            f"is done, say so and answer what was asked:\n{_message('It is 5 pm.')}\nIf it can't be done:\n"
-            f"{_refusal('There is no such contact.')}\n\nx and y are pixels of the screenshot, from its top left corner."
+            f"You operate {device} through its screen. Answer each screenshot with one output item as JSON, and "
+            f'nothing else. To act:\n{{"type": "computer_call", "action": ACTION}}\nwhere ACTION is one of\n'
+            f"{actions}\n\nWhen the task is done, say so and answer what was asked:\n"
+            f"{_message('It is 5 pm.')}\nIf it can't be done:\n"
+            f"{_refusal('There is no such contact.')}\n\nx and y are pixels of the screenshot, from its top left "
+            "corner."
         )
 
     def _read(self, text: str, screen: Size, grid: Size, *, strict: bool, warnings: list[str]) -> Action:

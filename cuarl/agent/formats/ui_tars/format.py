@@ -73,10 +73,10 @@ class UITars(Family):
         )
         calls = "\n".join(f"{self._spelled(call)}  # {meaning}" for call, meaning in (*_EXAMPLES[self.kind], *_ENDS))
         return (
-            f"You carry out tasks on {device}. Each time you see its screen, think, and choose one action. Answer in two "
-            f"lines:\n\nThought: what you see, and what to do about it\nAction: one call\n\nThe calls:\n{calls}\n\n{grid} "
-            "Within content, write \\n for a line break, \\' for a quote and \\\\ for a backslash. A line break at the end "
-            "of typed content presses Enter."
+            f"You carry out tasks on {device}. Each time you see its screen, think, and choose one action. Answer in "
+            "two lines:\n\nThought: what you see, and what to do about it\nAction: one call\n\n"
+            f"The calls:\n{calls}\n\n{grid} Within content, write \\n for a line break, \\' for a quote and \\\\ for "
+            "a backslash. A line break at the end of typed content presses Enter."
         )
 
     def _spelled(self, call: str) -> str:
