@@ -37,7 +37,7 @@ def preset_names(incomplete: str) -> list[str]:
 
 
 def task_names(incomplete: str) -> list[str]:
-    """Categories, difficulties, suites and their aliases, and ids of tasks that begin like this, after the last comma."""
+    """Categories, difficulties, suites, their aliases and ids of tasks that begin like what follows the last comma."""
     from cuarl.tasks.suites import SUITE_FILE, suite_folders
     from cuarl.tasks.task import CATEGORIES, DIFFICULTIES
 

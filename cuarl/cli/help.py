@@ -1,4 +1,6 @@
-"""Help of commands that take an experiment: what most people need, in panels that fit a screen, or all with ``--help-all``.
+"""Help of commands that take an experiment: what most people need, in panels that fit a screen.
+
+``--help-all`` shows the rest, too.
 
 Panels of what is named on the command line come along: ``cuarl train --env browser --help`` has the browser's.
 """

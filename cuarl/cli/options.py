@@ -57,8 +57,8 @@ class Request(Experiment):
 def experiment_options(*wanted: type[Fields] | str, resumable: bool = False) -> Callable[[Command], Command]:
     """Decorate a command so that it takes the flags of these panels and fields, and is called with the ``Request``.
 
-    ``resumable`` adds ``--name``, ``--overwrite``, ``--accept-changes`` and ``--resume``, whose run's configuration is the first file.
-    ``--print-config`` is dealt with here: it prints the resolved configuration and ends the command.
+    ``resumable`` adds ``--name``, ``--overwrite``, ``--accept-changes`` and ``--resume``, whose run's configuration is
+    the first file. ``--print-config`` is dealt with here: it prints the resolved configuration and ends the command.
     """
     fields = [_flag(key) for key in chosen(wanted)]
 

@@ -40,8 +40,11 @@ def doctor(
 
 
 @app.command(
-    epilog="\b\nExamples:\n  cuarl doctor coordinates\n  cuarl doctor coordinates qwen2.5-vl --screen 1080x2400 --seen 672x1484"
-    "\n  cuarl doctor coordinates ui-tars-1.5 --screen 1920x1080 --device desktop --png seen.png"
+    epilog="""\b
+Examples:
+  cuarl doctor coordinates
+  cuarl doctor coordinates qwen2.5-vl --screen 1080x2400 --seen 672x1484
+  cuarl doctor coordinates ui-tars-1.5 --screen 1920x1080 --device desktop --png seen.png"""
 )
 def coordinates(
     family: Annotated[
@@ -57,8 +60,8 @@ def coordinates(
 ) -> None:
     """Prove that points survive the way from the screen to a model and back. Exit code 3 if they don't.
 
-    Targets are drawn on a screen, the picture is shrunk as the model's is, and each target must lie where the format's words
-    say, and be met where it was. A coordinate grid coarser than the screen may miss by half of its step.
+    Targets are drawn on a screen, the picture is shrunk as the model's is, and each target must lie where the format's
+    words say, and be met where it was. A coordinate grid coarser than the screen may miss by half of its step.
     """
     from cuarl.terminal.coordinates import report
 

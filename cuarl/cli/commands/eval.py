@@ -109,7 +109,8 @@ def evaluate(
     name: Annotated[
         str | None,
         typer.Option(
-            help="Record it in a run of its own with this name; unset: in the run that it evaluates, or in one whose name is made up.",
+            help="Record it in a run of its own with this name; unset: in the run that it evaluates, or in one "
+            "whose name is made up.",
         ),
     ] = None,
 ) -> None:
@@ -267,5 +268,6 @@ def _in_words(found: Comparison, a: str, b: str) -> str:
     sure = "better" if found.low > 0 else "worse" if found.high < 0 else "neither better nor worse for sure"
     return (
         f"{b} minus {a}: {100 * found.difference:+.1f} points (95 % interval {100 * found.low:+.1f} to "
-        f"{100 * found.high:+.1f}, p = {found.p_value:.3g}, {found.pairs} instances of {found.tasks} tasks): {b} is {sure}"
+        f"{100 * found.high:+.1f}, p = {found.p_value:.3g}, {found.pairs} instances of {found.tasks} tasks): {b} is "
+        f"{sure}"
     )

@@ -176,7 +176,10 @@ def _faults(refuse: float, breaks: float, drop: float, start_s: float = 0.0) -> 
 
 
 def _serve(make_app: Callable[[], Any], port: int, exports: Callable[[str], Sequence[str]]) -> None:
-    """Serve an application. Raises MissingExtra without the packages of a server, PrerequisiteError for a port in use."""
+    """Serve an application.
+
+    Raises MissingExtra without the packages of a server, PrerequisiteError for a port in use.
+    """
     require_web()
     sock = bind("127.0.0.1", port, None)
 

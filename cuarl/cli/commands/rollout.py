@@ -104,8 +104,8 @@ def rollout(
     check: Annotated[
         list[str] | None,
         typer.Option(
-            help="With --url: what must hold at its end, as 'PATH OPERATOR VALUE' over url, title, text, answer …, or 'js:' and "
-            "a JavaScript expression; repeatable.",
+            help="With --url: what must hold at its end, as 'PATH OPERATOR VALUE' over url, title, text, answer "
+            "…, or 'js:' and a JavaScript expression; repeatable.",
             rich_help_panel=_PAGE,
         ),
     ] = None,

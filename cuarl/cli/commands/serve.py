@@ -68,8 +68,8 @@ def serve(
     target: Annotated[
         str,
         typer.Argument(
-            help="What answers: base, a run (RUN@STEP for another checkpoint than the last), a checkpoint's folder, the URL "
-            "of another endpoint, tinker, or the tinker:// path of weights that Tinker keeps.",
+            help="What answers: base, a run (RUN@STEP for another checkpoint than the last), a checkpoint's "
+            "folder, the URL of another endpoint, tinker, or the tinker:// path of weights that Tinker keeps.",
             autocompletion=target_names,
         ),
     ] = "base",
@@ -218,7 +218,8 @@ async def _until_stopped(service: Service, policy: Upstream, sock: Any, as_json:
             print_json(started, line=True)
         else:
             note(
-                f"serving {model} at {url}/v1 (sessions at {url}/sessions/ID/v1), recording to {run.path}; Ctrl-C ends it"
+                f"serving {model} at {url}/v1 (sessions at {url}/sessions/ID/v1), recording to {run.path}; Ctrl-C "
+                "ends it"
             )
         if lacking:
             note(f"{policy.served.path or model} does not give {' and '.join(lacking)} exactly: {UNTRAINABLE}")

@@ -41,8 +41,8 @@ class Swept(NamedTuple):
 def sessions() -> None:
     """Browsers, displays, boxes, pods and the like that runs hold, and those that a killed run left behind.
 
-    A session is "live" while the process that made it is there, and "orphaned" once that is gone. One of another machine
-    or container is "unknown": it can't be seen from here whether its owner lives.
+    A session is "live" while the process that made it is there, and "orphaned" once that is gone. One of another
+    machine or container is "unknown": it can't be seen from here whether its owner lives.
     """
 
 

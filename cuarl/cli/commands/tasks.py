@@ -39,7 +39,8 @@ Selectors = Annotated[
         "--tasks",
         "-t",
         rich_help_panel=_PANEL,
-        help="Category, suite, suite/glob, id, id glob, file, - (ids on standard input) or a JSON source; comma-separated or repeated.",
+        help="Category, suite, suite/glob, id, id glob, file, - (ids on standard input) or a JSON source; "
+        "comma-separated or repeated.",
     ),
 ]
 Suites = Annotated[list[str] | None, typer.Option("--suite", help="Keep this suite.", rich_help_panel=_PANEL)]
@@ -149,7 +150,10 @@ def filter_tasks(
 
 
 @app.command(
-    epilog="\b\nExamples:\n  cuarl tasks show train_02_enable_wifi\n  cuarl tasks show train_02_enable_wifi --seed 7 --json"
+    epilog="""\b
+Examples:
+  cuarl tasks show train_02_enable_wifi
+  cuarl tasks show train_02_enable_wifi --seed 7 --json"""
 )
 def show(
     ids: Annotated[
@@ -193,8 +197,9 @@ def validate(
 ) -> None:
     """Check files, leaks and solvability of tasks.
 
-    Leaks are goals of evaluation suites that are trained too. Solvability is checked with --seeds: a task is proven at a seed if doing nothing does not solve it, and the oracle does within its steps and without
-    side effects. Exit code 2: a task is wrong; 3: one is not proven.
+    Leaks are goals of evaluation suites that are trained too. Solvability is checked with --seeds: a task is proven at
+    a seed if doing nothing does not solve it, and the oracle does within its steps and without side effects. Exit code
+    2: a task is wrong; 3: one is not proven.
     """
     library = Library.open(_folders(tasks_dir))
     located, _ = locate(selectors or (), library, sys.stdin)

@@ -89,9 +89,9 @@ def _tell(found: Probed, *, as_json: bool) -> None:
         return
     kept = (found.step_bytes / 2**20, found.checkpoint_bytes / 2**20)
     print_text(
-        f"one step took {found.step_s:.1f} s, {found.collecting_s:.1f} s of them for episodes; all steps and evaluations take "
-        f"about {span(found.total_s)}\n"
-        f"peak memory {found.peak_gib:.1f} GiB; a step keeps {kept[0]:.1f} MiB, a checkpoint {kept[1]:.1f} MiB"
+        f"one step took {found.step_s:.1f} s, {found.collecting_s:.1f} s of them for episodes; all steps and "
+        f"evaluations take about {span(found.total_s)}\npeak memory {found.peak_gib:.1f} GiB; a step keeps "
+        f"{kept[0]:.1f} MiB, a checkpoint {kept[1]:.1f} MiB"
     )
     note("nothing of it was kept")
 
