@@ -25,8 +25,8 @@ class Place:
     options: str
     """Module with the class ``Options``, a subclass of ``EnvOptions``; it imports little."""
     backend: str
-    """Module with ``backend(options, config, tasks, settings)``, which checks the tasks and the machine and raises before
-    anything starts, and ``check_options(options, tasks)`` where some tasks leave an option without effect."""
+    """Module with ``backend(options, config, tasks, settings)``, which checks the tasks and the machine and raises
+    before anything starts, and ``check_options(options, tasks)`` where some tasks leave an option without effect."""
 
 
 def _here(package: str) -> Place:

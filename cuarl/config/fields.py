@@ -84,7 +84,10 @@ class Choice(Fields):
 
 
 class EnvOptions(Choice):
-    """The options of one environment. A backend's own are a subclass called ``Options`` in its package's ``options.py``."""
+    """The options of one environment.
+
+    A backend's own are a subclass called ``Options`` in its package's ``options.py``.
+    """
 
     judges: ClassVar[bool] = False
     """Whether its own verdict counts, so that cuarl looks for no side effects."""

@@ -30,7 +30,7 @@ class ConfigFile:
     text: str
 
     def where(self, path: str) -> str:
-        """The file and the line at which a key stands; one within a record, such as ``env.contexts``, below the record's."""
+        """The file and the line at which a key stands; one within a record (``env.contexts``) is below the record's."""
         name, _, inner = path.partition(".")
         first = self._line(name, 0)
         line = (self._line(inner, first) if inner and first else 0) or first

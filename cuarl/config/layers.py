@@ -1,7 +1,7 @@
 """Values from several places become one configuration's: the last one given wins, and each knows whose it is.
 
-Where a layer names a record's type, its values are meant for that type: those of another one are errors, unless they are
-what that one has anyway. Values without a type are for the type that holds in the end.
+Where a layer names a record's type, its values are meant for that type: those of another one are errors, unless they
+are what that one has anyway. Values without a type are for the type that holds in the end.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ class Learning(Fields):
     advantage_normalization: Literal["std", "none"] = "std"
     """Divide centred rewards by the group's standard deviation, or only centre them."""
     credit: Literal["episode", "screen"] = "episode"
-    """What a turn is credited with: its episode's advantage (plain GRPO), or its own, from the screens that the attempts
-    of a group share, which needs screens that repeat."""
+    """What a turn is credited with: its episode's advantage (plain GRPO), or its own, from the screens that the
+    attempts of a group share, which needs screens that repeat."""
     shortest_path_coef: Share = 0.0
     """How much of a success's reward a detour costs, against the group's shortest success; 0 means nothing."""
     overlong_buffer: NonNegativeInt = 0
@@ -51,8 +51,8 @@ class Learning(Fields):
     importance_cap: PositiveFloat | None = None
     """Upper bound of that weight (truncated importance sampling)."""
     kl_reference: Literal["base", "start"] = "base"
-    """The reference: the base with the adapter off, or the policy as it is when the run starts, which differs where training
-    goes on from a checkpoint."""
+    """The reference: the base with the adapter off, or the policy as it is when the run starts, which differs where
+    training goes on from a checkpoint."""
     kl_in: Literal["loss", "reward"] = "loss"
     """Where the divergence counts: as a term of the loss, or against the reward of each token."""
     kl_estimator: Literal["k1", "k2", "k3"] = "k3"

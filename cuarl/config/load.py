@@ -41,7 +41,8 @@ class Resolved:
 
     config: ExperimentConfig
     sources: Mapping[str, str]
-    """Path (``seed``, ``env``, ``env.contexts``) → ``default``, ``algorithm NAME``, ``preset NAME``, ``FILE, line N`` or the flag."""
+    """Path (``seed``, ``env``, ``env.contexts``) → ``default``, ``algorithm NAME``, ``preset NAME``, ``FILE, line N``
+    or the flag."""
     files: tuple[Path, ...] = ()
     """The files that were read, in order."""
     preset: str | None = None
@@ -56,8 +57,8 @@ def resolve(
 ) -> Resolved:
     """Merge all layers and check the outcome. Lists are replaced, never joined.
 
-    ``flags`` are values by the names of flags, or by field; ``sets`` are ``key=value`` texts, which win over flags. Raises
-    ConfigError that lists all keys that can't be taken, or all wrong values, with the place of each.
+    ``flags`` are values by the names of flags, or by field; ``sets`` are ``key=value`` texts, which win over flags.
+    Raises ConfigError that lists all keys that can't be taken, or all wrong values, with the place of each.
     """
     given: list[Given] = []
     if preset is not None:

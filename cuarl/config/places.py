@@ -22,7 +22,8 @@ class LocalPolicy(PolicyOptions):
 
     type: Literal["local"] = "local"
     sampler_device: Annotated[str, Field(pattern=r"^(cpu|mps|cuda(:\d+)?)$")] | None = None
-    """Where a second copy of the model samples training episodes; unset: where it is trained. See docs/guides/off-policy.md."""
+    """Where a second copy of the model samples training episodes; unset: where it is trained. See
+    docs/guides/off-policy.md."""
     kv_cache_gib: PositiveFloat | None = None
     """GiB of keys and values that sampling may keep, over turns too; unset: half of a GPU's free memory, 2 on a CPU."""
 
@@ -57,7 +58,8 @@ class LocalTrainer(TrainerOptions):
     gradient_checkpointing: bool = False
     """Trade a third more computing for much less activation memory."""
     activation_gib: NonNegativeFloat = 0.0
-    """With gradient_checkpointing on a GPU: GiB of activations to keep all the same, which need not be computed again."""
+    """With gradient_checkpointing on a GPU: GiB of activations to keep all the same, which need not be computed
+    again."""
     micro_batch_tokens: PositiveInt = 8192
     """Most tokens, padding included, of one forward and backward pass."""
     pack_turns: bool = True

@@ -1,4 +1,4 @@
-"""Rules that span several fields: no option is silently ignored, so a combination that can't be honoured is an error."""
+"""Rules that span several fields: no option is silently ignored, so what can't be honoured together is an error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LORA_ONLY = ("lora_rank", "lora_alpha", "lora_target_option", "lora_target_modul
 
 
 def refuse_idle(options: EnvOptions, names: Iterable[str], why: str) -> None:
-    """Raise ConfigError for the first of the options' ``names`` that is set to something, where only the tasks decide that."""
+    """Raise ConfigError for the first of the options' ``names`` that is set, where the tasks alone decide it."""
     for name in names:
         if getattr(options, name) != type(options).model_fields[name].default:
             raise ConfigError(f"env.{name} has no effect: {why}", where=f"--env {options.type}", hint="leave it out")
@@ -100,13 +100,15 @@ def _contradictions(config: ExperimentConfig) -> list[str]:
     algorithm, learning = config.algorithm.type, config.learning
     if config.max_steps_off_policy and learning.dynamic_sampling_rounds:
         found.append(
-            "algorithm.dynamic_sampling_rounds collects again within a step, which max_steps_off_policy has no place for: set one to 0"
+            "algorithm.dynamic_sampling_rounds collects again within a step, which max_steps_off_policy has no place "
+            "for: set one to 0"
         )
     if (config.lora_target_option == "custom") != bool(config.lora_target_modules):
         found.append("lora_target_option custom and lora_target_modules need each other")
     if config.kl_penalty_coef and not config.use_lora and learning.kl_reference == "base":
         found.append(
-            "kl_penalty_coef needs use_lora true, where the base without its adapter is the reference, or algorithm.kl_reference start"
+            "kl_penalty_coef needs use_lora true, where the base without its adapter is the reference, or "
+            "algorithm.kl_reference start"
         )
     if algorithm == "sft" and not learning.sft_runs:
         found.append(
@@ -118,7 +120,8 @@ def _contradictions(config: ExperimentConfig) -> list[str]:
         found.append("algorithm.rule best-of-group needs a group_size of at least 2")
     if config.kl_penalty_coef and learning.kl_in == "loss" and learning.kl_estimator == "k1":
         found.append(
-            "algorithm.kl_estimator k1 has a gradient of mean zero as a term of the loss: take k2 or k3, or algorithm.kl_in reward"
+            "algorithm.kl_estimator k1 has a gradient of mean zero as a term of the loss: take k2 or k3, or "
+            "algorithm.kl_in reward"
         )
     if learning.overlong_buffer > config.max_tokens:
         found.append("algorithm.overlong_buffer exceeds max_tokens")

@@ -1,9 +1,9 @@
 """Every experiment field, its default and its meaning: the one source of flags, files, help and reference.
 
 What every experiment has stands at the top (``group_size: 8``), and the classes below only group it into the panels of
-``--help``. What there is one of several of (``env``) is a record with a ``type``: those of environments are in the packages
-of their backends. Names that the recipes of the field use are kept. Defaults suit the embedded simulator and the shipped base on a laptop; presets
-change them as a set. Rules that span several fields are in ``rules.py``.
+``--help``. What there is one of several of (``env``) is a record with a ``type``: those of environments are in the
+packages of their backends. Names that the recipes of the field use are kept. Defaults suit the embedded simulator and
+the shipped base on a laptop; presets change them as a set. Rules that span several fields are in ``rules.py``.
 """
 
 from __future__ import annotations
@@ -57,9 +57,10 @@ class EnvFields(Fields):
     panel = "Environment"
 
     env: Annotated[SerializeAsAny[EnvOptions], BeforeValidator(ENV.read)] = Field(default_factory=ENV.usual)
-    """Environment: sim is the simulated device inside the process, linux a real desktop on a display of its own, browser
-    web pages in Chromium, adb a phone or an emulator, gbox a cloud box, pods a pod of Kubernetes, gym an execution of a gym server, gymnasium, browsergym
-    and openenv environments made elsewhere, and package.module:name one of your own in Python."""
+    """Environment: sim is the simulated device inside the process, linux a real desktop on a display of its own,
+    browser web pages in Chromium, adb a phone or an emulator, gbox a cloud box, pods a pod of Kubernetes, gym an
+    execution of a gym server, gymnasium, browsergym and openenv environments made elsewhere, and package.module:name
+    one of your own in Python."""
     side_effects: Literal["fail", "report"] = "fail"
     """Whether a change that the task did not ask for fails the task, or is only reported."""
     max_turns: PositiveInt = 20
@@ -129,11 +130,11 @@ class SamplingFields(Fields):
     history_turns: NonNegativeInt | None = None
     """Earlier answers in the prompt; unset means what is usual in the format."""
     history_older: Literal["text", "drop"] = "text"
-    """What becomes of an earlier answer whose screenshot is no more in the prompt: it stays, with words in its place, or goes,
-    too."""
+    """What becomes of an earlier answer whose screenshot is no more in the prompt: it stays, with words in its place,
+    or goes, too."""
     max_prompt_tokens: PositiveInt | None = None
-    """Most tokens of a prompt: screenshots and answers give way, oldest first, system prompt and task never; unset means that
-    an episode ends when the model's context is full."""
+    """Most tokens of a prompt: screenshots and answers give way, oldest first, system prompt and task never; unset
+    means that an episode ends when the model's context is full."""
 
 
 class PlaceFields(Fields):
@@ -157,8 +158,9 @@ class AlgorithmFields(Fields):
     algorithm: Annotated[SerializeAsAny[AlgorithmOptions], BeforeValidator(ALGORITHM.read)] = Field(
         default_factory=ALGORITHM.usual
     )
-    """grpo, dr-grpo, dapo, gspo, cispo, rloo, reinforce++, gigpo, ppo: policy gradients; rejection: imitation of the policy's
-    own best episodes; sft: of stored ones. Each has its own options and defaults, see docs/how/algorithms.md."""
+    """grpo, dr-grpo, dapo, gspo, cispo, rloo, reinforce++, gigpo, ppo: policy gradients; rejection: imitation of the
+    policy's own best episodes; sft: of stored ones. Each has its own options and defaults, see
+    docs/how/algorithms.md."""
     reward: str = "finished"
     """Reward: simple, finished, completion, efficiency, shaped, comprehensive, score, env, or the dotted path of a
     function."""
@@ -212,8 +214,8 @@ class OutputFields(Fields):
     skip_baseline: bool = False
     """Skip the evaluation before the first step."""
     validation_split: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Keep this share of the training tasks, drawn by the seed, to choose a checkpoint by (RUN@best): none of their goals is
-    trained on or evaluated. 0 means none."""
+    """Keep this share of the training tasks, drawn by the seed, to choose a checkpoint by (RUN@best): none of their
+    goals is trained on or evaluated. 0 means none."""
     validation_episodes: PositiveInt = 100
     """Episodes of validation tasks, played whenever a checkpoint is saved."""
     save_every: NonNegativeInt = 8

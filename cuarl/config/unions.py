@@ -1,4 +1,4 @@
-"""Fields of a configuration that are one of several records: which types there are, and how a value becomes the record."""
+"""Fields of a configuration that are one of several records: which types there are, how a value becomes one."""
 
 from __future__ import annotations
 
