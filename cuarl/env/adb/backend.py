@@ -100,7 +100,8 @@ class _Held:
 
 
 _HELD: dict[tuple[Path, str], _Held] = {}
-"""By ledger and name: training and the evaluations beside it, in threads of one process, use the same devices in turn."""
+"""By ledger and name: training and the evaluations beside it, in threads of one process, use the same devices in
+turn."""
 
 
 class Devices:
@@ -127,7 +128,10 @@ class Devices:
             raise PrerequisiteError("another run has taken the devices", hint=WHO)
 
     async def env(self, task: TaskInstance) -> AdbEnv:
-        """An environment on a device that is free and ready, waited for. Raises EnvError if none is left that could be."""
+        """An environment on a device that is free and ready, waited for.
+
+        Raises EnvError if none is left that could be.
+        """
         serial = await self._lend()
         held = self._held[serial]
         device = Device(self._adb, serial, reconnect_s=self._options.reconnect_seconds)

@@ -17,8 +17,10 @@ BUTTONS: Mapping[str, int] = {
     "back": 4, "home": 3, "recents": 187, "menu": 82, "power": 26, "volume_up": 24, "volume_down": 25, "enter": 66,
 }  # fmt: skip
 KEYS: Mapping[str, int] = {
-    "return": 66, "enter": 66, "backspace": 67, "delete": 112, "tab": 61, "escape": 111, "space": 62, "up": 19, "down": 20,
-    "left": 21, "right": 22, "home": 122, "end": 123, "page_up": 92, "page_down": 93, "ctrl": 113, "shift": 59, "alt": 57,
+    "return": 66, "enter": 66, "backspace": 67, "delete": 112, "tab": 61, "escape": 111, "space": 62, "up": 19,
+    "down": 20,
+    "left": 21, "right": 22, "home": 122, "end": 123, "page_up": 92, "page_down": 93, "ctrl": 113, "shift": 59,
+    "alt": 57,
     "esc": 111, "del": 112, "pageup": 92, "pagedown": 93, "prior": 92, "next": 93, "kp_enter": 160, "control": 113,
     "insert": 124, "super": 117, "meta": 117, "cmd": 117, "win": 117, "arrowup": 19, "arrowdown": 20, "arrowleft": 21,
     "arrowright": 22, "caps_lock": 115, "capslock": 115,

@@ -1,4 +1,7 @@
-"""What can be chosen about phones and emulators behind adb (``--env adb``). This module is light: help and configurations import it."""
+"""What can be chosen about phones and emulators behind adb (``--env adb``).
+
+This module is light: help and configurations import it.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,11 @@ class Options(EnvOptions):
 
     type: Literal["adb"] = "adb"
     settle_ms: PositiveFloat = 300.0
-    """How long the screen of a device behind adb must be still after an action; twice as long is waited for a first change."""
+    """How long the screen of a device behind adb must be still after an action; twice as long is waited for a first
+    change."""
     reset: Literal["none", "home", "force-stop", "clear", "snapshot"] = "home"
-    """How a device behind adb comes back before an episode whose task does not say it: not at all, to its home screen, with
-    the task's apps stopped or their data deleted, or as a snapshot of the emulator has it."""
+    """How a device behind adb comes back before an episode whose task does not say it: not at all, to its home screen,
+    with the task's apps stopped or their data deleted, or as a snapshot of the emulator has it."""
     snapshot: str | None = None
     """Name of that snapshot."""
     rotation: Literal["portrait", "landscape", "free"] = "portrait"

@@ -27,7 +27,10 @@ DEFAULT_VIEWPORT = Options.model_fields["viewport"].default
 
 
 def check_tasks(tasks: Iterable[Task]) -> None:
-    """Raise TaskError for a task that no page can be made of, MissingExtra if the pages of MiniWoB++ are needed and missing."""
+    """Raise TaskError for a task that no page can be made of.
+
+    Raises MissingExtra if the pages of MiniWoB++ are needed and missing.
+    """
     for task in tasks:
         instance = task.instantiate(0)
         # a mistake in the task is told first: installing a package would not fix it

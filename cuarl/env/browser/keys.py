@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 NAMES = {
-    "ctrl": "Control", "control": "Control", "control_l": "Control", "control_r": "Control", "alt": "Alt", "alt_l": "Alt",
+    "ctrl": "Control", "control": "Control", "control_l": "Control", "control_r": "Control", "alt": "Alt",
+    "alt_l": "Alt",
     "alt_r": "Alt", "shift": "Shift", "shift_l": "Shift", "shift_r": "Shift", "super": "Meta", "meta": "Meta",
-    "cmd": "Meta", "win": "Meta", "return": "Enter", "enter": "Enter", "kp_enter": "Enter", "escape": "Escape", "esc": "Escape",
-    "tab": "Tab", "backspace": "Backspace", "delete": "Delete", "del": "Delete", "insert": "Insert", "ins": "Insert", "home": "Home",
+    "cmd": "Meta", "win": "Meta", "return": "Enter", "enter": "Enter", "kp_enter": "Enter", "escape": "Escape",
+    "esc": "Escape",
+    "tab": "Tab", "backspace": "Backspace", "delete": "Delete", "del": "Delete", "insert": "Insert", "ins": "Insert",
+    "home": "Home",
     "end": "End", "page_up": "PageUp", "pageup": "PageUp", "prior": "PageUp", "page_down": "PageDown",
     "pagedown": "PageDown", "next": "PageDown", "left": "ArrowLeft", "right": "ArrowRight", "up": "ArrowUp",
     "down": "ArrowDown", "arrowleft": "ArrowLeft", "arrowright": "ArrowRight", "arrowup": "ArrowUp",
@@ -24,7 +27,8 @@ _CHORDS: Sequence[tuple[str, str, Shortcut]] = (
     ("Alt", "ArrowLeft", "back"), ("Alt", "ArrowRight", "forward"), ("", "F5", "reload"), ("Control", "F5", "reload"),
     ("Shift", "F5", "reload"), ("Control", "r", "reload"), ("Control Shift", "r", "reload"), ("Control", "w", "close"),
     ("Control", "F4", "close"), ("Control", "c", "copy"), ("Control", "Insert", "copy"), ("Control", "x", "cut"),
-    ("Shift", "Delete", "cut"), ("Control", "v", "paste"), ("Control Shift", "v", "paste"), ("Shift", "Insert", "paste"),
+    ("Shift", "Delete", "cut"), ("Control", "v", "paste"), ("Control Shift", "v", "paste"),
+    ("Shift", "Insert", "paste"),
 )  # fmt: skip
 SHORTCUTS: Mapping[tuple[frozenset[str], str], Shortcut] = {
     (frozenset(held.split()), key): does for held, key, does in _CHORDS

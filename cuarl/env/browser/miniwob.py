@@ -57,7 +57,8 @@ STATUS = """typeof core === 'undefined' || !core.startedHere ? [true, -1, 'the p
 """A form that is sent, or a step back, loads another page: that is the policy's doing, and ends the episode."""
 AROUND = """([x, y]) => {
   const hit = document.elementFromPoint(x, y);
-  if (!hit || hit.childElementCount || hit.closest('svg') || hit.matches('canvas, iframe, select, [type=range]')) return null;
+  const many = 'canvas, iframe, select, [type=range]';
+  if (!hit || hit.childElementCount || hit.closest('svg') || hit.matches(many)) return null;
   const box = [...hit.getClientRects()].find((r) => r.left <= x && x < r.right && r.top <= y && y < r.bottom);
   const middle = box && Math.abs(box.left + box.right - 2 * x) < 4 && Math.abs(box.top + box.bottom - 2 * y) < 4;
   return middle ? [box.left, box.top, box.right, box.bottom] : null;

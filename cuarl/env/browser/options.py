@@ -26,19 +26,20 @@ class Options(EnvOptions):
 
     type: Literal["browser"] = "browser"
     actions: Literal["desktop", "phone"] = "desktop"
-    """What a policy can do in a browser: mouse and keyboard, or a phone's touches (the shipped base knows these best)."""
+    """What a policy can do in a browser: mouse and keyboard, or a phone's touches (the shipped base knows these
+    best)."""
     viewport: Annotated[str, Field(pattern=r"^[1-9]\d{2,3}x[1-9]\d{2,3}$")] = "1280x720"
     """Size of a page given by its address, as WIDTHxHEIGHT; pages of MiniWoB++ are 160x210."""
     scale: Annotated[float, Field(ge=1, le=4)] = 1.0
     """Pixels of the screenshot for each pixel of the page."""
     settle: Literal["auto", "frame", "idle", "fixed"] = "auto"
-    """When the screenshot is taken after an action: at once (frame), once it is still (idle), after a fixed time; auto is frame
-    for MiniWoB++ and idle elsewhere."""
+    """When the screenshot is taken after an action: at once (frame), once it is still (idle), after a fixed time; auto
+    is frame for MiniWoB++ and idle elsewhere."""
     settle_ms: PositiveFloat = 100.0
     """The fixed time, or how long a page must be still with idle."""
     reset: Literal["load", "script"] = "load"
-    """How an episode on MiniWoB++ begins: its page is loaded in a new context (load), or a kept page starts anew by its own
-    script, which is faster but leaves a trace of the last episode on some pages (script)."""
+    """How an episode on MiniWoB++ begins: its page is loaded in a new context (load), or a kept page starts anew by its
+    own script, which is faster but leaves a trace of the last episode on some pages (script)."""
     contexts: PositiveInt = 16
     """Most pages at the same time in a browser, within max_concurrent_rollouts."""
     origins: Words = ()
@@ -65,7 +66,8 @@ class BrowserOptions:
     settle_ms: float = 100.0
     """Quiet time with ``idle``, or the fixed time."""
     reset: Reset = "load"
-    """Whether an episode loads its page in a new context, or goes on with a kept one that restarts by its own script."""
+    """Whether an episode loads its page in a new context, or goes on with a kept one that restarts by its own
+    script."""
     answer_s: float = 15.0
     """How long the browser may take to answer before it counts as hung."""
     kind: Literal["desktop", "phone"] = "desktop"

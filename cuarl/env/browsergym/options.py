@@ -1,4 +1,7 @@
-"""What can be chosen about tasks of BrowserGym (``--env browsergym``). This module is light: help and configurations import it."""
+"""What can be chosen about tasks of BrowserGym (``--env browsergym``).
+
+This module is light: help and configurations import it.
+"""
 
 from __future__ import annotations
 
@@ -25,4 +28,5 @@ class Options(EnvOptions):
     actions: Literal["desktop", "phone"] = "desktop"
     """What a policy is offered in BrowserGym: mouse and keyboard, or a phone's touches."""
     processes: PositiveInt = 4
-    """Most environments of BrowserGym at the same time, each with browsers of its own, within max_concurrent_rollouts."""
+    """Most environments of BrowserGym at the same time, each with browsers of its own, within
+    max_concurrent_rollouts."""

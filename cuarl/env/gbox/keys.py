@@ -7,21 +7,28 @@ from string import ascii_lowercase, digits
 
 NAMES = frozenset(
     {
-        *ascii_lowercase, *digits, *";=,-./`[\\]'", *(f"f{n}" for n in range(1, 13)), *(f"numpad{n}" for n in range(10)),
-        "control", "alt", "shift", "meta", "win", "cmd", "option", "arrowUp", "arrowDown", "arrowLeft", "arrowRight", "home",
-        "end", "pageUp", "pageDown", "enter", "space", "tab", "escape", "backspace", "delete", "insert", "capsLock", "numLock",
+        *ascii_lowercase, *digits, *";=,-./`[\\]'", *(f"f{n}" for n in range(1, 13)),
+        *(f"numpad{n}" for n in range(10)),
+        "control", "alt", "shift", "meta", "win", "cmd", "option", "arrowUp", "arrowDown", "arrowLeft", "arrowRight",
+        "home",
+        "end", "pageUp", "pageDown", "enter", "space", "tab", "escape", "backspace", "delete", "insert", "capsLock",
+        "numLock",
         "scrollLock", "pause", "printScreen", "numpadAdd", "numpadSubtract", "numpadMultiply", "numpadDivide",
-        "numpadDecimal", "numpadEnter", "numpadEqual", "volumeUp", "volumeDown", "volumeMute", "mediaPlayPause", "mediaStop",
+        "numpadDecimal", "numpadEnter", "numpadEqual", "volumeUp", "volumeDown", "volumeMute", "mediaPlayPause",
+        "mediaStop",
         "mediaNextTrack", "mediaPreviousTrack",
     }
 )  # fmt: skip
 """All that its interface has (gbox-sdk 0.1.0a41, ``ActionPressKeyParams``); any other is an error there."""
 _OTHERS: Mapping[str, str] = {
-    "ctrl": "control", "control_l": "control", "control_r": "control", "alt_l": "alt", "alt_r": "alt", "shift_l": "shift",
+    "ctrl": "control", "control_l": "control", "control_r": "control", "alt_l": "alt", "alt_r": "alt",
+    "shift_l": "shift",
     "shift_r": "shift", "super": "meta", "super_l": "meta", "super_r": "meta", "command": "cmd", "return": "enter",
-    "kp_enter": "numpadEnter", "esc": "escape", "del": "delete", "ins": "insert", "left": "arrowLeft", "right": "arrowRight",
+    "kp_enter": "numpadEnter", "esc": "escape", "del": "delete", "ins": "insert", "left": "arrowLeft",
+    "right": "arrowRight",
     "up": "arrowUp", "down": "arrowDown", "prior": "pageUp", "next": "pageDown", "print": "printScreen", " ": "space",
-    "grave": "`", "minus": "-", "equal": "=", "bracketleft": "[", "bracketright": "]", "backslash": "\\", "semicolon": ";",
+    "grave": "`", "minus": "-", "equal": "=", "bracketleft": "[", "bracketright": "]", "backslash": "\\",
+    "semicolon": ";",
     "apostrophe": "'", "comma": ",", "period": ".", "slash": "/",
 }  # fmt: skip
 _LOWERED = {name.lower(): name for name in NAMES}

@@ -1,4 +1,7 @@
-"""What can be chosen about cloud boxes of GBox (``--env gbox``). This module is light: help and configurations import it."""
+"""What can be chosen about cloud boxes of GBox (``--env gbox``).
+
+This module is light: help and configurations import it.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,8 @@ class Options(EnvOptions):
     starting: PositiveInt = 8
     """Most boxes that are being started at the same time, so that a service refuses few of them."""
     coordinate_mode: Literal["direct", "gbox"] = "direct"
-    """Who says where to act: direct is the policy itself, gbox a model of GBox, to which the policy describes the target."""
+    """Who says where to act: direct is the policy itself, gbox a model of GBox, to which the policy describes the
+    target."""
 
     @property
     def describes(self) -> bool:

@@ -18,7 +18,8 @@ async def end(lease: Lease, settings: Settings) -> None:
     execution = lease.detail.get("execution", "")
     if not execution:
         logger.warning(
-            "a run ended while the gym server at %s was starting task %s; if it did, only the server knows the execution",
+            "a run ended while the gym server at %s was starting task %s; if it did, only the server knows the "
+            "execution",
             lease.detail["base_url"],
             lease.detail["task"],
         )

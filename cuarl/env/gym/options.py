@@ -1,4 +1,7 @@
-"""What can be chosen about executions of a gym server (``--env gym``). This module is light: help and configurations import it."""
+"""What can be chosen about executions of a gym server (``--env gym``).
+
+This module is light: help and configurations import it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What can be chosen about environments of Gymnasium (``--env gymnasium``). This module is light: help and configurations import it."""
+"""What can be chosen about environments of Gymnasium (``--env gymnasium``).
+
+This module is light: help and configurations import it.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,11 @@ class Options(EnvOptions):
     goal_from: str | None = None
     """Where it words the goal itself, such as observation.mission or info.goal."""
     success: Words = ()
-    """When an episode is a success, as 'PATH OPERATOR VALUE' over return, reward, steps, terminated, truncated and info.KEY."""
+    """When an episode is a success, as 'PATH OPERATOR VALUE' over return, reward, steps, terminated, truncated and
+    info.KEY."""
     actions: Table = "auto"
-    """What actions are sent as: auto, buttons (with LABELS), grid ROWSxCOLUMNS, point, or a table; see docs/guides/gymnasium.md."""
+    """What actions are sent as: auto, buttons (with LABELS), grid ROWSxCOLUMNS, point, or a table; see
+    docs/guides/gymnasium.md."""
     picture: str = "auto"
     """What is shown: auto, render, observation, or observation.KEY."""
     scale: Annotated[int, Field(ge=1, le=32)] = 1

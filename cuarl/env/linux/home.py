@@ -126,7 +126,10 @@ def _menu() -> str:
     from xml.sax.saxutils import escape
 
     items = "".join(
-        f'<item label="{escape(app.title)}"><action name="Execute"><execute>{escape(join(app.command))}</execute></action></item>'
+        (
+            f'<item label="{escape(app.title)}"><action '
+            f'name="Execute"><execute>{escape(join(app.command))}</execute></action></item>'
+        )
         for app in APPS.values()
     )
     return (
@@ -137,8 +140,7 @@ def _menu() -> str:
 
 def _bus(socket: Path) -> str:
     return (
-        "<busconfig><type>session</type><keep_umask/>"
-        f"<listen>unix:path={socket}</listen><auth>EXTERNAL</auth>"
-        '<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/>'
-        "</policy></busconfig>\n"
+        f"<busconfig><type>session</type><keep_umask/><listen>unix:path={socket}</listen><auth>EXTERNAL</auth>"
+        '<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow '
+        'own="*"/></policy></busconfig>\n'
     )

@@ -14,12 +14,15 @@ CONTROL = {"\n": 0xFF0D, "\t": 0xFF09}
 UNICODE = 0x01000000
 """Keysyms of characters outside of Latin-1 are this plus the code point (X11 protocol, appendix A)."""
 MODIFIERS = {
-    "ctrl": "Control_L", "control": "Control_L", "alt": "Alt_L", "shift": "Shift_L", "super": "Super_L", "meta": "Super_L",
-    "win": "Super_L", "cmd": "Super_L", "control_l": "Control_L", "control_r": "Control_R", "alt_l": "Alt_L", "alt_r": "Alt_R",
+    "ctrl": "Control_L", "control": "Control_L", "alt": "Alt_L", "shift": "Shift_L", "super": "Super_L",
+    "meta": "Super_L",
+    "win": "Super_L", "cmd": "Super_L", "control_l": "Control_L", "control_r": "Control_R", "alt_l": "Alt_L",
+    "alt_r": "Alt_R",
     "shift_l": "Shift_L", "shift_r": "Shift_R", "super_l": "Super_L", "super_r": "Super_R",
 }  # fmt: skip
 NAMES = {
-    "enter": "Return", "return": "Return", "esc": "Escape", "del": "Delete", "backspace": "BackSpace", "pageup": "Prior",
+    "enter": "Return", "return": "Return", "esc": "Escape", "del": "Delete", "backspace": "BackSpace",
+    "pageup": "Prior",
     "page_up": "Prior", "pagedown": "Next", "page_down": "Next", "ins": "Insert", "space": "space", "left": "Left",
     "right": "Right", "up": "Up", "down": "Down", "arrowleft": "Left", "arrowright": "Right", "arrowup": "Up",
     "arrowdown": "Down", "home": "Home", "end": "End", "tab": "Tab", "escape": "Escape", "delete": "Delete",

@@ -1,4 +1,7 @@
-"""What can be chosen about a real Linux desktop on a display of its own (``--env linux``). This module is light: help and configurations import it."""
+"""What can be chosen about a real Linux desktop on a display of its own (``--env linux``).
+
+This module is light: help and configurations import it.
+"""
 
 from __future__ import annotations
 

@@ -72,7 +72,10 @@ def option_task(options: Options) -> Task:
 
 
 def listed_task(entry: Any, options: Options) -> Task:
-    """A task of a server's list: a name, or an object with ``id``. What it says beside is for its environment's device."""
+    """A task of a server's list: a name, or an object with ``id``.
+
+    What it says beside is for its environment's device.
+    """
     facts = entry if isinstance(entry, Mapping) else {"id": entry}
     key = next((key for key in ("id", "task_id", "name") if facts.get(key)), None)
     if key is None:

@@ -43,7 +43,7 @@ def check_tasks(tasks: Sequence[Task]) -> None:
 
 
 def check_options(options: Options, tasks: Sequence[Task]) -> None:
-    """Raise ConfigError for an option that neither ``tasks``, which are all of a run's, nor the manifest have a place for."""
+    """Raise ConfigError for an option that neither ``tasks`` (all of a run's) nor the manifest have a place for."""
     named = _template(options).placeholders
     for placeholder in ("image", "session_type"):
         if placeholder not in named:

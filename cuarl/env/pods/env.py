@@ -40,7 +40,8 @@ class PodEnv:
     """A pod for one episode of a task whose ``env`` is ``kind``: ``pods``, or ``phone``, ``desktop`` or ``linux``.
 
     The latter need our session server in the pod, which sets the task up and tells the device's state; of a ``pods``
-    session only ``/progress`` is known. ``template`` is the manifest that ``options`` name, read. ``starting`` bounds how many pods are being started at the same time.
+    session only ``/progress`` is known. ``template`` is the manifest that ``options`` name, read. ``starting`` bounds
+    how many pods are being started at the same time.
     """
 
     def __init__(

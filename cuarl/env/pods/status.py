@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 HOPELESS = frozenset(
     {
-        "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError",
+        "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError",
+        "CreateContainerError",
         "RunContainerError", "CrashLoopBackOff", "PreCreateHookError", "PostStartHookError",
         "SignatureValidationFailed",
     }

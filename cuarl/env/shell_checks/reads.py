@@ -35,8 +35,8 @@ Shell = Callable[[str], Awaitable[tuple[int, str]]]
 FIELDS = ("setup", "reads", "teardown")
 NAMESPACES = ("system", "secure", "global")
 FORMS = (
-    "settings NAMESPACE KEY, package NAME, permission PACKAGE NAME, file PATH, files FOLDER, content URI COLUMN, foreground, "
-    "notifications, property NAME, or dumpsys SERVICE REGEX"
+    "settings NAMESPACE KEY, package NAME, permission PACKAGE NAME, file PATH, files FOLDER, content URI COLUMN, "
+    "foreground, notifications, property NAME, or dumpsys SERVICE REGEX"
 )
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _FOCUS = re.compile(r"mCurrentFocus=\S+ \S+ ([^\s/}]+)/([^\s}]+)")

@@ -148,7 +148,7 @@ class SimulatedEnv(ABC, Generic[W]):
         yield from ()
 
     async def around(self, x: int, y: int) -> Box | None:
-        """Left, top, right and bottom of the control with the middle ``(x, y)``, if a tap anywhere in it is the same."""
+        """Left, top, right, bottom of the control with the middle ``(x, y)``, if a tap anywhere in it is the same."""
         return self.reach(x, y)
 
     def reach(self, x: int, y: int) -> Box | None:

@@ -1,4 +1,7 @@
-"""What can be chosen about the simulated devices (``--env sim``). This module is light: help and configurations import it."""
+"""What can be chosen about the simulated devices (``--env sim``).
+
+This module is light: help and configurations import it.
+"""
 
 from __future__ import annotations
 
