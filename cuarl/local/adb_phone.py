@@ -53,9 +53,12 @@ SETTINGS: Mapping[tuple[str, str], Setting] = {
 }  # fmt: skip
 _BUTTON_OF = {3: "home", 4: "back", 24: "volume_up", 25: "volume_down", 26: "power", 82: "menu", 187: "recents"}
 _KEY_OF = {
-    19: "up", 20: "down", 21: "left", 22: "right", 57: "alt", 59: "shift", 61: "tab", 62: "space", 66: "Return", 67: "BackSpace",
-    92: "page_up", 93: "page_down", 111: "escape", 112: "Delete", 113: "ctrl", 115: "caps_lock", 117: "super", 122: "home",
-    123: "end", 124: "insert", 160: "kp_enter", **{7 + n: str(n) for n in range(10)}, **{29 + n: chr(97 + n) for n in range(26)},
+    19: "up", 20: "down", 21: "left", 22: "right", 57: "alt", 59: "shift", 61: "tab", 62: "space", 66: "Return",
+    67: "BackSpace",
+    92: "page_up", 93: "page_down", 111: "escape", 112: "Delete", 113: "ctrl", 115: "caps_lock", 117: "super",
+    122: "home",
+    123: "end", 124: "insert", 160: "kp_enter", **{7 + n: str(n) for n in range(10)},
+    **{29 + n: chr(97 + n) for n in range(26)},
 }  # fmt: skip
 """Key codes of Android (``android.view.KeyEvent``) in xdotool's names."""
 UNICODE_IME = "com.android.adbkeyboard/.AdbIME"

@@ -34,7 +34,13 @@ _FROM_WIRE = {
 KEYS = frozenset(
     "abcdefghijklmnopqrstuvwxyz0123456789;=,-./`[\\]'"
 ) | frozenset(
-    ["f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8", "f9", "f10", "f11", "f12", "control", "alt", "shift", "meta", "win", "cmd", "option", "arrowUp", "arrowDown", "arrowLeft", "arrowRight", "home", "end", "pageUp", "pageDown", "enter", "space", "tab", "escape", "backspace", "delete", "insert", "capsLock", "numLock", "scrollLock", "pause", "printScreen", "numpad0", "numpad1", "numpad2", "numpad3", "numpad4", "numpad5", "numpad6", "numpad7", "numpad8", "numpad9", "numpadAdd", "numpadSubtract", "numpadMultiply", "numpadDivide", "numpadDecimal", "numpadEnter", "numpadEqual", "volumeUp", "volumeDown", "volumeMute", "mediaPlayPause", "mediaStop", "mediaNextTrack", "mediaPreviousTrack"]
+    ["f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8", "f9", "f10", "f11", "f12", "control", "alt", "shift", "meta",
+        "win", "cmd", "option", "arrowUp", "arrowDown", "arrowLeft", "arrowRight", "home", "end", "pageUp", "pageDown",
+        "enter", "space", "tab", "escape", "backspace", "delete", "insert", "capsLock", "numLock", "scrollLock",
+        "pause", "printScreen", "numpad0", "numpad1", "numpad2", "numpad3", "numpad4", "numpad5", "numpad6", "numpad7",
+        "numpad8", "numpad9", "numpadAdd", "numpadSubtract", "numpadMultiply", "numpadDivide", "numpadDecimal",
+        "numpadEnter", "numpadEqual", "volumeUp", "volumeDown", "volumeMute", "mediaPlayPause", "mediaStop",
+        "mediaNextTrack", "mediaPreviousTrack"]
 )  # fmt: skip
 """Keys that a box has (gbox-sdk 0.1.0a41)."""
 BoxType = Literal["android", "linux"]

@@ -127,7 +127,7 @@ class FakeKubernetes:
         ]
         return application(routes, Rules(say=status, token=self._bearer, open=_open, body_bytes=4 << 20))
 
-    # --- pods ----------------------------------------------------------------------------------------------------------
+    # --- pods ---------------------------------------------------------------------------------------------------------
 
     async def _create(self, request: Request) -> Response:
         manifest = await json_object(request)
@@ -187,7 +187,7 @@ class FakeKubernetes:
             allowed = (str(asked["verb"]), resource) not in self.forbidden
         return json_response({**body, "status": {"allowed": allowed}}, 201)
 
-    # --- their sessions --------------------------------------------------------------------------------------------------
+    # --- their sessions -----------------------------------------------------------------------------------------------
 
     async def _proxy(self, request: Request) -> Response:
         found = self._pod(request)
