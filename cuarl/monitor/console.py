@@ -14,9 +14,9 @@ QUIET_EVENTS = frozenset({"start", "done", "episode", "progress"})
 SILENT_STEPS = 3
 """After so many steps in which no group had rewards that differ, a person is told what to do about it."""
 NO_SIGNAL = (
-    f"no signal for {SILENT_STEPS} steps: in every group all rewards were equal, so nothing was learnt. What may help: tasks that "
-    "succeed sometimes (--difficulty easy), more attempts (--group-size 16), more variety (--temperature 1.2), or collecting "
-    "again in place of such groups (--dynamic-sampling-rounds 2)"
+    f"no signal for {SILENT_STEPS} steps: in every group all rewards were equal, so nothing was learnt. What may "
+    "help: tasks that succeed sometimes (--difficulty easy), more attempts (--group-size 16), more variety "
+    "(--temperature 1.2), or collecting again in place of such groups (--dynamic-sampling-rounds 2)"
 )
 
 

@@ -21,9 +21,9 @@ logger = logging.getLogger(__name__)
 class JsonLinesSink:
     """Writes ``metrics.jsonl`` and ``events.jsonl`` of a run. A ``types.Sink``.
 
-    A metrics line is ``{"step": 3, "time": 1767323045.1, "reward/mean": 0.4, …}``; a value that is not finite is null. An
-    event line is ``{"event": "checkpoint", "time": …, …}``. ``resume_step`` moves metrics of later steps, which will be
-    written again, to ``metrics.superseded.jsonl``, so that no curve doubles back.
+    A metrics line is ``{"step": 3, "time": 1767323045.1, "reward/mean": 0.4, …}``; a value that is not finite is null.
+    An event line is ``{"event": "checkpoint", "time": …, …}``. ``resume_step`` moves metrics of later steps, which will
+    be written again, to ``metrics.superseded.jsonl``, so that no curve doubles back.
     """
 
     def __init__(

@@ -11,7 +11,8 @@ from cuarl.safe_text import masked, printable
 
 HEADLINE = (
     "episode/success_rate", "reward/mean", "group/frac_mixed", "policy/loss", "policy/entropy", "policy/kl_sampler",
-    "async/staleness_mean", "async/staleness_max", "async/dropped", "sft/nll", "optim/grad_norm", "time/step_s", "eval/*/success_rate", "eval/*/ci_low", "eval/*/ci_high", "eval/*/n",
+    "async/staleness_mean", "async/staleness_max", "async/dropped", "sft/nll", "optim/grad_norm", "time/step_s",
+    "eval/*/success_rate", "eval/*/ci_low", "eval/*/ci_high", "eval/*/n",
 )  # fmt: skip
 """What is shown of a step unless other names are asked for, as globs, in this order."""
 

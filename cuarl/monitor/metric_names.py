@@ -1,4 +1,6 @@
-"""Every metric name with its meaning: what ``docs/reference/metrics.md`` lists and ``monitor tail --metric`` completes against.
+"""Every metric name with its meaning.
+
+``docs/reference/metrics.md`` lists them, and ``monitor tail --metric`` completes against them.
 
 Names that follow from a training step are documented where they are computed; what the command line adds to them
 (evaluations, shares by tag) is here. ``<…>`` stands for one path segment, or a part of one.

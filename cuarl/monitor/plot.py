@@ -29,8 +29,10 @@ def svg(lines: Sequence[tuple[str, Sequence[Mark]]], *, title: str) -> str:
         parts.append(_line(marks, last, _COLOURS[i % len(_COLOURS)]))
         parts.append(_text(_LEFT + 12, _TOP + 16 + 18 * i, name, fill=_COLOURS[i % len(_COLOURS)]))
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" font-size="13">\n'
-        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#ffffff"/>\n' + "\n".join(parts) + "\n</svg>\n"
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" '
+        f'font-size="13">\n<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#ffffff"/>\n'
+        + "\n".join(parts)
+        + "\n</svg>\n"
     )
 
 

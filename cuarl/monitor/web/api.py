@@ -1,7 +1,7 @@
 """The read API, under the names that the seeds' training monitor has, and the one thing that can be changed: a verdict.
 
-A training is a run; its timeline's entries are ``baseline`` (the evaluation at step 0), ``step`` and ``eval``; a rollout is an
-episode. Errors are ``{"error": …}``: 400 for what can't be read, 404 for what isn't there.
+A training is a run; its timeline's entries are ``baseline`` (the evaluation at step 0), ``step`` and ``eval``; a
+rollout is an episode. Errors are ``{"error": …}``: 400 for what can't be read, 404 for what isn't there.
 """
 
 from __future__ import annotations

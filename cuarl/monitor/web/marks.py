@@ -1,4 +1,4 @@
-"""Where an action touched the screen, as shapes to lay over a screenshot: in its pixels, for an SVG of the same size."""
+"""Where an action touched the screen, as shapes to lay over a screenshot: in its pixels, for an SVG of its size."""
 
 from __future__ import annotations
 

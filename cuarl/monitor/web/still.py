@@ -1,7 +1,7 @@
-"""A run's pages as files that open from disk, can be zipped and sent: the monitor's own pages, with links between the files.
+"""A run's pages as files that open from disk and can be sent: the monitor's own, with links between the files.
 
-The pages are asked for one after another, beginning with the run, and followed as far as they are about it. What needs a server is
-left out (forms, news, other runs).
+The pages are asked for one after another, beginning with the run, and followed as far as they are about it. What needs
+a server is left out (forms, news, other runs).
 """
 
 from __future__ import annotations

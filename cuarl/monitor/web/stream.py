@@ -1,6 +1,7 @@
 """Server-sent events: which runs have moved, to everyone who looks.
 
-One task asks the store once a second for as long as anybody is connected, whatever their number; pages then fetch what they show.
+One task asks the store once a second for as long as anybody is connected, whatever their number; pages then fetch what
+they show.
 """
 
 from __future__ import annotations

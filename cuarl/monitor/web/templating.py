@@ -1,7 +1,7 @@
 """Templates, and what keeps the texts in them from doing anything.
 
-Autoescaping turns text into text wherever it stands. ``finalize`` makes control characters visible that a browser would drop, obey
-or reorder by; and the policy that is sent with every page (``POLICY``) lets no script run but our own file.
+Autoescaping turns text into text wherever it stands. ``finalize`` makes control characters visible that a browser would
+drop, obey or reorder by; and the policy that is sent with every page (``POLICY``) lets no script run but our own file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A list of episodes, and one of them: a strip of its screens, and one of these large with all that is known of its turn."""
+"""A list of episodes, and one of them: a strip of its screens, one of these large with what is known of its turn."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _tokens(desk: Desk, shot: Shot, model: str) -> list[Token]:
 
 
 def prompt(desk: Desk, request: Request) -> View:
-    """What the model was shown at a turn: its window of pictures and its text; asked for when somebody wants to see it."""
+    """What the model was shown at a turn: its window of pictures and its text; made when somebody asks for it."""
     t, sampled = sampled_at(desk, request)
     run = desk.pages.runs_by_id([t.run_id]) if t.run_id else []
     pieces = desk.pieces(run[0].model if run else "", sampled.prompt_ids) if sampled.prompt_ids else None

@@ -142,9 +142,11 @@ def charts(desk: Desk, record: RunRecord, evaluations: Sequence[EvaluationRecord
     found = [
         _success(desk, record, series, evaluations),
         chart("Reward", of({"reward/mean": "mean"}), about="mean reward of the scored episodes of a step"),
-        chart("Signal", of(_SIGNAL), share=True, about="groups whose rewards differ teach; those that are all equal don't"),
+        chart("Signal", of(_SIGNAL), share=True,
+            about="groups whose rewards differ teach; those that are all equal don't"),
         chart("Why episodes ended", of(stops), share=True, about="share of episodes by stop reason"),
-        chart("Failures", of({"episode/failed_rate": "all", **failures}), share=True, about="lost to infrastructure, by boundary"),
+        chart("Failures", of({"episode/failed_rate": "all", **failures}), share=True,
+            about="lost to infrastructure, by boundary"),
         chart("KL divergence", of(_KL), about="in nats: of the sampler's, and of the reference's distribution"),
         chart("Entropy", of({"policy/entropy": "entropy"}), about="of the policy at the trained tokens, nats"),
         chart("Loss", of({"policy/loss": "policy", "sft/nll": "nll"}), about="what was minimised"),
