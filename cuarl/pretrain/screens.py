@@ -27,7 +27,8 @@ from cuarl.sim.phone.view import view
 from cuarl.sim.phone.world import PROFILES, Profile, World
 
 KINDS = {
-    "home": 0.14, "main": 0.16, "switches": 0.3, "settings": 0.22, "app": 0.09, "drawer": 0.04, "quick": 0.03, "shade": 0.02,
+    "home": 0.14, "main": 0.16, "switches": 0.3, "settings": 0.22, "app": 0.09, "drawer": 0.04, "quick": 0.03,
+    "shade": 0.02,
 }  # fmt: skip
 """Share of each kind of screen; ``switches`` are pages of Settings with several, hard to tell apart."""
 

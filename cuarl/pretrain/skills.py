@@ -29,8 +29,10 @@ BACK, HOME = ("Go back.", "Back.", "Previous screen."), ("Home.", "To the home s
 TYPE = ("Type {x}", "Write {x}", "Enter the text {x}")
 STATES = ("on", "off")
 NOISE = (
-    "turn", "Turn", "switch", "Switch", "set", "Set", "open", "Open", "enable", "Enable", "disable", "Disable", "on", "on",
-    "off", "off", "the", "to", "please", "now", "in", "settings", "for", "make", "Make", "show", "Show", "Use", "use", "with",
+    "turn", "Turn", "switch", "Switch", "set", "Set", "open", "Open", "enable", "Enable", "disable", "Disable", "on",
+    "on",
+    "off", "off", "the", "to", "please", "now", "in", "settings", "for", "make", "Make", "show", "Show", "Use", "use",
+    "with",
     "page", "go", "Go", "app", "and", "it", "my", "phone", "change", "Change", "this", "screen", "up", "allow", "Allow",
 )  # fmt: skip
 
