@@ -14,7 +14,9 @@ from cuarl.rollout import reward
 
 
 def sources(name: str) -> dict[str, Path]:
-    """Files of the reward ``name`` by module: its own and those of the same folder or package that it imports, but cuarl's.
+    """Files of the reward ``name`` by module: its own, and what it imports from the same folder or package.
+
+    cuarl's own files are left out.
 
     Empty for what comes with cuarl, and for what has no source in Python. Raises ConfigError if it can't be imported.
     """
