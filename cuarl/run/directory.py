@@ -66,8 +66,9 @@ class Run:
     ) -> Self:
         """Make a run directory. Raises RunExists if the name is taken, ConfigError if it is no name.
 
-        Without a name one is made of the tasks and of ``actor``, who acts if it is not the model. With ``overwrite`` a run
-        of that name is deleted first, after ``forget`` has been called with its id: if that raises, the folder stays.
+        Without a name one is made of the tasks and of ``actor``, who acts if it is not the model. With ``overwrite`` a
+        run of that name is deleted first, after ``forget`` has been called with its id: if that raises, the folder
+        stays.
         """
         config, now = resolved.config, clock()
         elsewhere = config.env.type if config.env.type != "sim" else "all"
