@@ -27,7 +27,8 @@ from cuarl.serve.requests import (
 from cuarl.web.refusal import Refusal
 
 _KNOWN = frozenset({
-    "model", "messages", "temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "stop", "seed", "stream",
+    "model", "messages", "temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "stop", "seed",
+    "stream",
     "stream_options", "logprobs", "return_token_ids", "tools", "tool_choice",
 })  # fmt: skip
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {

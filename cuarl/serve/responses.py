@@ -29,7 +29,8 @@ from cuarl.serve.requests import (
 from cuarl.web.refusal import Refusal
 
 _KNOWN = frozenset({
-    "model", "input", "instructions", "temperature", "top_p", "top_k", "max_output_tokens", "seed", "stop", "stream", "tools",
+    "model", "input", "instructions", "temperature", "top_p", "top_k", "max_output_tokens", "seed", "stop", "stream",
+    "tools",
     "tool_choice", "include", "previous_response_id", "return_token_ids",
 })  # fmt: skip
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
