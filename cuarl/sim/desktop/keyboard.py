@@ -20,7 +20,8 @@ from cuarl.sim.kit.effects import Dismiss, Do, Show
 from cuarl.sim.kit.scene import Placed
 
 MODIFIERS = {
-    "ctrl": "ctrl", "control": "ctrl", "control_l": "ctrl", "control_r": "ctrl", "alt": "alt", "alt_l": "alt", "alt_r": "alt",
+    "ctrl": "ctrl", "control": "ctrl", "control_l": "ctrl", "control_r": "ctrl", "alt": "alt", "alt_l": "alt",
+    "alt_r": "alt",
     "shift": "shift", "shift_l": "shift", "shift_r": "shift", "super": "super", "super_l": "super", "super_r": "super",
     "meta": "super", "win": "super", "cmd": "super",
 }  # fmt: skip

@@ -119,6 +119,7 @@ SYSTEM: dict[str, Callable[..., DesktopWorld]] = {
 """Actions of the desktop itself."""
 
 REDUCERS: dict[type[e.Effect], Callable[[DesktopWorld, Any], DesktopWorld]] = {
-    e.Put: _put, e.Toggle: _toggle, e.Append: _append, e.Remove: _remove, e.Open: _open, e.Launch: _launch, e.Show: _show,
+    e.Put: _put, e.Toggle: _toggle, e.Append: _append, e.Remove: _remove, e.Open: _open, e.Launch: _launch,
+    e.Show: _show,
     e.Dismiss: _dismiss, e.Focus: _focus, e.Do: _do, e.Seq: _seq,
 }  # fmt: skip

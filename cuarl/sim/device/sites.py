@@ -71,7 +71,8 @@ SITES: dict[str, Site] = {
         Link("All news", "news.test"),
     )),
     "news.test/rain": Site("Rain until Friday", (
-        "Take an umbrella: the sun comes back at the weekend.", Link("Forecast", "weather.test"), Link("All news", "news.test"),
+        "Take an umbrella: the sun comes back at the weekend.", Link("Forecast", "weather.test"),
+        Link("All news", "news.test"),
     )),
     "news.test/library": Site("Library hours", (
         "From June on the city library closes at ten in the evening.", Link("All news", "news.test"),
@@ -82,7 +83,8 @@ SITES: dict[str, Site] = {
     )),
     "wiki.test": Site("Open Wiki", (
         "An encyclopedia that anyone may copy.",
-        Link("Android", "wiki.test/android"), Link("Lighthouse", "wiki.test/lighthouse"), Link("Rain", "wiki.test/rain"),
+        Link("Android", "wiki.test/android"), Link("Lighthouse", "wiki.test/lighthouse"),
+        Link("Rain", "wiki.test/rain"),
     )),
     "wiki.test/android": Site("Android", (
         "Android is an operating system for phones. Apps for it are tested on real and on simulated devices.",
@@ -98,7 +100,8 @@ SITES: dict[str, Site] = {
         Download("checklist.pdf", 96), Link("About Android", "wiki.test/android"),
     )),
     "recipes.test": Site("Good Recipes", (
-        Link("Apple cake", "recipes.test/cake"), Link("Lentil soup", "recipes.test/soup"), "Cook something new this week.",
+        Link("Apple cake", "recipes.test/cake"), Link("Lentil soup", "recipes.test/soup"),
+        "Cook something new this week.",
     )),
     "recipes.test/cake": Site("Apple cake", (
         "Four apples, flour, butter, sugar, two eggs. Bake for 45 minutes.",
@@ -108,10 +111,12 @@ SITES: dict[str, Site] = {
         "Red lentils, carrots, cumin and a lemon. Cook for 25 minutes.", Link("All recipes", "recipes.test"),
     )),
     "pictures.test": Site("Free Pictures", (
-        "Tap a picture to keep it.", Image("Dunes", "dunes"), Image("Night sky", "night"), Image("Morning mist", "mist"),
+        "Tap a picture to keep it.", Image("Dunes", "dunes"), Image("Night sky", "night"),
+        Image("Morning mist", "mist"),
     )),
     "shop.test": Site("Corner Shop", (
-        "Tea, paper and lamps. Open from nine to six.", Download("catalogue.pdf", 1480), Link("Opening news", "news.test"),
+        "Tea, paper and lamps. Open from nine to six.", Download("catalogue.pdf", 1480),
+        Link("Opening news", "news.test"),
     )),
 }  # fmt: skip
 

@@ -146,7 +146,8 @@ def _seq(world: World, effect: e.Seq) -> World:
 
 
 REDUCERS: dict[type[e.Effect], Callable[[World, Any], World]] = {
-    e.Put: _put, e.Toggle: _toggle, e.Copy: _copy, e.Append: _append, e.Remove: _remove, e.Open: _open, e.Replace: _replace,
+    e.Put: _put, e.Toggle: _toggle, e.Copy: _copy, e.Append: _append, e.Remove: _remove, e.Open: _open,
+    e.Replace: _replace,
     e.Back: _back, e.Home: _home, e.Launch: _launch, e.Overlay: _overlay, e.Show: _show, e.Dismiss: _dismiss,
     e.Focus: _focus, e.Submit: _submit, e.Toast: _toast, e.Do: _do, e.Seq: _seq,
 }  # fmt: skip

@@ -14,7 +14,8 @@ from cuarl.sim.phone.rows import choice, confirmation, link, slider, switch, tex
 
 APP = AppModule("clock", home="clock/alarms")
 
-TABS = (("Alarm", "alarms", "alarm"), ("World", "world", "language"), ("Timer", "timer", "timeout"), ("Stopwatch", "stopwatch", "clock"))  # fmt: skip
+TABS = (("Alarm", "alarms", "alarm"), ("World", "world", "language"), ("Timer", "timer", "timeout"),
+    ("Stopwatch", "stopwatch", "clock"))  # fmt: skip
 ZONES: Mapping[str, int] = {
     "Berlin": 60, "Cairo": 120, "Delhi": 330, "Lima": -300, "London": 0, "Nairobi": 180, "New York": -300, "Oslo": 60,
     "Seoul": 540, "Sydney": 600, "Tokyo": 540, "Toronto": -300,

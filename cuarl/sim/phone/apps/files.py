@@ -16,7 +16,8 @@ from cuarl.sim.phone.rows import confirmation, link, text_field, value_row
 APP = AppModule("files", home="files/folder")
 
 NAME, QUERY, BY_SIZE = "ui.form.file.name", "ui.form.files.query", "ui.form.files.by_size"
-KINDS = {"jpg": ("photo", "Picture"), "png": ("photo", "Picture"), "svg": ("photo", "Picture"), "mp3": ("music", "Sound"), "pdf": ("file", "PDF"), "txt": ("note", "Text")}  # fmt: skip
+KINDS = {"jpg": ("photo", "Picture"), "png": ("photo", "Picture"), "svg": ("photo", "Picture"),
+    "mp3": ("music", "Sound"), "pdf": ("file", "PDF"), "txt": ("note", "Text")}  # fmt: skip
 """Icon and name of each kind of file, by the end of its name."""
 
 

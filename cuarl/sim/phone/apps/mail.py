@@ -15,7 +15,8 @@ APP = AppModule("mail", home="mail/inbox")
 
 ME = "Me"
 QUERY = "ui.form.mail.query"
-TABS = (("Inbox", "inbox", "mail"), ("Starred", "starred", "star"), ("Sent", "sent", "send"), ("Drafts", "drafts", "edit"))  # fmt: skip
+TABS = (("Inbox", "inbox", "mail"), ("Starred", "starred", "star"), ("Sent", "sent", "send"),
+    ("Drafts", "drafts", "edit"))  # fmt: skip
 FIELDS = (("To", "to", 1), ("Subject", "subject", 1), ("Message", "text", 5))
 
 

@@ -31,16 +31,27 @@ class Forecast:
 
 
 FORECASTS: dict[str, Forecast] = {
-    "Berlin": Forecast(18, "Rain", 14, 81, ((19, 11, "Rain"), (21, 12, "Cloudy"), (24, 13, "Sunny"), (25, 15, "Sunny"), (22, 14, "Partly cloudy")), "Heavy rain tonight"),
-    "Cairo": Forecast(34, "Sunny", 11, 22, ((35, 22, "Sunny"), (36, 23, "Sunny"), (35, 22, "Sunny"), (33, 21, "Sunny"), (34, 22, "Sunny")), "Great heat"),
-    "Lima": Forecast(19, "Cloudy", 9, 84, ((20, 16, "Cloudy"), (20, 16, "Cloudy"), (21, 16, "Partly cloudy"), (20, 15, "Cloudy"), (20, 16, "Cloudy"))),
-    "London": Forecast(15, "Cloudy", 20, 74, ((16, 10, "Rain"), (17, 10, "Partly cloudy"), (18, 11, "Cloudy"), (18, 12, "Rain"), (17, 11, "Rain"))),
-    "Nairobi": Forecast(22, "Partly cloudy", 12, 58, ((23, 13, "Partly cloudy"), (24, 13, "Sunny"), (23, 14, "Rain"), (22, 13, "Cloudy"), (23, 13, "Sunny"))),
-    "New York": Forecast(26, "Partly cloudy", 16, 62, ((28, 20, "Sunny"), (29, 21, "Sunny"), (25, 19, "Rain"), (24, 18, "Cloudy"), (27, 19, "Sunny"))),
-    "Oslo": Forecast(12, "Rain", 18, 77, ((13, 7, "Rain"), (15, 8, "Cloudy"), (17, 9, "Sunny"), (18, 10, "Sunny"), (16, 9, "Partly cloudy"))),
-    "Sydney": Forecast(16, "Sunny", 15, 55, ((17, 9, "Sunny"), (18, 9, "Sunny"), (16, 10, "Rain"), (15, 9, "Rain"), (17, 8, "Sunny"))),
-    "Tokyo": Forecast(24, "Sunny", 10, 66, ((25, 19, "Cloudy"), (23, 18, "Rain"), (22, 18, "Rain"), (26, 19, "Sunny"), (27, 20, "Sunny"))),
-    "Tromso": Forecast(1, "Snow", 24, 88, ((2, -3, "Snow"), (3, -2, "Cloudy"), (5, -1, "Partly cloudy"), (6, 0, "Sunny"), (4, -1, "Rain")), "Icy roads"),
+    "Berlin": Forecast(18, "Rain", 14, 81,
+        ((19, 11, "Rain"), (21, 12, "Cloudy"), (24, 13, "Sunny"), (25, 15, "Sunny"), (22, 14, "Partly cloudy")),
+        "Heavy rain tonight"),
+    "Cairo": Forecast(34, "Sunny", 11, 22,
+        ((35, 22, "Sunny"), (36, 23, "Sunny"), (35, 22, "Sunny"), (33, 21, "Sunny"), (34, 22, "Sunny")), "Great heat"),
+    "Lima": Forecast(19, "Cloudy", 9, 84,
+        ((20, 16, "Cloudy"), (20, 16, "Cloudy"), (21, 16, "Partly cloudy"), (20, 15, "Cloudy"), (20, 16, "Cloudy"))),
+    "London": Forecast(15, "Cloudy", 20, 74,
+        ((16, 10, "Rain"), (17, 10, "Partly cloudy"), (18, 11, "Cloudy"), (18, 12, "Rain"), (17, 11, "Rain"))),
+    "Nairobi": Forecast(22, "Partly cloudy", 12, 58,
+        ((23, 13, "Partly cloudy"), (24, 13, "Sunny"), (23, 14, "Rain"), (22, 13, "Cloudy"), (23, 13, "Sunny"))),
+    "New York": Forecast(26, "Partly cloudy", 16, 62,
+        ((28, 20, "Sunny"), (29, 21, "Sunny"), (25, 19, "Rain"), (24, 18, "Cloudy"), (27, 19, "Sunny"))),
+    "Oslo": Forecast(12, "Rain", 18, 77,
+        ((13, 7, "Rain"), (15, 8, "Cloudy"), (17, 9, "Sunny"), (18, 10, "Sunny"), (16, 9, "Partly cloudy"))),
+    "Sydney": Forecast(16, "Sunny", 15, 55,
+        ((17, 9, "Sunny"), (18, 9, "Sunny"), (16, 10, "Rain"), (15, 9, "Rain"), (17, 8, "Sunny"))),
+    "Tokyo": Forecast(24, "Sunny", 10, 66,
+        ((25, 19, "Cloudy"), (23, 18, "Rain"), (22, 18, "Rain"), (26, 19, "Sunny"), (27, 20, "Sunny"))),
+    "Tromso": Forecast(1, "Snow", 24, 88,
+        ((2, -3, "Snow"), (3, -2, "Cloudy"), (5, -1, "Partly cloudy"), (6, 0, "Sunny"), (4, -1, "Rain")), "Icy roads"),
 }  # fmt: skip
 
 
