@@ -35,7 +35,9 @@ def whole_or_not_at_all(folder: Path) -> Iterator[Path]:
 
 
 def place_for(folder: Path) -> Path:
-    """Where a folder is written before it is moved: on the same file system; within it if it is there, as it may be a mount.
+    """Where a folder is written before it is moved: on the same file system.
+
+    Within the folder if that is there, as it may be a mount.
 
     Raises ConfigError unless it is new or empty.
     """

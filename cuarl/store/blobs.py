@@ -115,7 +115,10 @@ class Blobs:
         return bytes.fromhex(digest) in self._known or self._is_there(self._path(digest))
 
     def check(self, digest: str) -> None:
-        """Decode a stored screenshot and compare. Raises StoreError if it is missing, broken or shows something else."""
+        """Decode a stored screenshot and compare.
+
+        Raises StoreError if it is missing, broken or shows something else.
+        """
         found = self.get(digest).digest
         if found != digest:
             raise StoreError(f"screenshot {digest[:12]} shows something else ({found[:12]})", where=self._path(digest))

@@ -1,6 +1,7 @@
 """Is a store sound? Its schema against the mappings, its rows against each other, its rows against the screenshots.
 
-A file that is damaged answers some questions and not others: each is asked by itself, and what can't be read is a finding.
+A file that is damaged answers some questions and not others: each is asked by itself, and what can't be read is a
+finding.
 """
 
 from __future__ import annotations

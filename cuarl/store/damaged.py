@@ -40,7 +40,8 @@ class DamagedFile:
         except sqlite3.DatabaseError as error:
             self._connection.close()
             raise StoreError(
-                f"the schema, on the first page of the file and some others, is damaged, so nothing can be found: {error}",
+                "the schema, on the first page of the file and some others, is damaged, so nothing can be found: "
+                f"{error}",
                 where=str(path),
                 hint=f"ls {path}.*.bak   # copies that db migrate and db rebuild have made",
             ) from error

@@ -1,8 +1,8 @@
 """How long a PostgreSQL server may keep somebody waiting: one that accepts and stays silent must not hold up a run.
 
-Neither keep-alives nor the server's own limits help against a server that is paused, or a pooler that has none to give: the
-network is fine, and only this side can stop waiting. The driver looks at its connection ten times a second; that is when
-the deadline is looked at, too.
+Neither keep-alives nor the server's own limits help against a server that is paused, or a pooler that has none to give:
+the network is fine, and only this side can stop waiting. The driver looks at its connection ten times a second; that is
+when the deadline is looked at, too.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 SQLite: write-ahead logging, so that readers and one writer don't block each other; writers take the write lock when
 they begin (``BEGIN IMMEDIATE``), since a reader that turns into a writer can't wait for the lock; foreign keys on.
-PostgreSQL: links are tried before use and kept alive, so that a server restart or a silent firewall costs one retry; a server
-that accepts and doesn't answer is given up (``deadline``).
+PostgreSQL: links are tried before use and kept alive, so that a server restart or a silent firewall costs one retry; a
+server that accepts and doesn't answer is given up (``deadline``).
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ def writing(engine: Engine) -> Iterator[Connection]:
 def use_wal(engine: Engine) -> bool:
     """Switch a SQLite file to write-ahead logging, for good. Warns, and gives False, where that isn't in force.
 
-    Several processes may do so at once: SQLite refuses the switch at once while another holds the file, and does not wait.
-    Raises FileDamaged if the file can't be read as a database.
+    Several processes may do so at once: SQLite refuses the switch at once while another holds the file, and does not
+    wait. Raises FileDamaged if the file can't be read as a database.
     """
     answer = ""
     for trial in stamina.retry_context(

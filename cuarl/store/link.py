@@ -114,7 +114,7 @@ class Link:
         return True
 
     def _answers(self) -> bool:
-        """Whether a server that was away answers again, and quickly: as long as it doesn't, nobody shall wait for it."""
+        """Whether a server that was away answers again, and quickly; until it does, nobody shall wait for it."""
         try:
             with answered_within(min(_PROBE_S, self._answer_s)):
                 transaction.read(self._engine, lambda session: session.execute(select(1)), retry_s=0)

@@ -1,7 +1,7 @@
 """What pages of the monitor ask for: a page of rows at a time, along an index, and only the columns that it shows.
 
-A run may have a million turns, and a store a thousand runs: no question here reads all of either. One that ranges over a run's
-episodes is bounded (``MANY``), and says so by leaving its answer out.
+A run may have a million turns, and a store a thousand runs: no question here reads all of either. One that ranges over
+a run's episodes is bounded (``MANY``), and says so by leaving its answer out.
 """
 
 from __future__ import annotations
@@ -282,7 +282,10 @@ class Pages(Reader):
     def episode_lines(
         self, where: EpisodeWhere, *, sort: str = "step", limit: int = PAGE, offset: int = 0
     ) -> list[EpisodeLine]:
-        """Episodes that are over. Without a run, task, group or evaluation they come in the order of the index alone."""
+        """Episodes that are over.
+
+        Without a run, task, group or evaluation they come in the order of the index alone.
+        """
         query = _conditions(_line_query(), where).where(t.EpisodeRow.status != "started")
         bounded = {"run", "task", "group", "evaluation"} & set(where)
         query = _sorted(query, sort if bounded else "newest").limit(limit).offset(offset)
@@ -301,7 +304,7 @@ class Pages(Reader):
         return {task: suite for task, suite in self._read(lambda s: list(s.execute(query)))}  # noqa: C416
 
     def stamp(self) -> dict[str, float]:
-        """When something of a run was written last: of those that are under way, and of the one that wrote or ended last."""
+        """When something was last written of each run under way, and of the run that wrote or ended last."""
         e, live, r = t.EpisodeRow, t.LiveRow, t.RunRow
         moving = select(live.run_id, func.max(live.at)).group_by(live.run_id)
         saved = select(e.run_id, e.saved_at).order_by(e.saved_at.desc()).limit(1)

@@ -45,21 +45,48 @@ def episode_columns(arrow: Any) -> dict[str, Any]:
     """Names and types of what ``episode_row`` and ``judged`` give."""
     text, whole, flag = arrow.string(), arrow.int64(), arrow.bool_()
     return {
-        "episode_id": text, "run_id": text, "group_id": text, "attempt": whole, "step": whole, "purpose": text,
-        "task_id": text, "goal": text, "category": text, "difficulty": text, "agent": text, "policy": text,
-        "policy_version": whole, "stop": text, "success": flag, "recorded_success": flag, "backend": text, "device": text,
-    }  # fmt: skip
+        "episode_id": text,
+        "run_id": text,
+        "group_id": text,
+        "attempt": whole,
+        "step": whole,
+        "purpose": text,
+        "task_id": text,
+        "goal": text,
+        "category": text,
+        "difficulty": text,
+        "agent": text,
+        "policy": text,
+        "policy_version": whole,
+        "stop": text,
+        "success": flag,
+        "recorded_success": flag,
+        "backend": text,
+        "device": text,
+    }
 
 
 def turn_columns(arrow: Any) -> dict[str, Any]:
     """Names and types of what ``turn_row`` and ``judged`` give."""
     text, whole, real, ids = arrow.string(), arrow.int64(), arrow.float64(), arrow.list_(arrow.int32())
     return {
-        **episode_columns(arrow), "episode_reward": real, "turn": whole, "width": whole, "height": whole,
-        "seen_width": whole, "seen_height": whole, "action": text, "parse_error": text, "rejected": text,
-        "turn_reward": real, "text": text, "prompt_ids": ids, "token_ids": ids, "logprobs": arrow.list_(real),
+        **episode_columns(arrow),
+        "episode_reward": real,
+        "turn": whole,
+        "width": whole,
+        "height": whole,
+        "seen_width": whole,
+        "seen_height": whole,
+        "action": text,
+        "parse_error": text,
+        "rejected": text,
+        "turn_reward": real,
+        "text": text,
+        "prompt_ids": ids,
+        "token_ids": ids,
+        "logprobs": arrow.list_(real),
         "window": arrow.list_(text),
-    }  # fmt: skip
+    }
 
 
 def unicode_only(row: Row) -> Row:

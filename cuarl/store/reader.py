@@ -158,7 +158,10 @@ class Reader:
     def newest(
         self, limit: int, *, run: str | None = None, before: EpisodeSummary | None = None
     ) -> list[EpisodeSummary]:
-        """Finished episodes of all runs or of one, the one stored last first; the next page is ``before`` the last one of this."""
+        """Finished episodes of all runs or of one, the one stored last first.
+
+        The next page is ``before`` the last one of this.
+        """
         e = t.EpisodeRow
         query = select(e, t.VerdictRow).outerjoin(t.VerdictRow, t.VerdictRow.episode_id == e.id)
         query = query.where(e.status != "started")

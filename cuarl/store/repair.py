@@ -126,7 +126,10 @@ def _not_whole(store: Store, verdicts_lost: bool) -> set[str]:
 
 
 def _verdicts_vanished(session: Session) -> bool:
-    """Whether there are none at all, and episodes that were checked: a page may be damaged so that its table looks empty."""
+    """Whether there are none at all, and episodes that were checked.
+
+    A page may be damaged so that its table looks empty.
+    """
     checked = select(t.EpisodeRow.id).where(t.EpisodeRow.check_at.is_not(None)).limit(1)
     any_verdict = select(t.VerdictRow.episode_id).limit(1)
     return session.scalar(checked) is not None and session.scalar(any_verdict) is None

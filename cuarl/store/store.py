@@ -90,7 +90,7 @@ class Store(Reader):
 
         Args:
             url: SQLAlchemy URL of a SQLite file or a PostgreSQL database.
-            blobs_url: fsspec URL of the screenshots; ``blobs`` beside the SQLite file, or in ``runs_dir``, unless given.
+            blobs_url: fsspec URL of the screenshots; unset: ``blobs`` beside the SQLite file, or in ``runs_dir``.
             runs_dir: folder whose ``spool`` keeps writes that find the PostgreSQL server away.
             spool_limit_bytes: how much may wait there before recording stops with an error.
             queue: how many submitted writes may wait in memory.

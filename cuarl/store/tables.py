@@ -325,7 +325,10 @@ class StatusRow(Base):
 
 
 class LiveRow(Base):
-    """How far a run has come, or (with an ``episode_id``) one of its episodes. Refers to nothing, so that it is never in the way."""
+    """How far a run has come, or (with an ``episode_id``) one of its episodes.
+
+    Refers to nothing, so that it is never in the way.
+    """
 
     __tablename__ = "live"
 

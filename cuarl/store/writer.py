@@ -1,4 +1,4 @@
-"""A background thread between those who record and the disk: bounded, batched, ordered; errors come out at ``flush``."""
+"""A background thread between recorders and the disk: bounded, batched, ordered; errors come out at ``flush``."""
 
 from __future__ import annotations
 
@@ -97,7 +97,10 @@ class Writer:
                 self._changed.notify_all()
 
     def _take(self) -> list[Write]:
-        """Wait for a write and a moment for more; give what is there then, up to a batch. Empty once closed and done."""
+        """Wait for a write and a moment for more; give what is there then, up to a batch.
+
+        Empty once closed and done.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
             self._changed.wait_for(self._enough, timeout=_GATHER_S)
