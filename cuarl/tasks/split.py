@@ -1,4 +1,7 @@
-"""Which training tasks are kept aside to choose checkpoints by: drawn by the seed, no goal of them trained on or evaluated."""
+"""Which training tasks are kept aside to choose checkpoints by.
+
+They are drawn by the seed, and no goal of theirs is trained on or evaluated.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,8 @@ class Split(NamedTuple):
 def kept_aside(tasks: Sequence[Task], share: float, seed: int, evaluated: Sequence[Task] = ()) -> Split:
     """About ``share`` of ``tasks`` for validation, at least one; tasks with a goal in common stay together.
 
-    A task that shares a goal with an ``evaluated`` one is never drawn. The draw ranks by a digest of seed and id, so that a task
-    more or less changes little of it. Raises TaskError where the tasks can't be parted so.
+    A task that shares a goal with an ``evaluated`` one is never drawn. The draw ranks by a digest of seed and id, so
+    that a task more or less changes little of it. Raises TaskError where the tasks can't be parted so.
     """
     if not share:
         return Split(list(tasks), [])
