@@ -76,7 +76,8 @@ def _end(proofs: Sequence[Proof]) -> int:
         note(f"not proven: {', '.join(broken)}")
         return UNMET
     note(
-        f"proven: {sum(len(p.targets) for p in proofs)} targets met, the worst within {max(p.worst for p in proofs):g} pixels"
+        f"proven: {sum(len(p.targets) for p in proofs)} targets met, the worst within "
+        f"{max(p.worst for p in proofs):g} pixels"
     )
     return 0
 
@@ -103,7 +104,8 @@ def _print_summary(proofs: Sequence[Proof]) -> None:
 
 def _print_targets(proof: Proof) -> None:
     note(
-        f"{proof.format}: screen {_wide(proof.screen)}, sent {_wide(proof.sent)}, seen {_wide(proof.seen)}, grid {_wide(proof.grid)}"
+        f"{proof.format}: screen {_wide(proof.screen)}, sent {_wide(proof.sent)}, seen {_wide(proof.seen)}, grid "
+        f"{_wide(proof.grid)}"
     )
     print_table(
         ("target", "said", "drawn at", "read", "off", "result"),

@@ -1,4 +1,7 @@
-"""How far a command's episodes have got: a bar on a terminal, a line every few seconds elsewhere, JSON lines on request."""
+"""How far a command's episodes have got.
+
+A bar on a terminal, a line every few seconds elsewhere, JSON lines on request.
+"""
 
 from __future__ import annotations
 
