@@ -25,10 +25,13 @@ from cuarl.workflow.players import Player
 
 
 class Asynchronous:
-    """Collects groups while others are trained on, with a copy of the policy that is trained, at most some steps older than it."""
+    """Collects groups while others are trained on, with a copy of the policy that is at most some steps older."""
 
     def __init__(self, collector: Collector, learner: Learner, sink: Sink) -> None:
-        """``learner`` must have been restored, if there is something to restore. Raises ConfigError for several processes."""
+        """``learner`` must have been restored, if there is something to restore.
+
+        Raises ConfigError for several processes.
+        """
         config = collector.config
         check_alone(config, learner.accelerator.num_processes)
         self._collector, self._learner, self._sink = collector, learner, sink

@@ -23,13 +23,15 @@ class Best(NamedTuple):
     step: int
     why: str
     fair: bool
-    """Whether it was chosen by tasks that are kept aside for that, so that success in evaluations is no better than it is."""
+    """Whether it was chosen by tasks that are kept aside for that, so that success in evaluations is no better than it
+    is."""
 
 
 def best_step(run: Path, metric: str = "") -> Best:
     """The step with the highest value of ``metric``, the earliest of several.
 
-    Without one it is success in validation, where the run keeps tasks aside for it, else in its evaluations. Only steps that have a checkpoint count. Raises ConfigError if none of them has a value.
+    Without one it is success in validation, where the run keeps tasks aside for it, else in its evaluations. Only steps
+    that have a checkpoint count. Raises ConfigError if none of them has a value.
     """
     saved = set(saved_steps(run / "checkpoints"))
     there = [] if metric else _evaluations(run, saved)

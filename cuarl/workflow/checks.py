@@ -37,10 +37,11 @@ EXTRAS = {
 _ASK_TORCH = """
 import json, torch
 cuda = torch.cuda.is_available()
+devices = range(torch.cuda.device_count()) if cuda else []
 print(json.dumps({
     "version": torch.__version__, "threads": torch.get_num_threads(), "built_for": torch.version.cuda,
-    "devices": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())] if cuda else [],
-    "free_gib": [round(torch.cuda.mem_get_info(i)[0] / 2**30, 1) for i in range(torch.cuda.device_count())] if cuda else [],
+    "devices": [torch.cuda.get_device_name(i) for i in devices],
+    "free_gib": [round(torch.cuda.mem_get_info(i)[0] / 2**30, 1) for i in devices],
     "bf16": bool(cuda and torch.cuda.is_bf16_supported()),
 }))
 """
@@ -59,7 +60,8 @@ class Check(NamedTuple):
 def run_checks(settings: Settings) -> list[Check]:
     """All checks. One that can't be made is a failed one, with its reason."""
     checks: list[Callable[[Settings], Check]] = [
-        python, packages, torch, machine, gpu, runs_folder, disk, database, model, tasks, endpoint, cluster, secrets, extras,
+        python, packages, torch, machine, gpu, runs_folder, disk, database, model, tasks, endpoint, cluster, secrets,
+        extras,
         stand_ins, desktop,
     ]  # fmt: skip
     return [_guarded(check, settings) for check in checks]

@@ -1,9 +1,9 @@
-"""Collects what training learns from: episodes of training tasks, in groups, by a schedule, from whatever is sampled from.
+"""Collects what training learns from: episodes of training tasks, in groups, by a schedule, from any sampler.
 
 ``Collector`` is what all collecting has in common: which tasks come next, the episodes of them, where they run and are
-recorded. ``InTurn`` collects a step's groups before the step (``asynchronous.Asynchronous`` is the other schedule). What
-differs by where the policy is sampled from stands in a ``Source``: in this process, a copy of it on a device of its own, a
-server, or Tinker.
+recorded. ``InTurn`` collects a step's groups before the step (``asynchronous.Asynchronous`` is the other schedule).
+What differs by where the policy is sampled from stands in a ``Source``: in this process, a copy of it on a device of
+its own, a server, or Tinker.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ ALONE = Processes()
 
 
 class InTurn:
-    """Collects a step's groups before the step, with the policy as it is; each process runs every so-manieth of them."""
+    """Collects a step's groups before the step, with the policy as it is; each process runs its share of them."""
 
     def __init__(
         self, collector: Collector, source: Source, *, processes: Processes = ALONE, watcher: Watcher = SILENT

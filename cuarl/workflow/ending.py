@@ -30,7 +30,10 @@ IN_STORE: Mapping[Status, RunStatus] = {
 
 @contextmanager
 def in_store(store: Store, run: Run, config: ExperimentConfig, flush: Callable[[], None]) -> Iterator[None]:
-    """The row of a run that is in use, from its start to how it ended. ``flush`` stores what is left, whatever happened."""
+    """The row of a run that is in use, from its start to how it ended.
+
+    ``flush`` stores what is left, whatever happened.
+    """
     settle(store)
 
     def finish(kind: object, error: BaseException | None, trace: object) -> None:

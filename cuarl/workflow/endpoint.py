@@ -1,4 +1,4 @@
-"""Policies behind an OpenAI-compatible server, for commands: found, checked, played, and kept in step while training."""
+"""Policies behind an OpenAI-compatible server: found, checked, played, and kept in step while training."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def player(
 def endpoint(
     config: ExperimentConfig, url: str, settings: Settings, note: Note = SILENT.note
 ) -> tuple[OpenAISampler, Renderer | None, Callable[[], Awaitable[list[str]]]]:
-    """A policy behind a server as a plain sampler, our own rendering if it can be had, and what has to be awaited first.
+    """A policy behind a server as a plain sampler, with our own rendering if it can be had, and what to await first.
 
     The latter gives what the server lacks for training.
     """
@@ -107,8 +107,8 @@ def check_there(config: ExperimentConfig, url: str, settings: Settings) -> None:
 def check(config: ExperimentConfig, settings: Settings, spec: ModelSpec, note: Note = SILENT.note) -> None:
     """See that the server is there, gives what training needs, and takes adapters like that of ``spec``.
 
-    Raises ConfigError by name for what it does not give, unless ``rescore`` is set, and PrerequisiteError for an adapter
-    that it refuses: before a step is collected for nothing.
+    Raises ConfigError by name for what it does not give, unless ``rescore`` is set, and PrerequisiteError for an
+    adapter that it refuses: before a step is collected for nothing.
     """
     url = config.model_base_url or ""
 
@@ -284,7 +284,8 @@ async def _begin_and_say(sampler: OpenAISampler, config: ExperimentConfig, tempe
     lacking = missing(await _begin_tested(sampler, config, note), temperature)
     if lacking and not config.served.rescore:
         note(
-            f"the endpoint does not give {' and '.join(lacking)}: these episodes can be evaluated, but not trained on exactly"
+            f"the endpoint does not give {' and '.join(lacking)}: these episodes can be evaluated, but not trained "
+            "on exactly"
         )
 
 

@@ -1,4 +1,4 @@
-"""Which backend runs the episodes of a command: what ``env`` names, looked up in the one table of ``cuarl.config.backends``."""
+"""Which backend runs the episodes of a command: what ``env`` names, in the one table of ``cuarl.config.backends``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cuarl.tasks.task import Task, TaskInstance
 
 
 def _own(path: str) -> Backend:
-    """An environment of one's own: whatever its function or class makes of a task, or of nothing if it takes nothing."""
+    """An environment of one's own: what its function or class makes of a task, or of nothing if it takes nothing."""
     factory = objects.get(path, "environment")
     if not callable(factory):
         raise ConfigError(f'the environment "{path}" is neither a class nor a function', where="--env")
@@ -32,7 +32,7 @@ def _own(path: str) -> Backend:
 
 
 def check(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
-    """See, before anything starts, that the environment is there for all tasks of a run, and that they can honour its options.
+    """See, before anything starts, that the environment is there for a run's tasks, and that they honour its options.
 
     Raises CuarlError for what is missing, and ConfigError for an option that none of ``tasks`` can honour.
     """

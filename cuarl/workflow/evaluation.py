@@ -151,7 +151,7 @@ def evaluate_baselines(what: EvaluationPlan, settings: Settings, watcher: Watche
 def home(
     experiment: Experiment, store: Store, run: Path | None, what: EvaluationPlan, *, actor: str | None = None
 ) -> Iterator[tuple[Run, parts.Recording]]:
-    """Where an evaluation is recorded: with the run that it evaluates, or in a run of its own, as one with a name is."""
+    """Where an evaluation is recorded: with the run that it evaluates, or, if it has a name, in a run of its own."""
     from cuarl.run import Run
 
     if run is None or experiment.name is not None:
@@ -184,7 +184,8 @@ def keep(
 ) -> Path:
     """Write ``results.json`` into ``run`` and the evaluation into the store; returns the file.
 
-    ``own`` says that the run itself makes the evaluation, and nobody afterwards. ``beside`` are the baselines' outcomes.
+    ``own`` says that the run itself makes the evaluation, and nobody afterwards. ``beside`` are the baselines'
+    outcomes.
     """
     from cuarl.store import EvaluationRecord
 
@@ -220,7 +221,10 @@ Due = Callable[[int], bool]
 
 
 class TrainingEvaluator:
-    """Evaluates the policy as it is, in the main process, by each plan whose turn it is; keeps the last proper evaluation."""
+    """Evaluates the policy as it is, in the main process, by each plan whose turn it is.
+
+    Keeps the last proper evaluation.
+    """
 
     def __init__(
         self,

@@ -67,7 +67,8 @@ class Experiment:
         """Make the run directory, or reopen the one to resume; enter it (``with``) to lock and log.
 
         ``actor`` stands in a name that is made up, where it is not the model that acts.
-        A run that is overwritten is deleted from ``store``, too. Raises RunExists for a name that is taken and ResumeMismatch for options that differ from the run's.
+        A run that is overwritten is deleted from ``store``, too. Raises RunExists for a name that is taken and
+        ResumeMismatch for options that differ from the run's.
         """
         from cuarl.run import Run
 

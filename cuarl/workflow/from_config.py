@@ -65,7 +65,10 @@ def model_spec(resolved: Resolved, device: str) -> ModelSpec:
 
 
 def _asked(resolved: Resolved, name: str) -> bool:
-    """Whether somebody wants a field to be what it is. A run's own file and a printed one have every field, usual ones too."""
+    """Whether somebody wants a field to be what it is.
+
+    A run's own file and a printed one have every field, usual ones too.
+    """
     usual = value_of(resolved.config, name) == default_of(resolved.config, name)
     return resolved.sources[name].startswith("-") or not usual
 

@@ -1,4 +1,4 @@
-"""A gym server for commands: its tasks, asked for before anything starts, and the policy that gbox-mini-agent asks, served."""
+"""A gym server for commands: its tasks, asked for beforehand, and the policy that gbox-mini-agent asks, served."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _MODEL = "cuarl"
 
 
 def select(options: Options, config: ExperimentConfig, settings: Settings, role: Role) -> Selection:
-    """The gym's tasks for training or for evaluation. Raises TaskError, PrerequisiteError if the server can't be asked."""
+    """The gym's tasks for training or for evaluation.
+
+    Raises TaskError, PrerequisiteError if the server can't be asked.
+    """
     from cuarl.env.gym import tasks
 
     return tasks.select(listed(options, settings), options, config, role)

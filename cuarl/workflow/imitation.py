@@ -18,7 +18,7 @@ class Imitation:
     def __init__(
         self, config: ExperimentConfig, store: Store, runs_dir: Path, *, judged_until: float | None = None
     ) -> None:
-        """``judged_until``: what people said of episodes after that Unix time doesn't count, as where a run is resumed."""
+        """What people said of episodes after ``judged_until`` (Unix time) doesn't count, as where a run is resumed."""
         from cuarl.run import Run, find_run
 
         self._config, self._store = config, store

@@ -8,7 +8,8 @@
       imitated.txt      ids of the episodes that sft imitates
 
 Each may change between two starts under an unchanged configuration: a task file is edited, a suite gets another
-version, a gym lists other tasks. What is learnt is then something else, and the steps before and after don't belong together.
+version, a gym lists other tasks. What is learnt is then something else, and the steps before and after don't belong
+together.
 """
 
 from __future__ import annotations

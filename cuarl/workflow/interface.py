@@ -1,7 +1,7 @@
-"""What ``import cuarl`` offers: train, roll out and evaluate from Python, with objects of one's own (docs/start/python.md).
+"""What ``import cuarl`` offers: train, roll out, evaluate, with objects of one's own (docs/start/python.md).
 
-The plain functions may be called anywhere, a notebook's running event loop included: there they work in a thread. Each has
-a form to be awaited (``atrain``, ``arollout``, ``aevaluate``).
+The plain functions may be called anywhere, a notebook's running event loop included: there they work in a thread. Each
+has a form to be awaited (``atrain``, ``arollout``, ``aevaluate``).
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def train(
 ) -> LoadedRun:
     """Train a policy, evaluate it as the configuration says, and return the run.
 
-    ``eval_tasks`` are ``tasks`` where only these are given. ``reward`` and ``env`` are recorded by their import path; what
-    can't be imported, such as a function of a notebook, makes a run that can't be resumed. Raises CuarlError, and
+    ``eval_tasks`` are ``tasks`` where only these are given. ``reward`` and ``env`` are recorded by their import path;
+    what can't be imported, such as a function of a notebook, makes a run that can't be resumed. Raises CuarlError, and
     KeyboardInterrupt when it was interrupted: all that was finished is saved then, and ``resume`` continues from it.
     """
     settings = _told(settings)
@@ -103,8 +103,8 @@ def rollout(
 ) -> LoadedRun:
     """Collect episodes, the tasks in turn, and return the run; without ``episodes``, one group of each task.
 
-    ``agent`` is a name (policy, oracle, random, nothing, demonstration) or makes an agent of an environment; ``policy`` is a
-    sampler that the model's agent asks. Raises CuarlError.
+    ``agent`` is a name (policy, oracle, random, nothing, demonstration) or makes an agent of an environment; ``policy``
+    is a sampler that the model's agent asks. Raises CuarlError.
     """
     settings = _told(settings)
     experiment = _experiment(config, settings, tasks=tasks, reward=reward, env=env, name=name, overwrite=overwrite)
@@ -125,7 +125,7 @@ def evaluate(
     name: str | None = None,
     settings: Settings | None = None,
 ) -> Evaluation:
-    """Success on evaluation tasks, with its interval: of a run, a checkpoint, an endpoint, or an agent or policy of one's own.
+    """Success on evaluation tasks with its interval: of a run, a checkpoint, an endpoint, or one's own agent or policy.
 
     ``target`` is what ``cuarl eval`` takes. A run is evaluated with its own configuration where ``config`` says nothing
     else. Raises CuarlError.

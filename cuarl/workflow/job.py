@@ -127,7 +127,8 @@ def _tell_shared(experiment: Experiment, tasks: Sequence[Task], evaluated: Seque
     both = {task.digest for task in tasks} & {task.digest for task in evaluated}
     if both:
         experiment.watcher.note(
-            f"{len(both)} of {len(evaluated)} evaluation tasks are trained on, too: success on them says little about others"
+            f"{len(both)} of {len(evaluated)} evaluation tasks are trained on, too: success on them says little "
+            "about others"
         )
 
 

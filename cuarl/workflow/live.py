@@ -1,8 +1,8 @@
 """How far a run has come just now, for those who watch it: the table ``live`` of its store.
 
-What is told here is noted in memory, which costs microseconds; a thread of its own writes what has changed, at most once a
-second. Nothing depends on the table: a run whose database can't be reached goes on without it, and its rows are gone when it
-ends. The record of an episode is another matter, and is stored whole when the episode is over.
+What is told here is noted in memory, which costs microseconds; a thread of its own writes what has changed, at most
+once a second. Nothing depends on the table: a run whose database can't be reached goes on without it, and its rows are
+gone when it ends. The record of an episode is another matter, and is stored whole when the episode is over.
 """
 
 from __future__ import annotations

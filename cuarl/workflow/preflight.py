@@ -41,7 +41,10 @@ def check_place(experiment: Experiment) -> None:
 
 
 def check_oracle(backend: Backend, tasks: Sequence[Task]) -> None:
-    """See that somebody may know how the tasks are solved. Raises ConfigError with the ids of those that nobody does."""
+    """See that somebody may know how the tasks are solved.
+
+    Raises ConfigError with the ids of those that nobody does.
+    """
     unknown = sorted({task.id for task in tasks if not backend.may_solve(task)})
     if unknown:
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
@@ -53,7 +56,7 @@ def check_oracle(backend: Backend, tasks: Sequence[Task]) -> None:
 
 
 def model_facts(experiment: Experiment, spec: ModelSpec, examined: Examined | None, *, trained: bool) -> dict[str, str]:
-    """What the memory and the disk have to hold, for the plan; ``trained`` counts gradients and the optimiser's state."""
+    """What memory and disk have to hold, for the plan; ``trained`` counts gradients and the optimiser's state."""
     from cuarl.policy.load import device_named
 
     room = f"{_size(_free(experiment.settings.runs_dir))} free in {experiment.settings.runs_dir}"

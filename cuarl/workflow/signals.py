@@ -84,7 +84,10 @@ def cutting() -> bool:
 
 
 def hold() -> None:
-    """From here on a run is over, and how it ended is written; a signal is heard only when ``run`` begins other work."""
+    """From here on a run is over, and how it ended is written.
+
+    A signal is heard only when ``run`` begins other work.
+    """
     _RECEIVED.held = True
 
 

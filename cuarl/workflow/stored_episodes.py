@@ -17,7 +17,10 @@ _CANDIDATES = 5
 
 
 def find_episode(store: Store, reference: str) -> Trajectory:
-    """The episode with this id, with the only id that begins so, the latest, or that of a run by its name. Raises ConfigError."""
+    """The episode with this id, with the only id that begins so, the latest, or that of a run by its name.
+
+    Raises ConfigError.
+    """
     newest = store.newest(1)
     if not newest:
         raise ConfigError("there are no episodes in the store yet", hint="cuarl rollout --agent oracle")

@@ -57,7 +57,10 @@ def evaluation_plan(experiment: Experiment, target: Target, episodes: int | None
 def evaluate(
     experiment: Experiment, target: Target, what: EvaluationPlan, *, baselines: bool, player: Player | None = None
 ) -> Evaluated:
-    """Evaluate, and record it; ``baselines`` evaluates doing nothing and acting at random as well, ``player`` acts for the target."""
+    """Evaluate, and record it; ``player`` acts for the target.
+
+    ``baselines`` evaluates doing nothing and acting at random as well.
+    """
     from cuarl.store import new_id
 
     settings, watcher = experiment.settings, experiment.watcher

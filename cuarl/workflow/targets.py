@@ -1,4 +1,4 @@
-"""What a person means by the thing to evaluate or to roll out: a run, a checkpoint, the base, a baseline, an endpoint."""
+"""What a person means by what is to be evaluated: a run, a checkpoint, the base, a baseline, an endpoint."""
 
 from __future__ import annotations
 
@@ -47,9 +47,10 @@ class Target:
 def resolve_target(text: str, settings: Settings, note: Note = SILENT.note) -> Target:
     """Find out what ``text`` means.
 
-    An agent's name (oracle, random, nothing), ``base``, a URL, ``tinker`` or the ``tinker://`` path of weights, the folder
-    of a checkpoint, or a run: its name, path, unique beginning or ``latest``, with ``@STEP`` for another checkpoint than the
-    last, ``@best`` for the one that did best in the run's validation, or else its evaluations, or ``@best:METRIC``. Raises ConfigError.
+    An agent's name (oracle, random, nothing), ``base``, a URL, ``tinker`` or the ``tinker://`` path of weights, the
+    folder of a checkpoint, or a run: its name, path, unique beginning or ``latest``, with ``@STEP`` for another
+    checkpoint than the last, ``@best`` for the one that did best in the run's validation, or else its evaluations, or
+    ``@best:METRIC``. Raises ConfigError.
     """
     name = ALIASES.get(text, text)
     if name in SCRIPTED:
@@ -95,7 +96,7 @@ def checkpoint(folder: Path, note: Note = SILENT.note) -> Target:
 
 
 def with_run_config(resolved: Resolved, run: Path | None) -> ExperimentConfig:
-    """The configuration of ``run`` with what was asked for explicitly on top, so that it is evaluated as it was trained."""
+    """The configuration of ``run`` with what was asked for on top, so that it is evaluated as it was trained."""
     if run is None:
         return resolved.config
     values = recorded(run / RECORDED).model_dump()
@@ -143,8 +144,8 @@ def _best(run: Path, metric: str, note: Note) -> str:
     said = (
         ""
         if metric or found.fair
-        else "; on the tasks that it was chosen by it looks better than it is, so evaluate it on others or with another --seed, or "
-        "train with --validation-split 0.2"
+        else "; on the tasks that it was chosen by it looks better than it is, so evaluate it on others or with "
+        "another --seed, or train with --validation-split 0.2"
     )
     note(f"{found.why}{said}")
     return str(found.step)

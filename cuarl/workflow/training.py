@@ -1,7 +1,7 @@
 """Training runs, from their directory to their last metrics.
 
-Who learns is a ``Trainer``: ``local_trainer`` makes one of this process and those beside it, ``tinker`` one of the service.
-The rest is the same for all.
+Who learns is a ``Trainer``: ``local_trainer`` makes one of this process and those beside it, ``tinker`` one of the
+service. The rest is the same for all.
 """
 
 from __future__ import annotations

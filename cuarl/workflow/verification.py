@@ -27,8 +27,8 @@ ADAPTERS = "adapters"
 """Folder of a run with what a server was given."""
 NumberFormat = Literal["float32", "float16", "bfloat16"]
 BARS: Mapping[NumberFormat, float] = {"float32": 1e-4, "float16": 0.03, "bfloat16": 0.25}
-"""Largest difference that rounding explains, in nats, from the finest format to the coarsest: where both sides compute in float32
-it was below 2e-5; bfloat16 has eight bits for a number, and differed by up to 0.08."""
+"""Largest difference that rounding explains, in nats, from the finest format to the coarsest: where both sides compute
+in float32 it was below 2e-5; bfloat16 has eight bits for a number, and differed by up to 0.08."""
 
 
 class Verified(Record):
@@ -38,10 +38,11 @@ class Verified(Record):
     turns: int
     tokens: int
     largest: float | None
-    """Largest absolute difference, in nats, times the temperature where that is below 1 (it divides the logits, and what they
-    are off by); None where the version's weights are gone."""
+    """Largest absolute difference, in nats, times the temperature where that is below 1 (it divides the logits, and
+    what they are off by); None where the version's weights are gone."""
     mean: float | None = None
-    """Mean of the absolute differences, in nats; of weights that are others it is larger, however coarse the numbers are."""
+    """Mean of the absolute differences, in nats; of weights that are others it is larger, however coarse the numbers
+    are."""
     dtype: NumberFormat = "float32"
     """The coarser of the formats in which the turns were sampled and recomputed."""
     worst: str = ""
@@ -76,9 +77,9 @@ def verify(
 
     ``sampled_in`` is the format in which the turns were sampled, where it is not that of the run's configuration.
 
-    The weights of version n are the run's checkpoint of step n, or the adapter that its server was given then; a version of
-    which neither was kept is reported without a difference. Raises ConfigError where samples were truncated, since their distribution can't be rebuilt,
-    and where pictures are not those that the model saw.
+    The weights of version n are the run's checkpoint of step n, or the adapter that its server was given then; a
+    version of which neither was kept is reported without a difference. Raises ConfigError where samples were truncated,
+    since their distribution can't be rebuilt, and where pictures are not those that the model saw.
     """
     if config.top_p < 1 or config.top_k > 0:
         raise ConfigError(
@@ -89,9 +90,10 @@ def verify(
     for t in trajectories:
         if by := redacted_by(t.info):
             raise ConfigError(
-                f"the pictures of this episode were changed by {by}, so they are not what the model saw", where=t.episode_id,
+                f"the pictures of this episode were changed by {by}, so they are not what the model saw",
+                where=t.episode_id,
                 hint="verify the run in the store that it was recorded in",
-            )  # fmt: skip
+            )
         for turn in t.turns:
             if turn.sampled and turn.sampled.exact and turn.sampled.logprobs and turn.sampled.prompt_ids:
                 turns[turn.sampled.policy_version].append(_Turn(f"{t.episode_id}#{turn.index}", turn.sampled))

@@ -21,7 +21,10 @@ class Watcher(Sink, Protocol):
         ...
 
     def progress(self, what: str, *, part: bool = False) -> AbstractContextManager[Progress | None]:
-        """Entered while episodes are collected; gives who is told of each. ``part``: of a run that tells more than these."""
+        """Entered while episodes are collected; gives who is told of each.
+
+        ``part``: of a run that tells more than these.
+        """
         ...
 
 
