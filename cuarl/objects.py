@@ -1,7 +1,8 @@
 """Functions and classes of one's own, named by their dotted path, ``package.module:name``, or by ``file.py:name``.
 
-Modules of the working folder are found like installed ones, which come first. A configuration names them, so that a run says what it was made with and can be resumed. An object that can't be imported,
-such as a function of a notebook, is held under its path for as long as this process lives, and nowhere else.
+Modules of the working folder are found like installed ones, which come first. A configuration names them, so that a run
+says what it was made with and can be resumed. An object that can't be imported, such as a function of a notebook, is
+held under its path for as long as this process lives, and nowhere else.
 """
 
 from __future__ import annotations
@@ -88,7 +89,10 @@ def _module_of(file: Path) -> ModuleType:
 
 
 def _look_in(folder: Path) -> None:
-    """Find modules in a folder, behind all that is installed. Nothing else would: it is the command's that Python looks in."""
+    """Find modules in a folder, behind all that is installed.
+
+    Nothing else would: it is the command's that Python looks in.
+    """
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
 
