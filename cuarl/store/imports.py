@@ -64,7 +64,8 @@ def import_loaded(
 ) -> Exported:
     """Add the rows of a data set as ``datasets.load_dataset`` gives them: one split of both tables.
 
-    ``at`` is Unix time. Runs that the store doesn't know are added by their ids alone. Raises StoreError for what can't be read.
+    ``at`` is Unix time. Runs that the store doesn't know are added by their ids alone. Raises StoreError for what can't
+    be read.
     """
     known: set[str] = set()
     waiting = joined(_storing(episodes, store, known), _storing(turns, store, known))

@@ -125,7 +125,7 @@ def _weights(config: ExperimentConfig, run: Path, kind: str, version: int) -> Po
 
 
 def _swapped_in(run: Path, version: int) -> str | None:
-    """Folder of the adapter that a server had as ``version``, or where Tinker keeps it; None for what it started with."""
+    """Folder of the adapter that a server had as ``version``, or its path at Tinker; None for what it started with."""
     noted = run / WEIGHTS
     paths = json.loads(noted.read_text(encoding="utf-8")) if noted.is_file() else {}
     found: str | None = paths.get(str(version))

@@ -152,8 +152,8 @@ def export(
     format: Annotated[
         Literal["backup", "dataset", "trl", "llama-factory"],
         typer.Option(
-            help="backup: everything as JSON lines and pictures (and Parquet with pyarrow). dataset: Parquet with pictures, "
-            "as Hugging Face datasets loads it. trl, llama-factory: conversations to fine-tune on."
+            help="backup: everything as JSON lines and pictures (and Parquet with pyarrow). dataset: Parquet with "
+            "pictures, as Hugging Face datasets loads it. trl, llama-factory: conversations to fine-tune on."
         ),
     ] = "backup",
     run: Annotated[str | None, typer.Option(help="This run only: its name, its id, or latest.")] = None,

@@ -67,9 +67,16 @@ def _own(turn: Turn) -> Row:
 def _episode_columns(arrow: Any) -> dict[str, Any]:
     text, whole, real, picture = arrow.string(), arrow.int64(), arrow.float64(), picture_type(arrow)
     return {
-        **parquet.episode_columns(arrow), "score": real, "reward": real, "answer": text, "turn_count": whole,
-        "wall_s": real, "final_image": picture, "more_images": arrow.list_(picture), "record": text,
-    }  # fmt: skip
+        **parquet.episode_columns(arrow),
+        "score": real,
+        "reward": real,
+        "answer": text,
+        "turn_count": whole,
+        "wall_s": real,
+        "final_image": picture,
+        "more_images": arrow.list_(picture),
+        "record": text,
+    }
 
 
 def _whole(episode: Trajectory) -> Row:
