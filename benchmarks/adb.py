@@ -125,8 +125,9 @@ def report(agent: str, pairs: Sequence[Pair], inside_s: float, outside_s: float)
     solved = [sum(t.reward == 1 for t in ts) for ts in zip(*pairs, strict=True)]
     turns = sum(len(pair.outside.turns) for pair in pairs)
     print(
-        f"{agent}: {len(pairs)} episodes, solved {solved[0]} in process and {solved[1]} through adb, {len(different)} other verdicts, "
-        f"{sum(not pair.same_course for pair in pairs)} other courses; {turns / inside_s:.0f} and {turns / outside_s:.0f} steps/s"
+        f"{agent}: {len(pairs)} episodes, solved {solved[0]} in process and {solved[1]} through adb, "
+        f"{len(different)} other verdicts, {sum(not pair.same_course for pair in pairs)} other courses; "
+        f"{turns / inside_s:.0f} and {turns / outside_s:.0f} steps/s"
     )
     for inside, outside in different:
         print(f"  {inside.task_id} seed {inside.seed}:")

@@ -82,26 +82,73 @@ class Job:
     def commands(self, e: Experiment) -> Iterator[list[str]]:
         """What is still to be run, in order."""
         place = ["--runs-dir", str(self.folder / "runs"), "--db", self.url]
-        shared = [*place, "--seed", str(self.seed), "--device", e.device, "--difficulty", ",".join(e.difficulty),
-                  "--max-turns", str(e.max_turns),
-                  *(["--category", ",".join(e.category)] if e.category else [])]  # fmt: skip
+        shared = [
+            *place,
+            "--seed",
+            str(self.seed),
+            "--device",
+            e.device,
+            "--difficulty",
+            ",".join(e.difficulty),
+            "--max-turns",
+            str(e.max_turns),
+            *(["--category", ",".join(e.category)] if e.category else []),
+        ]
         run = self.folder / "runs" / "run"
         if self.algorithm == BASE:
-            yield ["eval", BASE, "--tasks", ",".join(e.measured), "--episodes", str(e.eval_episodes), "--no-baselines",
-                   *shared]  # fmt: skip
+            yield [
+                "eval",
+                BASE,
+                "--tasks",
+                ",".join(e.measured),
+                "--episodes",
+                str(e.eval_episodes),
+                "--no-baselines",
+                *shared,
+            ]
             return
         if (run / "manifest.json").is_file():
             yield ["train", "--resume", str(run), *place]
             return
         if self.algorithm == "sft":
-            yield ["rollout", "--agent", "demonstration", "--tasks", ",".join(e.tasks), "--episodes", str(e.episodes),
-                   "--name", "demonstrations", "--overwrite", *shared]  # fmt: skip
+            yield [
+                "rollout",
+                "--agent",
+                "demonstration",
+                "--tasks",
+                ",".join(e.tasks),
+                "--episodes",
+                str(e.episodes),
+                "--name",
+                "demonstrations",
+                "--overwrite",
+                *shared,
+            ]
         yield [
-            "train", "--algorithm", self.algorithm, "--tasks", ",".join(e.tasks), "--eval-tasks", ",".join(e.measured),
-            "--max-steps", str(e.steps), "--groups-per-batch", str(e.groups), "--group-size", str(e.group_size),
-            "--eval-episodes", str(e.eval_episodes), "--eval-every", "0", "--skip-baseline", "--name", "run",
-            *shared, *OWN.get(self.algorithm, ()), *e.extra,
-        ]  # fmt: skip
+            "train",
+            "--algorithm",
+            self.algorithm,
+            "--tasks",
+            ",".join(e.tasks),
+            "--eval-tasks",
+            ",".join(e.measured),
+            "--max-steps",
+            str(e.steps),
+            "--groups-per-batch",
+            str(e.groups),
+            "--group-size",
+            str(e.group_size),
+            "--eval-episodes",
+            str(e.eval_episodes),
+            "--eval-every",
+            "0",
+            "--skip-baseline",
+            "--name",
+            "run",
+            *shared,
+            *OWN.get(self.algorithm, ()),
+            *e.extra,
+        ]
 
 
 # --- running -------------------------------------------------------------------------------------------------------
@@ -157,10 +204,13 @@ class Slot:
         environment = {**os.environ, "OMP_NUM_THREADS": threads, "PYTHONPATH": os.pathsep.join(paths)}
         with (self._job.folder / "log.txt").open("ab") as log:
             self._process = subprocess.Popen(
-                [*pinned, sys.executable, "-m", "cuarl", *self._left.pop(0)], stdout=log, stderr=log, env=environment,
+                [*pinned, sys.executable, "-m", "cuarl", *self._left.pop(0)],
+                stdout=log,
+                stderr=log,
+                env=environment,
                 # an interrupt of this process is passed on once, and not twice
                 start_new_session=True,
-            )  # fmt: skip
+            )
 
 
 def run(jobs: Sequence[Job], e: Experiment, slots: Sequence[Slot], deadline: float) -> None:
@@ -255,9 +305,12 @@ def tables(results: Mapping[str, Mapping[int, Result]]) -> Iterator[str]:
     for name, episodes in pooled.items():
         found, seeds = rate(episodes), [rate(r.evaluated).value for r in results[name].values()]
         cells = [
-            name, str(sum(r.trained for r in results[name].values()) // len(results[name])), percent(found.value),
-            interval(found.low, found.high), " ".join(f"{100 * s:.0f}" for s in seeds),
-        ]  # fmt: skip
+            name,
+            str(sum(r.trained for r in results[name].values()) // len(results[name])),
+            percent(found.value),
+            interval(found.low, found.high),
+            " ".join(f"{100 * s:.0f}" for s in seeds),
+        ]
         # only seeds that the base was measured with, too
         met = [s for seed, r in results[name].items() if seed in results.get(BASE, {}) for s in r.evaluated]
         if base and name != BASE and met:
@@ -323,9 +376,18 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     args = arguments()
     experiment = Experiment(
-        args.tasks, args.eval_tasks, args.difficulty, args.steps, args.groups, args.group_size, args.eval_episodes,
-        args.max_turns, args.device, shlex.split(args.extra), args.category,
-    )  # fmt: skip
+        args.tasks,
+        args.eval_tasks,
+        args.difficulty,
+        args.steps,
+        args.groups,
+        args.group_size,
+        args.eval_episodes,
+        args.max_turns,
+        args.device,
+        shlex.split(args.extra),
+        args.category,
+    )
     out = (args.out or Path("algorithms")).resolve()
     jobs = [Job(name, seed, out) for seed in args.seeds for name in (BASE, *args.algorithms)]
     missing = [job for job in jobs if result(job, experiment) is None]

@@ -72,12 +72,17 @@ def measure(policy: QwenVLPolicy, name: str, rows: int, length: int, bandwidth: 
         scores = Scorer(policy).eval()(policy.collate([row])).logprobs[0].tolist()
     engine.release()
     found = {
-        "model": name, "rows": rows, "keys": length, "first_s": round(first, 2), "prefill_s": round(prefill, 3),
+        "model": name,
+        "rows": rows,
+        "keys": length,
+        "first_s": round(first, 2),
+        "prefill_s": round(prefill, 3),
         "ms_per_token": round((whole - prefill) / (TOKENS - 1) * 1e3, 2),
         "floor_ms": round(read / bandwidth / 1e9, 2),
         "logprob_diff": round(max(abs(a - b) for a, b in zip(job.logprobs, scores, strict=True)), 4),
-        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu", "torch": torch.__version__,
-    }  # fmt: skip
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+        "torch": torch.__version__,
+    }
     return found | {"of_floor": round(found["floor_ms"] / found["ms_per_token"], 2)}
 
 

@@ -37,8 +37,10 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger(Path(folder))
         for size, name, patience in (
-            ((640, 480), "settled", None), ((640, 480), "at once", AT_ONCE), ((1024, 768), "at once", AT_ONCE),
-        ):  # fmt: skip
+            ((640, 480), "settled", None),
+            ((640, 480), "at once", AT_ONCE),
+            ((1024, 768), "at once", AT_ONCE),
+        ):
             up, steps, seconds = await one(ledger, size, patience)
             print(f"{size[0]}x{size[1]} {name:8} up in {up:.2f} s, {steps / seconds:6.1f} steps/s")
         for name, patience in (("settled", None), ("at once", AT_ONCE)):

@@ -160,12 +160,14 @@ def measure(kind: Kind, episodes: int, profile: str) -> dict[str, float]:
     groups = anyio.run(work, backend_options={"loop_factory": lambda: asyncio.SelectorEventLoop(watch)})
     took, longest = time.process_time() - start, max(watch.passes)
     return {
-        "turns": sum(len(t.turns) for g in groups for t in g.trajectories), "processor_s": round(took, 2),
-        "passes": len(watch.passes), "longest_ms": round(1e3 * longest.held, 1),
+        "turns": sum(len(t.turns) for g in groups for t in g.trajectories),
+        "processor_s": round(took, 2),
+        "passes": len(watch.passes),
+        "longest_ms": round(1e3 * longest.held, 1),
         "of_it_collecting_ms": round(1e3 * longest.collecting, 1),
         "over_20_ms": sum(p.held > LONG_S for p in watch.passes),
         "collecting_s": round(sum(p.collecting for p in watch.passes), 3),
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

@@ -36,7 +36,9 @@ from cuarl.tasks.task import Check, Task, TaskInstance
 from cuarl.types import Action, Click
 from cuarl.web.listen import serving
 
-WIFI = Task(id="wifi", description="Turn Wi-Fi off.", checks=(Check(path="network.wifi.enabled", value=False),), max_steps=10**6)  # fmt: skip
+WIFI = Task(
+    id="wifi", description="Turn Wi-Fi off.", checks=(Check(path="network.wifi.enabled", value=False),), max_steps=10**6
+)
 FORM = Source("tests.fakes.gym_envs:Form", {"render_mode": "rgb_array"}, actions={"click": {"at": ["$x", "$y"]}})
 
 
@@ -110,9 +112,7 @@ async def browsergym(ledger: Ledger) -> None:
     from cuarl.env.browsergym.env import BrowserGymEnv
     from cuarl.env.browsergym.options import Options
 
-    config = Options(
-        tasks=("tests.fakes.browsergym_tasks:cuarl.desk",), kwargs=("pre_observation_delay=0",)
-    )  # fmt: skip
+    config = Options(tasks=("tests.fakes.browsergym_tasks:cuarl.desk",), kwargs=("pre_observation_delay=0",))
     (task,) = option_tasks(config)
     instance, pool = task.instantiate(0), Pool(ledger, BROWSERS)
 

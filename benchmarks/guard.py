@@ -80,9 +80,13 @@ class Side:
         env = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         with (self.place / "stderr.txt").open("a") as said:
             return subprocess.Popen(
-                [sys.executable, *words], cwd=self.place, stdout=subprocess.PIPE, stderr=said, text=True,
+                [sys.executable, *words],
+                cwd=self.place,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                text=True,
                 env=env | {"PYTHONPATH": str(self.code), "CUARL_SESSIONS_DIR": str(self.place / "sessions")},
-            )  # fmt: skip
+            )
 
     def run(self, *words: str) -> Seconds:
         """Run it to its end. Raises RuntimeError if it fails."""
@@ -147,9 +151,21 @@ def _tinker(side: Side) -> None:
 def _served(side: Side) -> None:
     (side.place / "runs").mkdir()
     server = side.start(
-        "-m", "cuarl", "serve", "base", "--adapters", "runs", "--fixed-sampling", "--temperature", "1", "--port", "0",
-        "--name", "server", "--json",
-    )  # fmt: skip
+        "-m",
+        "cuarl",
+        "serve",
+        "base",
+        "--adapters",
+        "runs",
+        "--fixed-sampling",
+        "--temperature",
+        "1",
+        "--port",
+        "0",
+        "--name",
+        "server",
+        "--json",
+    )
     try:
         url = json.loads(server.stdout.readline() if server.stdout else "{}")["url"]
         side.cuarl("train", *TINY, *ONE_BY_ONE, "--model-base-url", url, "--name", "run", "--json")

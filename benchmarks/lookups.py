@@ -88,12 +88,15 @@ def _copy(connection: Connection, copy: int, runs: int) -> None:
         columns = table.__table__.columns
         source = columns[key]
         values = [
-            source + suffix if c.name in (key, "group_id") and c is source
-            else c + suffix if c.name == "group_id"
-            else literal(changed[c.name], c.type) if c.name in changed
+            source + suffix
+            if c.name in (key, "group_id") and c is source
+            else c + suffix
+            if c.name == "group_id"
+            else literal(changed[c.name], c.type)
+            if c.name in changed
             else c
             for c in columns
-        ]  # fmt: skip
+        ]
         mine = select(*values).where(source.like("run-00-_____" if table is not t.GroupRow else "run-00-g%"))
         mine = mine.where(~source.like("%-c____x"))
         if table is t.StatusRow:
@@ -124,7 +127,7 @@ def lookups(store: Store, url: str, folder: Path) -> dict[str, Callable[[int], A
         "evaluations": lambda i: store.evaluations(run="run-01"),
         "policies": lambda i: store.policies(run="run-01"),
         "db status": lambda i: status(url, None, folder),
-    }  # fmt: skip
+    }
 
 
 def measure(name: str, ask: Callable[[int], Any]) -> dict[str, object]:

@@ -21,7 +21,8 @@ from pathlib import Path
 WAYS = {"turn": (), "beside": ("--max-steps-off-policy", "2")}
 _SHORT = (
     "--tasks", "settings", "--group-size", "2", "--groups-per-batch", "1", "--max-turns", "2", "--max-tokens", "12",
-    "--history-images", "2", "--history-turns", "2", "--entropy-coef", "0.001", "--eval-every", "0", "--eval-episodes", "1",
+    "--history-images", "2", "--history-turns", "2", "--entropy-coef", "0.001", "--eval-every", "0", "--eval-episodes",
+    "1",
     "--save-every", "50", "--save-total-limit", "1", "--skip-baseline", "--device", "cpu",
 )  # fmt: skip
 
@@ -47,10 +48,11 @@ def measure(way: str, steps: int) -> dict[str, object]:
     rss = {row["step"]: 1024 * row["perf/rss_gib"] for row in rows if "perf/rss_gib" in row}
     every = max(1, steps // 10)
     return {
-        "steps": len(rss), "updates": sum(row["optim/updates"] for row in rows),
+        "steps": len(rss),
+        "updates": sum(row["optim/updates"] for row in rows),
         "rss_mib": {step: round(rss[step]) for step in sorted({1, *range(every, steps + 1, every)})},
         "grown_mib": round(rss[steps] - rss[steps // 2], 1),
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

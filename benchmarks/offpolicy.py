@@ -128,11 +128,17 @@ class Trained:
 
 def configured(args: argparse.Namespace, age: int, steps: int, **fields: Any) -> Resolved:
     flags = {
-        "max_steps": steps, "groups_per_batch": args.groups, "group_size": args.group_size, "device": "cpu",
-        "max_turns": args.max_turns, "max_steps_off_policy": age, "seed": args.seed,
+        "max_steps": steps,
+        "groups_per_batch": args.groups,
+        "group_size": args.group_size,
+        "device": "cpu",
+        "max_turns": args.max_turns,
+        "max_steps_off_policy": age,
+        "seed": args.seed,
         # as many episodes at a time as there may be groups in flight
-        "max_concurrent_rollouts": args.groups * args.group_size * (age + 1), **fields,
-    }  # fmt: skip
+        "max_concurrent_rollouts": args.groups * args.group_size * (age + 1),
+        **fields,
+    }
     return resolve(flags=flags)
 
 

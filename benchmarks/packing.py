@@ -92,13 +92,22 @@ def main() -> None:
     apart, packed = (statistics.median(s for s, _, _ in found[pack]) for pack in (False, True))
     metrics, (a, b) = found[True][0][1], (found[pack][0][2] for pack in (False, True))
     usage = [t.sampled.usage for g in batch.groups for e in g.trajectories for t in e.turns if t.sampled]
-    print(json.dumps({
-        "device": next(fresh().base.parameters()).device.type, "turns": len(usage),
-        "prompt_tokens_mean": round(statistics.mean(u.prompt_tokens for u in usage)),
-        "images_mean": round(statistics.mean(u.images for u in usage), 1),
-        "packed_frac": round(metrics["train/packed_frac"], 2), "apart_s": round(apart, 2), "packed_s": round(packed, 2),
-        "times_faster": round(apart / packed, 2), "gradient_difference": float((a - b).norm() / a.norm()),
-    }, indent=1))  # fmt: skip
+    print(
+        json.dumps(
+            {
+                "device": next(fresh().base.parameters()).device.type,
+                "turns": len(usage),
+                "prompt_tokens_mean": round(statistics.mean(u.prompt_tokens for u in usage)),
+                "images_mean": round(statistics.mean(u.images for u in usage), 1),
+                "packed_frac": round(metrics["train/packed_frac"], 2),
+                "apart_s": round(apart, 2),
+                "packed_s": round(packed, 2),
+                "times_faster": round(apart / packed, 2),
+                "gradient_difference": float((a - b).norm() / a.norm()),
+            },
+            indent=1,
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 
     python -m benchmarks.pages                          a SQLite file in a temporary folder, made in some minutes
     python -m benchmarks.pages --folder big             kept there, and used again
-    python -m benchmarks.pages --url postgresql://…     another database (it must be migrated and empty, and is left full)
+    python -m benchmarks.pages --url postgresql://…     another database (it must be migrated and empty, and is left
+    full)
 
-One JSON line a page: the median and the 99th percentile of ``--trials`` requests, each for another run or episode, and processor time;
-then how much the process has grown over ``--requests`` further ones.
+One JSON line a page: the median and the 99th percentile of ``--trials`` requests, each for another run or episode, and
+processor time; then how much the process has grown over ``--requests`` further ones.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ from cuarl.workflow.monitoring import Options, monitor_app
 
 RUNS, STEPS = 1_000, 200
 NAMES = (
-    "episode/success_rate", "reward/mean", "group/frac_mixed", "group/frac_all_pass", "group/frac_all_fail", "stop/done",
-    "stop/max_turns", "episode/failed_rate", "policy/kl_sampler", "policy/loss", "time/step_s", "time/rollout_s", "time/train_s",
+    "episode/success_rate", "reward/mean", "group/frac_mixed", "group/frac_all_pass", "group/frac_all_fail",
+    "stop/done",
+    "stop/max_turns", "episode/failed_rate", "policy/kl_sampler", "policy/loss", "time/step_s", "time/rollout_s",
+    "time/train_s",
     "tokens/total",
 )  # fmt: skip
 MEASURED = 100

@@ -105,7 +105,8 @@ QWEN3 = {
 QWEN25 = {
     "Qwen2.5-VL-3B": dict(
         text=dict(
-            vocab_size=151_936, hidden_size=2048, intermediate_size=11_008, num_hidden_layers=36, num_attention_heads=16,
+            vocab_size=151_936, hidden_size=2048, intermediate_size=11_008, num_hidden_layers=36,
+            num_attention_heads=16,
             num_key_value_heads=2, max_position_embeddings=128_000, rms_norm_eps=1e-6,
             rope_parameters=dict(rope_type="default", rope_theta=1e6, mrope_section=[16, 24, 24]),
         ),
@@ -132,11 +133,13 @@ REAL = ("Qwen3-VL-2B", "Qwen2.5-VL-3B", "Qwen3-VL-4B", "Qwen3-VL-8B")
 TINY = ("tiny-Qwen3-VL", "tiny-Qwen2.5-VL")
 PROCESSORS: Mapping[str, Mapping[str, Any]] = {
     "qwen3-vl": dict(
-        patch_size=16, size={"shortest_edge": 256 * 256, "longest_edge": 4096 * 4096},
-        image_mean=[0.5] * 3, image_std=[0.5] * 3,
+        patch_size=16,
+        size={"shortest_edge": 256 * 256, "longest_edge": 4096 * 4096},
+        image_mean=[0.5] * 3,
+        image_std=[0.5] * 3,
     ),
     "qwen2.5-vl": dict(patch_size=14, size={"shortest_edge": 56 * 56, "longest_edge": 12_845_056}),
-}  # fmt: skip
+}
 """The families' own settings; with these a screen of 1080x2400 is 2,550 tokens of Qwen3-VL and 3,354 of Qwen2.5-VL."""
 
 
@@ -150,9 +153,13 @@ def configuration(name: str, tokenizer: Any) -> Any:
     ids = tokenizer.get_vocab()
     special = {
         f"{field}_token_id": ids[f"<|{token}|>"]
-        for field, token in (("image", "image_pad"), ("video", "video_pad"),
-                             ("vision_start", "vision_start"), ("vision_end", "vision_end"))
-    }  # fmt: skip
+        for field, token in (
+            ("image", "image_pad"),
+            ("video", "video_pad"),
+            ("vision_start", "vision_start"),
+            ("vision_end", "vision_end"),
+        )
+    }
     ends = dict(pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id)
     if name in QWEN25:
         known: Any = QWEN25[name]
@@ -164,20 +171,35 @@ def configuration(name: str, tokenizer: Any) -> Any:
     width, layers, mlp, heads = s.vision
     return Qwen3VLConfig(
         text_config=dict(
-            vocab_size=s.vocabulary, hidden_size=s.width, intermediate_size=s.mlp, num_hidden_layers=s.layers,
-            num_attention_heads=s.heads, num_key_value_heads=s.kv_heads, head_dim=s.head_dim,
-            max_position_embeddings=262_144, tie_word_embeddings=s.tied, **ends,
+            vocab_size=s.vocabulary,
+            hidden_size=s.width,
+            intermediate_size=s.mlp,
+            num_hidden_layers=s.layers,
+            num_attention_heads=s.heads,
+            num_key_value_heads=s.kv_heads,
+            head_dim=s.head_dim,
+            max_position_embeddings=262_144,
+            tie_word_embeddings=s.tied,
+            **ends,
             rope_parameters=dict(
                 rope_type="default", rope_theta=5e6, mrope_section=list(s.sections), mrope_interleaved=True
             ),
         ),
         vision_config=dict(
-            depth=layers, hidden_size=width, intermediate_size=mlp, num_heads=heads, out_hidden_size=s.width,
-            patch_size=16, spatial_merge_size=2, temporal_patch_size=2, num_position_embeddings=2304,
+            depth=layers,
+            hidden_size=width,
+            intermediate_size=mlp,
+            num_heads=heads,
+            out_hidden_size=s.width,
+            patch_size=16,
+            spatial_merge_size=2,
+            temporal_patch_size=2,
+            num_position_embeddings=2304,
             deepstack_visual_indexes=list(s.deep),
         ),
-        tie_word_embeddings=s.tied, **special,
-    )  # fmt: skip
+        tie_word_embeddings=s.tied,
+        **special,
+    )
 
 
 def random_policy(name: str, device: torch.device, rank: int, dtype: torch.dtype | None = None) -> QwenVLPolicy:
@@ -193,10 +215,12 @@ def random_policy(name: str, device: torch.device, rank: int, dtype: torch.dtype
     # without a name to load a base from, PEFT would look for one when it saves
     model.name_or_path = name
     return QwenVLPolicy(
-        add_lora(model, LoraSpec(rank=rank)), tokenizer,
+        add_lora(model, LoraSpec(rank=rank)),
+        tokenizer,
         ImageProcessor(Qwen2VLImageProcessorPil(**PROCESSORS[family(name)])),
-        special_ids(model.config, model.generation_config, tokenizer), name=name,
-    )  # fmt: skip
+        special_ids(model.config, model.generation_config, tokenizer),
+        name=name,
+    )
 
 
 # --- the episodes --------------------------------------------------------------------------------------------------
@@ -245,9 +269,15 @@ class AnyAnswer:
 
 
 def play(
-    policy: QwenVLPolicy, format: Format, size: Size, answer_tokens: int, *, attempts: int = ATTEMPTS, turns: int = TURNS,
+    policy: QwenVLPolicy,
+    format: Format,
+    size: Size,
+    answer_tokens: int,
+    *,
+    attempts: int = ATTEMPTS,
+    turns: int = TURNS,
     shown: int = PICTURES,
-) -> Batch:  # fmt: skip
+) -> Batch:
     """One group of attempts through the sampler and the runner that ``cuarl train`` uses; ``shown`` pictures at a
     time."""
     sampler, numbers, pictures = LocalSampler(policy), iter(range(10**6)), {}
@@ -380,18 +410,27 @@ def measure(
             differences = reload(policy, saved, fullest, batch)
     sampled = [t.sampled for t in turns if t.sampled]
     return {
-        "model": name, "parameters_b": round(_parameters(name) / 1e9, 3), "adapter_m": round(adapter / 1e6, 3),
-        "rank": rank, "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
-        "torch": torch.__version__, "transformers": transformers.__version__, "peft": peft.__version__,
-        "screen": list(size), "turns": len(turns), "pictures_max": max(len(s.images) for s in sampled),
+        "model": name,
+        "parameters_b": round(_parameters(name) / 1e9, 3),
+        "adapter_m": round(adapter / 1e6, 3),
+        "rank": rank,
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "peft": peft.__version__,
+        "screen": list(size),
+        "turns": len(turns),
+        "pictures_max": max(len(s.images) for s in sampled),
         "prompt_tokens_max": max(len(s.prompt_ids) for s in sampled),
         "prompt_tokens": sum(len(s.prompt_ids) for s in sampled),
         "answer_tokens": sum(len(s.token_ids) for s in sampled),
-        "seconds": clock.seconds, "peak_gib": clock.peak_gib,
+        "seconds": clock.seconds,
+        "peak_gib": clock.peak_gib,
         "turns_per_s": {p: round(len(turns) / clock.seconds[p], 2) for p in ("rollout", "update") if clock.seconds[p]},
-        "grad_norm": metrics["optim/grad_norm"], "logprob_diff_mean": metrics["policy/logprob_diff_mean"],
+        "grad_norm": metrics["optim/grad_norm"],
+        "logprob_diff_mean": metrics["policy/logprob_diff_mean"],
         **differences,
-    }  # fmt: skip
+    }
 
 
 def _parameters(name: str) -> int:

@@ -42,9 +42,15 @@ SWITCHES = (
 def switches() -> list[Task]:
     """One task a switch: turn it the other way."""
     return [
-        Task(id=path, description=f"Switch {path} on", preset={path: False}, max_steps=20, checks=(Check(path=path, value=True),))
+        Task(
+            id=path,
+            description=f"Switch {path} on",
+            preset={path: False},
+            max_steps=20,
+            checks=(Check(path=path, value=True),),
+        )
         for path in SWITCHES
-    ]  # fmt: skip
+    ]
 
 
 class Still:
@@ -131,10 +137,13 @@ def oracle_episodes(episodes: int, profile: str) -> dict[str, float]:
         kept = len(store.episodes())
     assert kept == episodes
     return {
-        "episodes": episodes, "turns": turns, "episodes_per_s": round(episodes / bare, 1),
-        "turns_per_s": round(turns / bare), "stored_episodes_per_s": round(episodes / stored, 1),
+        "episodes": episodes,
+        "turns": turns,
+        "episodes_per_s": round(episodes / bare, 1),
+        "turns_per_s": round(turns / bare),
+        "stored_episodes_per_s": round(episodes / stored, 1),
         "store_share": round(1 - bare / stored, 3),
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

@@ -83,8 +83,9 @@ def updated(name: str, kind: str, folder: Path, accelerator: Accelerator) -> dic
         torch.cuda.reset_peak_memory_stats()
     config = LearnerConfig(
         batch=BatchConfig(max_tokens=8192, baseline="critic" if kind == "ppo" else "group"),
-        gradient_checkpointing=True, sharded=sharded(),
-    )  # fmt: skip
+        gradient_checkpointing=True,
+        sharded=sharded(),
+    )
     learner = Learner(policy, config, accelerator)
     history, seconds = [], []
     for step in range(1, UPDATES + 1):
@@ -97,11 +98,18 @@ def updated(name: str, kind: str, folder: Path, accelerator: Accelerator) -> dic
         history.append({n: metrics[n] for n in TOLERANCE if n in metrics})
     peak = torch.tensor([torch.cuda.max_memory_allocated() / 2**30 if cuda else 0.0], device=accelerator.device)
     return {
-        "model": name, "algorithm": kind, "processes": accelerator.num_processes, "sharded": config.sharded,
-        "device": torch.cuda.get_device_name() if cuda else "cpu", "torch": torch.__version__,
-        "rows": sum(len(t.turns) for g in batch.groups for t in g.trajectories), "update_s": seconds[-1],
-        "seconds": seconds, "peak_gib": [round(p, 2) for p in accelerator.gather(peak).tolist()], "updates": history,
-    }  # fmt: skip
+        "model": name,
+        "algorithm": kind,
+        "processes": accelerator.num_processes,
+        "sharded": config.sharded,
+        "device": torch.cuda.get_device_name() if cuda else "cpu",
+        "torch": torch.__version__,
+        "rows": sum(len(t.turns) for g in batch.groups for t in g.trajectories),
+        "update_s": seconds[-1],
+        "seconds": seconds,
+        "peak_gib": [round(p, 2) for p in accelerator.gather(peak).tolist()],
+        "updates": history,
+    }
 
 
 def apart(alone: Mapping[str, Any], shared: Mapping[str, Any]) -> list[str]:

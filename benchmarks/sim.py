@@ -135,8 +135,10 @@ def group_steps_per_s(profile: str, found: Sequence[Attempts], encode: Callable[
 def measure_groups(profile: str) -> None:
     found, size = groups(profile, 60), f"{PROFILES[profile].width_px:>5} x {PROFILES[profile].height_px:<5}"
     kinds: dict[str, Callable[[Screenshot], bytes] | None] = {
-        "raw pixels": None, "with JPEG": Screenshot.jpeg, "with PNG": Screenshot.png,
-    }  # fmt: skip
+        "raw pixels": None,
+        "with JPEG": Screenshot.jpeg,
+        "with PNG": Screenshot.png,
+    }
     for name, encode in kinds.items():
         memory.forget()
         forget_frames()

@@ -53,15 +53,26 @@ def episode(
             prompt_ids=tuple(rng.randrange(4000) if j % 8 else 151655 for j in range(PROMPT_TOKENS)),
             images=tuple(s.ref for s in shots[max(0, i - 2) : i + 1]),
             token_ids=tuple(rng.randrange(4000) for _ in range(SAMPLED_TOKENS)),
-            logprobs=tuple(-rng.random() for _ in range(SAMPLED_TOKENS)), text="x" * 120, policy="bench",
-        )  # fmt: skip
+            logprobs=tuple(-rng.random() for _ in range(SAMPLED_TOKENS)),
+            text="x" * 120,
+            policy="bench",
+        )
         action = Click(x=rng.randrange(360), y=rng.randrange(640))
         turns.append(Turn(index=i, screenshot=shots[i].ref, action=action, sampled=sampled, model_s=0.1, env_s=0.01))
     done = Trajectory(
-        episode_id=f"{run_id}-{number:05d}", run_id=run_id, group_id=f"{run_id}-g{number // 8}", attempt=number % 8,
-        purpose="train", task_id="bench", goal="Turn Wi-Fi on", turns=tuple(turns), final_screenshot=shots[-1].ref,
-        stop=StopReason.DONE, verdict=Verdict(success=True, score=1.0), reward=1.0,
-    )  # fmt: skip
+        episode_id=f"{run_id}-{number:05d}",
+        run_id=run_id,
+        group_id=f"{run_id}-g{number // 8}",
+        attempt=number % 8,
+        purpose="train",
+        task_id="bench",
+        goal="Turn Wi-Fi on",
+        turns=tuple(turns),
+        final_screenshot=shots[-1].ref,
+        stop=StopReason.DONE,
+        verdict=Verdict(success=True, score=1.0),
+        reward=1.0,
+    )
     return done, shots
 
 
@@ -96,10 +107,14 @@ def measure(url: str, blobs: str, count: int, fresh: float, in_flight: int) -> d
         read_s = time.perf_counter() - started
     assert loaded == count
     return {
-        "episodes": count, "fresh_screens": len(pool), "episodes_per_s": round(count / wall, 1),
-        "cpu_ms_per_episode": round(1e3 * cpu / count, 2), "cpu_share": round(cpu / wall, 2), "wall_s": round(wall, 2),
+        "episodes": count,
+        "fresh_screens": len(pool),
+        "episodes_per_s": round(count / wall, 1),
+        "cpu_ms_per_episode": round(1e3 * cpu / count, 2),
+        "cpu_share": round(cpu / wall, 2),
+        "wall_s": round(wall, 2),
         "loaded_per_s": round(count / read_s, 1),
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

@@ -83,12 +83,17 @@ def sampled(runs: Path, name: str) -> dict[tuple[int, str, int, int], tuple[int,
     with Store.open(f"sqlite:///{runs}/cuarl.db") as store:
         (run,) = [r for r in store.runs() if r.name == name.replace(", ", "-")]
         return {
-            (turn.sampled.policy_version, t.group_id.removeprefix(run.id), t.attempt, turn.index): turn.sampled.token_ids
+            (
+                turn.sampled.policy_version,
+                t.group_id.removeprefix(run.id),
+                t.attempt,
+                turn.index,
+            ): turn.sampled.token_ids
             for t in store.trajectories(run=run.id)
             if t.purpose == "train"
             for turn in t.turns
             if turn.sampled
-        }  # fmt: skip
+        }
 
 
 def equal_share(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> dict[int, float]:
@@ -138,9 +143,15 @@ def main() -> None:
             train(mode, options, model, runs, args)
             tokens = sampled(runs, mode)
             one = first.setdefault("asynchronous" in mode, tokens)
-            line = {"mode": mode, "model": name, "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
-                    "torch": torch.__version__, "turns": len(tokens), **measured(runs, mode),
-                    "equal": equal_share(one, tokens)}  # fmt: skip
+            line = {
+                "mode": mode,
+                "model": name,
+                "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+                "torch": torch.__version__,
+                "turns": len(tokens),
+                **measured(runs, mode),
+                "equal": equal_share(one, tokens),
+            }
             print(json.dumps(line), flush=True)
             if args.out:
                 with args.out.open("a") as file:

@@ -100,8 +100,18 @@ def main() -> None:
             rows = _rows(policy, pictures, width, height)
             found = measure(policy, scorer, rows)
             mfu = _needed(policy, rows) / found["seconds"] / args.peak / 1e12
-            print(json.dumps({"model": args.model, "case": name, "kept_gib": "all" if keep is None else keep, **found,
-                              "mfu": round(mfu, 3)}), flush=True)  # fmt: skip
+            print(
+                json.dumps(
+                    {
+                        "model": args.model,
+                        "case": name,
+                        "kept_gib": "all" if keep is None else keep,
+                        **found,
+                        "mfu": round(mfu, 3),
+                    }
+                ),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -65,9 +65,10 @@ def main() -> None:
     sides = args.sides.split(",")
     if not set(sides) <= set(SIDES):
         parser.error(f"--sides {args.sides}: there are {' and '.join(SIDES)}")
-    shared = {name: getattr(args, name) for name in (
-        "device", "steps", "warmup", "batch", "group", "delay_ms", "threads", "seed", "activation_gib",
-    )}  # fmt: skip
+    shared = {
+        name: getattr(args, name)
+        for name in ("device", "steps", "warmup", "batch", "group", "delay_ms", "threads", "seed", "activation_gib")
+    }
     for name, value in DEFAULTS[args.device].items():
         shared[name] = value if getattr(args, name) is None else getattr(args, name)
     try:

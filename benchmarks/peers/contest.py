@@ -49,7 +49,7 @@ def _last_words(text: str) -> str:
 
 def contest(
     cells: Sequence[Work], sides: Sequence[str], surroundings: dict[str, Any], timeout_s: float, out: Path | None
-) -> Iterator[str]:  # fmt: skip
+) -> Iterator[str]:
     """A short line for each side of each cell, and one that begins with ``!`` for sides that did not do the same."""
     run = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     for work in cells:
@@ -57,9 +57,15 @@ def contest(
         for side in sides:
             load = round(os.getloadavg()[0], 1)
             result = {
-                "run": run, "side": side, "cell": work.cell, "work": work.task, **_own(side, work), **surroundings,
-                "load": load, **measure(side, work, timeout_s),
-            }  # fmt: skip
+                "run": run,
+                "side": side,
+                "cell": work.cell,
+                "work": work.task,
+                **_own(side, work),
+                **surroundings,
+                "load": load,
+                **measure(side, work, timeout_s),
+            }
             if out:
                 with out.open("a") as file:
                     file.write(json.dumps(result) + "\n")

@@ -14,18 +14,27 @@ from benchmarks.peers.phone import APPS, SYSTEM, Environment, progress, request
 from benchmarks.peers.work import SHAPES, Work
 
 IMAGES: dict[str, Any] = dict(
-    patch_size=16, merge_size=2, temporal_patch_size=2, image_mean=[0.5] * 3, image_std=[0.5] * 3,
+    patch_size=16,
+    merge_size=2,
+    temporal_patch_size=2,
+    image_mean=[0.5] * 3,
+    image_std=[0.5] * 3,
     size={"shortest_edge": 32 * 32, "longest_edge": 4096 * 4096},
-)  # fmt: skip
+)
 CALL = '<tool_call>\n{{"name": "click", "arguments": {{"x": {x}, "y": {y}}}}}\n</tool_call>'
 """How a click is called, which TRL reads."""
 LORA_TARGETS = r".*language_model.*\.(q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj)"
 
 _QWEN_TOKENS, _TOKENS = 151_669, {"tiny": 2992}
 _SPECIAL = (
-    "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>",
+    "<|endoftext|>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|vision_start|>",
+    "<|vision_end|>",
+    "<|image_pad|>",
     "<|video_pad|>",
-)  # fmt: skip
+)
 _TAGS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
 TEMPLATE = """\
 {%- macro shown(content) -%}
@@ -71,9 +80,11 @@ def make_tokenizer(shape: str) -> PreTrainedTokenizerFast:
     texts = [SYSTEM, TEMPLATE, str(click_schema()), "user\nassistant\n", progress(1, 2), CALL.format(x=1, y=2)]
     texts += [request(app) for app in APPS]
     trainer = trainers.BpeTrainer(
-        vocab_size=1500, special_tokens=list(_SPECIAL), initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        vocab_size=1500,
+        special_tokens=list(_SPECIAL),
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
-    )  # fmt: skip
+    )
     raw.train_from_iterator(texts * 2, trainer)
     raw = _filled(raw, _TOKENS.get(shape, _QWEN_TOKENS) - len(_TAGS))
     raw.add_tokens(list(_TAGS))
@@ -110,9 +121,10 @@ def make_model(work: Work, tokenizer: Any) -> Any:
 
         with torch.device(work.device):
             model = AutoModelForImageTextToText.from_config(
-                configuration(SHAPES[work.shape], tokenizer), attn_implementation="sdpa", dtype=torch.float32
-                if work.device == "cpu" else torch.bfloat16,
-            )  # fmt: skip
+                configuration(SHAPES[work.shape], tokenizer),
+                attn_implementation="sdpa",
+                dtype=torch.float32 if work.device == "cpu" else torch.bfloat16,
+            )
         model.generation_config.eos_token_id = tokenizer.eos_token_id
         model.generation_config.pad_token_id = tokenizer.pad_token_id
     # a name is looked for when a card is written

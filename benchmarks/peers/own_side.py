@@ -121,9 +121,12 @@ class OwnSide:
         self.answers = Answers(work, tokenizer)
         model = make_model(work, tokenizer)
         self.policy = QwenVLPolicy(
-            add_lora(model, LoraSpec(rank=16, alpha=32)), tokenizer, ImageProcessor(Qwen2VLImageProcessorPil(**IMAGES)),
-            special_ids(model.config, model.generation_config, tokenizer), name="contest",
-        )  # fmt: skip
+            add_lora(model, LoraSpec(rank=16, alpha=32)),
+            tokenizer,
+            ImageProcessor(Qwen2VLImageProcessorPil(**IMAGES)),
+            special_ids(model.config, model.generation_config, tokenizer),
+            name="contest",
+        )
         told = tokenizer.apply_chat_template(
             [{"role": "system", "content": SYSTEM}], tools=[click_schema()], tokenize=False
         )
@@ -132,9 +135,10 @@ class OwnSide:
         self.params = SamplingParams(max_tokens=self.answers.longest + 8)
         self.sampler = LocalSampler(self.policy, max_wait_s=None)
         batch = BatchConfig(max_tokens=work.micro * (self._longest() + 8))
-        self.learner = Learner(self.policy, LearnerConfig(
-            batch=batch, gradient_checkpointing=work.checkpointing, activation_gib=work.activation_gib,
-        ))  # fmt: skip
+        self.learner = Learner(
+            self.policy,
+            LearnerConfig(batch=batch, gradient_checkpointing=work.checkpointing, activation_gib=work.activation_gib),
+        )
         self.clock, self.witness = Clock(work.device), Witness(self.answers)
         self.logprob_diff = 0.0
         """Mean difference between recorded log-probabilities and those of the update, nats."""
@@ -166,8 +170,10 @@ class OwnSide:
             pictures.update(episode.pictures)
 
         done = (Check(path="done", value=1),)
-        planned = [Task(id=name, description=request(app), max_steps=work.turns, checks=done)
-                   for name, (_, app) in named.items()]  # fmt: skip
+        planned = [
+            Task(id=name, description=request(app), max_steps=work.turns, checks=done)
+            for name, (_, app) in named.items()
+        ]
         specs = plan(planned, group_size=work.group, run_seed=step, prefix=f"step{step}")
         limits = Limits(max_turns=work.turns, turn_s=3600, deadline_s=36_000, loop_threshold=work.turns + 1)
         setup = Setup(make_env=make_env, make_agent=make_agent, join=self.sampler.join, limits=limits)
@@ -184,9 +190,11 @@ class OwnSide:
         episodes = [[t.sampled for t in e.turns if t.sampled] for g in batch.groups for e in g.trajectories]
         answers = sum(len(said.token_ids) for turns in episodes for said in turns)
         self.witness.step(
-            [[turns[i].prompt_ids for turns in episodes] for i in range(self.work.turns)], answers,
-            sum(len(turns[-1].prompt_ids) + len(turns[-1].token_ids) for turns in episodes), int(metrics["train/tokens"]),
-        )  # fmt: skip
+            [[turns[i].prompt_ids for turns in episodes] for i in range(self.work.turns)],
+            answers,
+            sum(len(turns[-1].prompt_ids) + len(turns[-1].token_ids) for turns in episodes),
+            int(metrics["train/tokens"]),
+        )
 
     def _longest(self) -> int:
         """Tokens of the longest episode."""

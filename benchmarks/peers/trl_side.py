@@ -40,9 +40,11 @@ def make_processor(tokenizer: Any) -> Any:
 
     videos = Qwen3VLVideoProcessor(patch_size=16, merge_size=2, temporal_patch_size=2)
     processor = transformers.Qwen3VLProcessor(
-        image_processor=images, tokenizer=tokenizer, video_processor=videos,
+        image_processor=images,
+        tokenizer=tokenizer,
+        video_processor=videos,
         chat_template=chat_template_utils.qwen3_vl_chat_template,
-    )  # fmt: skip
+    )
     # TRL knows how calls are read by its own text of the template
     processor = chat_template_utils.add_response_schema(processor)
     processor.chat_template = TEMPLATE
@@ -119,8 +121,10 @@ class Watch(TrainerCallback):
 
     def _note(self) -> None:
         made = self._made
-        prompts = [[row[mask.bool()].tolist() for row, mask in zip(ids.cpu(), seen.cpu(), strict=True)]
-                   for ids, seen in self._asked]  # fmt: skip
+        prompts = [
+            [row[mask.bool()].tolist() for row, mask in zip(ids.cpu(), seen.cpu(), strict=True)]
+            for ids, seen in self._asked
+        ]
         trained = int((made["completion_mask"] * made["tool_mask"]).sum())
         sequences = int(made["prompt_mask"].sum() + made["completion_mask"].sum())
         self.witness.step(prompts, trained, sequences, trained)
@@ -130,12 +134,27 @@ def settings(work: Work, room: int, folder: str) -> GRPOConfig:
     """TRL's settings; what is not named is as TRL ships it."""
     cuda = work.device == "cuda"
     return GRPOConfig(
-        output_dir=folder, use_cpu=not cuda, bf16=cuda, seed=work.seed, max_steps=work.all_steps, learning_rate=1e-5,
-        per_device_train_batch_size=work.micro, gradient_accumulation_steps=work.batch // work.micro,
-        num_generations=work.group, max_completion_length=room, max_tool_calling_iterations=work.turns,
-        shuffle_dataset=False, temperature=1.0, beta=0.0, gradient_checkpointing=work.checkpointing,
-        dataloader_pin_memory=cuda, logging_steps=1, save_strategy="no", report_to="none", disable_tqdm=True,
-    )  # fmt: skip
+        output_dir=folder,
+        use_cpu=not cuda,
+        bf16=cuda,
+        seed=work.seed,
+        max_steps=work.all_steps,
+        learning_rate=1e-5,
+        per_device_train_batch_size=work.micro,
+        gradient_accumulation_steps=work.batch // work.micro,
+        num_generations=work.group,
+        max_completion_length=room,
+        max_tool_calling_iterations=work.turns,
+        shuffle_dataset=False,
+        temperature=1.0,
+        beta=0.0,
+        gradient_checkpointing=work.checkpointing,
+        dataloader_pin_memory=cuda,
+        logging_steps=1,
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+    )
 
 
 def run(work: Work) -> dict[str, Any]:
@@ -147,17 +166,19 @@ def run(work: Work) -> dict[str, Any]:
     watch = Watch(work, answers)
     rows = [
         {"prompt": [{"role": "system", "content": SYSTEM}, {"role": "user", "content": ""}], "seed": seed, "app": app}
-        for step in work.tasks() for seed, app in step
-    ]  # fmt: skip
+        for step in work.tasks()
+        for seed, app in step
+    ]
     with tempfile.TemporaryDirectory() as folder:
         trainer = GRPOTrainer(
-            model=make_model(work, tokenizer), processing_class=make_processor(tokenizer),
+            model=make_model(work, tokenizer),
+            processing_class=make_processor(tokenizer),
             args=settings(work, completion_room(work, answers, tokenizer), folder),
             train_dataset=Dataset.from_list(rows),
             environment_factory=partial(Environment, work.width, work.height, work.turns, work.delay_ms / 1000),
             peft_config=LoraConfig(r=16, lora_alpha=32, lora_dropout=0.0, target_modules=LORA_TARGETS),
             callbacks=[watch],
-        )  # fmt: skip
+        )
         watch.put_on(trainer)
         trainer.train()
     return {**watch.clock.summary(work.warmup), **watch.witness.found}
