@@ -1,7 +1,8 @@
 """Takes the pictures of the monitor for its page: ``python -m docs.pictures``, which needs the extras web and browser.
 
-Trains the shipped model a little, measures it, and opens every page in a headless Chromium: 1280 and 390 pixels wide, light and dark.
-Says what is wrong with a page (something wider than the screen, an error in its console) and ends with 1 then.
+Trains the shipped model a little, measures it, and opens every page in a headless Chromium: 1280 and 390 pixels wide,
+light and dark. Says what is wrong with a page (something wider than the screen, an error in its console) and ends with
+1 then.
 """
 
 from __future__ import annotations
@@ -43,10 +44,23 @@ def main() -> int:
 def demo(folder: Path) -> Path:
     """A training with its evaluations, and another to compare it with."""
     for words in (
-        ("train", "--tasks", "settings", "--difficulty", "easy", "--max-steps", "8", "--eval-every", "4", "--name", "settings-grpo", *FEW),
+        (
+            "train",
+            "--tasks",
+            "settings",
+            "--difficulty",
+            "easy",
+            "--max-steps",
+            "8",
+            "--eval-every",
+            "4",
+            "--name",
+            "settings-grpo",
+            *FEW,
+        ),
         ("eval", "settings-grpo", "--episodes", "12"),
         ("rollout", "--tasks", "settings", "--episodes", "6", "--agent", "oracle", "--name", "shown-by-the-oracle"),
-    ):  # fmt: skip
+    ):
         cuarl(*words, "--runs-dir", str(folder))
     return folder
 
@@ -79,10 +93,15 @@ def addresses(url: str) -> dict[str, str]:
     best = max(found, key=lambda one: (one["reward"] or 0, one["num_turns"]))["id"]
     sides = [f"evaluation:{one['id']}" for one in (evaluations[0], evaluations[-1])]
     return {
-        "runs": "/", "run": f"/runs/{run}", "step": f"/runs/{run}/steps/{step}", "episodes": f"/episodes?run={run}&sort=reward",
-        "episode": f"/episodes/{best}?turn=2", "evaluations": "/evaluations", "evaluation": f"/evaluations/{evaluations[-1]['id']}",
+        "runs": "/",
+        "run": f"/runs/{run}",
+        "step": f"/runs/{run}/steps/{step}",
+        "episodes": f"/episodes?run={run}&sort=reward",
+        "episode": f"/episodes/{best}?turn=2",
+        "evaluations": "/evaluations",
+        "evaluation": f"/evaluations/{evaluations[-1]['id']}",
         "compare": f"/compare?a={sides[0]}&b={sides[1]}",
-    }  # fmt: skip
+    }
 
 
 def taken(url: str, pages: dict[str, str]) -> int:

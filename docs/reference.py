@@ -131,9 +131,14 @@ def _line(text: str | None) -> str:
 
 
 PARTS: Mapping[str, Callable[[], str]] = {
-    "commands": commands, "fields": fields, "variables": variables, "presets": shipped, "metrics": metrics,
-    "algorithms": algorithms, "options": options,
-}  # fmt: skip
+    "commands": commands,
+    "fields": fields,
+    "variables": variables,
+    "presets": shipped,
+    "metrics": metrics,
+    "algorithms": algorithms,
+    "options": options,
+}
 
 if __name__ == "__main__":
     for page, text in pages().items():
