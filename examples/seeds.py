@@ -61,17 +61,27 @@ def servers(*, tinker: bool = True) -> Iterator[dict[str, str]]:
     # the gym's own devices are boxes of the same account
     boxes = gym.boxes = FakeGBox(KEY)
     with (
-        served(gym.app()) as gym_url, served(boxes.app()) as box_url, served(FakeMiniAgent(key=KEY).app()) as agent_url,
+        served(gym.app()) as gym_url,
+        served(boxes.app()) as box_url,
+        served(FakeMiniAgent(key=KEY).app()) as agent_url,
         served(FakeKubernetes(KEY).app()) as cluster_url,
         _tinker() if tinker else nullcontext("") as tinker_url,
-    ):  # fmt: skip
+    ):
         yield {
-            "GYM_BASE_URL": gym_url, "GYM_API_KEY": KEY, "GBOX_BASE_URL": f"{box_url}/api/v1", "GBOX_API_KEY": KEY,
-            "GBOX_MINI_AGENT_BASE_URL": agent_url, "GBOX_MINI_AGENT_API_KEY": KEY,
+            "GYM_BASE_URL": gym_url,
+            "GYM_API_KEY": KEY,
+            "GBOX_BASE_URL": f"{box_url}/api/v1",
+            "GBOX_API_KEY": KEY,
+            "GBOX_MINI_AGENT_BASE_URL": agent_url,
+            "GBOX_MINI_AGENT_API_KEY": KEY,
             # as in UI-RL, sessions are reached by a proxy of their own
-            "KUBE_API_URL": cluster_url, "KUBE_TOKEN": KEY, "CUARL_PODS_PROXY_URL": cluster_url,
-            "TINKER_BASE_URL": tinker_url, "TINKER_API_KEY": f"tml-{KEY}", "TINKER_TELEMETRY": "0",
-        }  # fmt: skip
+            "KUBE_API_URL": cluster_url,
+            "KUBE_TOKEN": KEY,
+            "CUARL_PODS_PROXY_URL": cluster_url,
+            "TINKER_BASE_URL": tinker_url,
+            "TINKER_API_KEY": f"tml-{KEY}",
+            "TINKER_TELEMETRY": "0",
+        }
 
 
 @contextmanager

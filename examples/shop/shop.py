@@ -17,7 +17,8 @@ from urllib.parse import parse_qs, urlsplit
 ITEMS = ("Lamp", "Chair", "Table")
 CARTS: defaultdict[str, list[str]] = defaultdict(list)
 PAGE = """<!doctype html><title>Shop</title>
-<style>body {{ font: 20px sans-serif; margin: 16px }} a {{ display: block; margin: 12px 0; padding: 12px; background: #dde }}</style>
+<style>body {{ font: 20px sans-serif; margin: 16px }}
+a {{ display: block; margin: 12px 0; padding: 12px; background: #dde }}</style>
 <h1>Shop</h1>{items}<p>In the cart: {cart}</p>"""
 
 
