@@ -31,7 +31,8 @@ settings.load_profile("patient")
 
 
 def pytest_collection_finish() -> None:
-    """Leave what was imported, a million objects, out of the collections to come: each costs half a second otherwise."""
+    """Leave what was imported, a million objects, out of the collections to come: each costs half a second
+    otherwise."""
     gc.collect()
     gc.freeze()
 

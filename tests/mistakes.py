@@ -1,4 +1,5 @@
-"""Mistakes that people make on the command line, and what they are told: one line each, in seconds, with nothing half-made.
+"""Mistakes that people make on the command line, and what they are told: one line each, in seconds, with nothing
+half-made.
 
 python -m tests.mistakes          the table of docs/results/mistakes.md
 """
@@ -129,15 +130,21 @@ MISTAKES = [
     Mistake("cuarl rollout --tasks t.json", "op", made=task_file(checks=[{"path": "a", "op": "eq", "value": 1}])),
     Mistake("cuarl rollout --tasks t.json", "wify", made=task_file(preset={"network.wify.enabled": True})),
     Mistake("cuarl train --tasks t.json", "checks", made=task_file(checks=[])),
-    Mistake("cuarl rollout --tasks t.json", "two different tasks", made=text("t.json", json.dumps([TASK, {**TASK, "description": "Else"}]))),
+    Mistake("cuarl rollout --tasks t.json", "two different tasks",
+        made=text("t.json", json.dumps([TASK, {**TASK, "description": "Else"}]))),
     # models and devices
-    Mistake("cuarl rollout --model-name models/nowhere", 'no model "models/nowhere"', made=lambda f: (f / "models").mkdir()),
+    Mistake("cuarl rollout --model-name models/nowhere", 'no model "models/nowhere"',
+        made=lambda f: (f / "models").mkdir()),
     Mistake("cuarl rollout --model-name ./nowhere", 'no model "./nowhere"'),
     Mistake("cuarl train --model-name models/mine", "not all of one", 1, model(cut)),
-    Mistake("cuarl train --model-name models/mine", "no tokenizer", 4, model(lambda f: (f / "tokenizer.json").unlink())),
-    Mistake("cuarl train --model-name models/mine", "no weights", 4, model(lambda f: (f / "model.safetensors").unlink())),
-    Mistake("cuarl train --model-name models/mine", "no model in it", made=model(lambda f: (f / "config.json").unlink())),
-    Mistake("cuarl train --model-name models/mine", "gpt2", made=model(lambda f: (f / "config.json").write_text('{"model_type": "gpt2"}'))),
+    Mistake("cuarl train --model-name models/mine", "no tokenizer", 4,
+        model(lambda f: (f / "tokenizer.json").unlink())),
+    Mistake("cuarl train --model-name models/mine", "no weights", 4,
+        model(lambda f: (f / "model.safetensors").unlink())),
+    Mistake("cuarl train --model-name models/mine", "no model in it",
+        made=model(lambda f: (f / "config.json").unlink())),
+    Mistake("cuarl train --model-name models/mine", "gpt2",
+        made=model(lambda f: (f / "config.json").write_text('{"model_type": "gpt2"}'))),
     Mistake("cuarl train --device cuda:7", "no device cuda:7"),
     Mistake("cuarl train --device gpu", "gpu"),
     Mistake("cuarl rollout --load-checkpoint-path nowhere", "no checkpoint here", 1),
@@ -158,7 +165,8 @@ MISTAKES = [
     Mistake("cuarl train --browser-contexts 4", "browser"),
     Mistake("cuarl rollout --task 'Do it'", "--url"),
     Mistake("cuarl rollout --env browser --url http://127.0.0.1:9/", "goal"),
-    Mistake("cuarl rollout --tasks t.json --agent oracle", "nothing tells how", made=task_file(env="browser", preset={"url": "http://127.0.0.1:9/"}, checks=[{"path": "title", "value": "x"}])),
+    Mistake("cuarl rollout --tasks t.json --agent oracle", "nothing tells how",
+        made=task_file(env="browser", preset={"url": "http://127.0.0.1:9/"}, checks=[{"path": "title", "value": "x"}])),
     Mistake("cuarl train --reward mine.py:r", "takes (a, b)", made=text("mine.py", "def r(a, b): return 1")),
     Mistake("cuarl train --reward wrong.py:r", "wrong.py, line 1", made=text("wrong.py", "def r(a: return 1")),
     Mistake("cuarl train --reward nothere.py:r", "there is no file nothere.py"),

@@ -6,7 +6,8 @@ from browsergym.core.registration import register_task
 from browsergym.core.task import AbstractBrowserTask
 
 PAGE = """data:text/html,<title>desk</title><body style='margin:0;background:white'>
-<button style='position:absolute;left:0;top:0;width:120px;height:40px' onclick='window.pressed=(window.pressed||0)+1'>Send</button>
+<button style='position:absolute;left:0;top:0;width:120px;height:40px'
+onclick='window.pressed=(window.pressed||0)+1'>Send</button>
 <input id='word' style='position:absolute;left:0;top:60px;width:120px;height:30px'>
 <div style='height:3000px'></div>
 """

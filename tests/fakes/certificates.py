@@ -12,7 +12,10 @@ import pytest
 
 
 def authority(folder: Path) -> Path:
-    """``ca.pem``, and ``server`` and ``client`` with their keys, in ``folder``. Skips the test where openssl is missing."""
+    """``ca.pem``, and ``server`` and ``client`` with their keys, in ``folder``.
+
+    Skips the test where openssl is missing.
+    """
     if shutil.which("openssl") is None:
         pytest.skip("needs openssl")
 
@@ -26,9 +29,20 @@ def authority(folder: Path) -> Path:
         (folder / "ext").write_text(extension)
         openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{name}.key", "-out", "csr", "-subj", f"/CN={name}")
         openssl(
-            "x509", "-req", "-in", "csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out", f"{name}.pem",
-            "-extfile", "ext",
-        )  # fmt: skip
+            "x509",
+            "-req",
+            "-in",
+            "csr",
+            "-CA",
+            "ca.pem",
+            "-CAkey",
+            "ca.key",
+            "-CAcreateserial",
+            "-out",
+            f"{name}.pem",
+            "-extfile",
+            "ext",
+        )
     return folder
 
 

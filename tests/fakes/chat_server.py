@@ -11,7 +11,10 @@ from starlette.routing import Route
 
 
 class ChatServer:
-    """Answers the n-th picture of a conversation with the n-th text, the last one from then on. ``asked`` keeps the requests."""
+    """Answers the n-th picture of a conversation with the n-th text, the last one from then on.
+
+    ``asked`` keeps the requests.
+    """
 
     def __init__(self, *answers: str, model: str = "recited") -> None:
         self.answers, self.model = answers, model
@@ -38,8 +41,13 @@ class ChatServer:
             text = self.answers[min(self._turn, len(self.answers) - 1)]
             self._turn += 1
         message = {"role": "assistant", "content": text}
-        return JSONResponse({
-            "id": "c", "object": "chat.completion", "created": 0, "model": self.model,
-            "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
-            "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-        })  # fmt: skip
+        return JSONResponse(
+            {
+                "id": "c",
+                "object": "chat.completion",
+                "created": 0,
+                "model": self.model,
+                "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
+                "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+            }
+        )

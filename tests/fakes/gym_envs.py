@@ -50,9 +50,9 @@ class Board(gymnasium.Env):
 
     def __init__(self, rows=3, columns=4, flat=False):
         self._rows, self._columns, self._flat = rows, columns, flat
-        self.observation_space = spaces.Dict({
-            "image": spaces.Box(0, 255, (rows * 16, columns * 16, 3), np.uint8), "mission": spaces.Text(64),
-        })  # fmt: skip
+        self.observation_space = spaces.Dict(
+            {"image": spaces.Box(0, 255, (rows * 16, columns * 16, 3), np.uint8), "mission": spaces.Text(64)}
+        )
         self.action_space = spaces.Discrete(rows * columns) if flat else spaces.MultiDiscrete([rows, columns])
 
     def reset(self, *, seed=None, options=None):
@@ -102,9 +102,13 @@ class Form(gymnasium.Env):
     def __init__(self, render_mode=None):
         self.render_mode = render_mode
         self.observation_space = spaces.Box(0, 1, (1,))
-        self.action_space = spaces.Dict({
-            "type": spaces.Discrete(4), "at": spaces.Box(0, 100, (2,), np.int32), "text": spaces.Text(20, min_length=0),
-        })  # fmt: skip
+        self.action_space = spaces.Dict(
+            {
+                "type": spaces.Discrete(4),
+                "at": spaces.Box(0, 100, (2,), np.int32),
+                "text": spaces.Text(20, min_length=0),
+            }
+        )
 
     def reset(self, *, seed=None, options=None):
         return np.zeros(1, np.float32), {}

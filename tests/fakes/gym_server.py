@@ -29,7 +29,11 @@ def field(*, model_key: str = "-", **options: Any) -> Iterator[Field]:
     agent = FakeMiniAgent(key=AGENT_KEY, model_key=model_key)
     with served(gym.app()) as gym_url, served(agent.app()) as agent_url:
         variables = {
-            "GYM_BASE_URL": gym_url, "GYM_API_KEY": GYM_KEY, "GBOX_BASE_URL": gym_url + BOXES, "GBOX_API_KEY": BOX_KEY,
-            "GBOX_MINI_AGENT_BASE_URL": agent_url, "GBOX_MINI_AGENT_API_KEY": AGENT_KEY,
-        }  # fmt: skip
+            "GYM_BASE_URL": gym_url,
+            "GYM_API_KEY": GYM_KEY,
+            "GBOX_BASE_URL": gym_url + BOXES,
+            "GBOX_API_KEY": BOX_KEY,
+            "GBOX_MINI_AGENT_BASE_URL": agent_url,
+            "GBOX_MINI_AGENT_API_KEY": AGENT_KEY,
+        }
         yield Field(gym, agent, variables)

@@ -41,11 +41,15 @@ class Request:
     head: bool
 
 
-NUMBERS = ("0", "-1", "1.5", "NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1e-999", "18446744073709551616", "-9223372036854775809",
+NUMBERS = ("0", "-1", "1.5", "NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1e-999", "18446744073709551616",
+    "-9223372036854775809",
            "1" * 4400, "9" * 400 + ".5", "0x10", "1_0", "٣", "-0", "1e308")  # fmt: skip
-TEXTS = ('""', '"x"', r'"\ud800"', r'"\u0000"', '"\x00"', '"<|im_end|>"', json.dumps("ä" * 3000), '"../../etc/passwd"', r'"\ud83d\ude00"',
-         '"NaN"', '"1e999"', '"http://["', '"data:image/png;base64,AAAA"', '"' + "1" * 5000 + '"', '"a" "b"', "'x'")  # fmt: skip
-OTHERS = ("null", "true", "false", "[]", "{}", "[[]]", '{"":{}}', "[" * 300 + "]" * 300, "[" * 5000, '{"a":' * 5000, "nul", "", ",",
+TEXTS = ('""', '"x"', r'"\ud800"', r'"\u0000"', '"\x00"', '"<|im_end|>"', json.dumps("ä" * 3000), '"../../etc/passwd"',
+    r'"\ud83d\ude00"',
+         '"NaN"', '"1e999"', '"http://["', '"data:image/png;base64,AAAA"', '"' + "1" * 5000 + '"', '"a" "b"',
+         "'x'")  # fmt: skip
+OTHERS = ("null", "true", "false", "[]", "{}", "[[]]", '{"":{}}', "[" * 300 + "]" * 300, "[" * 5000, '{"a":' * 5000,
+    "nul", "", ",",
           '{"a":1,"a":2}', "[" + "1," * 3000 + "1]", '[{"type":["x"]}]', '{"$ref":"#"}')  # fmt: skip
 NASTY = st.sampled_from([Raw(text) for text in (*NUMBERS, *TEXTS, *OTHERS)])
 PLAIN = st.recursive(
@@ -95,14 +99,21 @@ QUERIES = st.sampled_from(
         "NaN",
     ]
 )
-TYPES = st.sampled_from(["application/json", "text/plain", "", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x",
-                         "application/json; charset=utf-16", "APPLICATION/JSON;a=b", "json", "application/json\x80"])  # fmt: skip
+TYPES = st.sampled_from(["application/json", "text/plain", "", "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+                         "application/json; charset=utf-16", "APPLICATION/JSON;a=b", "json",
+                         "application/json\x80"])  # fmt: skip
 HEADERS = st.sampled_from([
-    "Origin: http://evil.com", "Origin: null", "Host: evil.com", "Host: ", "Host: [::", "Sec-Fetch-Site: cross-site", "Expect: 100-continue",
-    "Upgrade: websocket\r\nConnection: Upgrade", "Upgrade: h2c\r\nConnection: Upgrade", "Content-Encoding: gzip", "Range: bytes=0-1",
-    "Idempotency-Key: k", "Idempotency-Key: " + "k" * 3000, "X-Cuarl-Session: s", "X-Cuarl-Session: ../x", "X-Forwarded-For: 1.2.3.4",
-    "Authorization: Bearer", "Authorization: \xff\xfe", "X-Session-Token: wrong", "Cookie: a=b", "A: " + "b" * 9000, "Content-Length: 5",
-    "Transfer-Encoding: chunked", "Transfer-Encoding: gzip", "Content-Length: -1", "Content-Length: 99999999999999999999", ": x", "a b: c",
+    "Origin: http://evil.com", "Origin: null", "Host: evil.com", "Host: ", "Host: [::", "Sec-Fetch-Site: cross-site",
+    "Expect: 100-continue",
+    "Upgrade: websocket\r\nConnection: Upgrade", "Upgrade: h2c\r\nConnection: Upgrade", "Content-Encoding: gzip",
+    "Range: bytes=0-1",
+    "Idempotency-Key: k", "Idempotency-Key: " + "k" * 3000, "X-Cuarl-Session: s", "X-Cuarl-Session: ../x",
+    "X-Forwarded-For: 1.2.3.4",
+    "Authorization: Bearer", "Authorization: \xff\xfe", "X-Session-Token: wrong", "Cookie: a=b", "A: " + "b" * 9000,
+    "Content-Length: 5",
+    "Transfer-Encoding: chunked", "Transfer-Encoding: gzip", "Content-Length: -1",
+    "Content-Length: 99999999999999999999", ": x", "a b: c",
     "Accept: text/event-stream", "Connection: keep-alive, close",
 ])  # fmt: skip
 
@@ -199,8 +210,9 @@ def paths(draw: st.DrawFn, shape: Shape) -> str:
         )
     asked = [
         f"{name}={draw(st.sampled_from([quote(v) for v in values]) if draw(st.integers(0, 3)) else QUERIES)}"
-        for name, values in shape.query.items() if draw(st.integers(0, 5))
-    ]  # fmt: skip
+        for name, values in shape.query.items()
+        if draw(st.integers(0, 5))
+    ]
     return path + ("?" + "&".join(asked) if asked else "")
 
 

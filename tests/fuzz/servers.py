@@ -215,8 +215,11 @@ class KubernetesServer(Target):
     def app(self) -> tuple[Any, Names]:
         fake = FakeKubernetes(TOKEN)
         return fake.app(), lambda: {
-            "namespace": ["default"], "name": [name for _, name in fake.pods][-5:], "port": ["8000"], "session": ["0a1b2c3d"]
-        }  # fmt: skip
+            "namespace": ["default"],
+            "name": [name for _, name in fake.pods][-5:],
+            "port": ["8000"],
+            "session": ["0a1b2c3d"],
+        }
 
 
 class AdbServer(Target):

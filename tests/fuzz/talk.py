@@ -16,12 +16,18 @@ from tests.fuzz.requests import bodies
 
 ANSWER_S = 30.0
 LINES = st.sampled_from([
-    "input tap 5 5", "input tap 5", "input tap x y", "input tap 99999999999999999999 1", "input swipe 1 1 2 2 99999999999", "input text 'a", "input text",
-    "input keyevent 4", "input keyevent x", "input keyevent 99999", "input keycombination", "input motionevent UP 1 1", "input draganddrop 1 1 2 2 x",
-    "settings put system screen_brightness x", "settings put system screen_brightness 99999999999999999999", "settings get a b", "settings",
-    "am start -n x/y", "am broadcast -a ADB_INPUT_B64 --es msg ====", "am broadcast -a ADB_INPUT_B64 --es msg /////w==", "cat", "cat a b", "ls", "rm", "getprop", "sleep",
-    "sleep nan", "sleep -1", "sleep 1e999", "dumpsys power", "cuarl-device", "cuarl-device oracle", "CUARL_TASK=x cuarl-device reset", "CUARL_ cuarl-device",
-    "CUARL_TASK={} CUARL_SEED=1_0 cuarl-device reset", "cuarl-device answer", "echo $?", ";;&&", "&&", "screencap -p", "wm size", "\x00", "ä" * 500, "pm clear x",
+    "input tap 5 5", "input tap 5", "input tap x y", "input tap 99999999999999999999 1",
+    "input swipe 1 1 2 2 99999999999", "input text 'a", "input text",
+    "input keyevent 4", "input keyevent x", "input keyevent 99999", "input keycombination", "input motionevent UP 1 1",
+    "input draganddrop 1 1 2 2 x",
+    "settings put system screen_brightness x", "settings put system screen_brightness 99999999999999999999",
+    "settings get a b", "settings",
+    "am start -n x/y", "am broadcast -a ADB_INPUT_B64 --es msg ====",
+    "am broadcast -a ADB_INPUT_B64 --es msg /////w==", "cat", "cat a b", "ls", "rm", "getprop", "sleep",
+    "sleep nan", "sleep -1", "sleep 1e999", "dumpsys power", "cuarl-device", "cuarl-device oracle",
+    "CUARL_TASK=x cuarl-device reset", "CUARL_ cuarl-device",
+    "CUARL_TASK={} CUARL_SEED=1_0 cuarl-device reset", "cuarl-device answer", "echo $?", ";;&&", "&&", "screencap -p",
+    "wm size", "\x00", "ä" * 500, "pm clear x",
 ])  # fmt: skip
 """Commands of a shell, right and wrong."""
 

@@ -27,9 +27,11 @@ def gradients(seq: int, loss: str = "ppo") -> bytes:
     datum = message.data.add()
     datum.model_input.add().encoded_text.tokens = np.asarray(IDS, np.int32).tobytes()
     inputs = {
-        "target_tokens": np.asarray([*IDS[1:], 9], np.int64), "weights": np.asarray([0, 0, 1, 1], np.float32),
-        "advantages": np.asarray([0, 0, 0.5, -0.5], np.float32), "logprobs": np.full(4, -2, np.float32),
-    }  # fmt: skip
+        "target_tokens": np.asarray([*IDS[1:], 9], np.int64),
+        "weights": np.asarray([0, 0, 1, 1], np.float32),
+        "advantages": np.asarray([0, 0, 0.5, -0.5], np.float32),
+        "logprobs": np.full(4, -2, np.float32),
+    }
     for name, values in inputs.items():
         tensor = datum.loss_fn_inputs[name]
         tensor.dense, tensor.dtype = values.tobytes(), pb.DTYPE_INT64 if values.dtype == np.int64 else pb.DTYPE_FLOAT32
@@ -49,15 +51,20 @@ COURSE = (
 )  # fmt: skip
 """In the order of their numbers, after which all that they name is there."""
 SHAPES = (
-    *COURSE, *(Shape("POST", f"{API}/forward_backward", gradients(seq, loss)) for seq, loss in ((6, "cispo"), (7, "cross_entropy"))),
-    Shape("POST", f"{API}/optim_step", {**MODEL, "seq_id": 6, "adam_params": ADAM}), Shape("POST", f"{API}/get_info", MODEL),
+    *COURSE, *(Shape("POST", f"{API}/forward_backward", gradients(seq, loss)) for seq,
+        loss in ((6, "cispo"), (7, "cross_entropy"))),
+    Shape("POST", f"{API}/optim_step", {**MODEL, "seq_id": 6, "adam_params": ADAM}),
+    Shape("POST", f"{API}/get_info", MODEL),
     Shape("POST", f"{API}/save_weights_for_sampler", {**MODEL, "seq_id": 6}),
     Shape("POST", f"{API}/load_weights", {"session_id": "s", "model_seq_id": 1, "path": STATE, "optimizer": False}),
-    Shape("POST", f"{API}/create_sampling_session", {"model_path": SAMPLER}), Shape("POST", f"{API}/create_session", {}),
+    Shape("POST", f"{API}/create_sampling_session", {"model_path": SAMPLER}),
+    Shape("POST", f"{API}/create_session", {}),
     *(Shape("POST", f"{API}/asample", {**SAMPLE, "sampling_session_id": name}) for name in (SAMPLER, "sampling-9")),
     *(Shape("POST", f"{API}/retrieve_future", {"request_id": f"request-{number}"}) for number in (1, 2, 7, 19, 40, 80)),
-    Shape("POST", f"{API}/session_heartbeat", {}), Shape("POST", f"{API}/telemetry", {}), Shape("GET", f"{API}/samplers/{{id}}"),
-    Shape("POST", f"{API}/sessions/{{id}}/finish", {}), Shape("GET", f"{API}/get_server_capabilities"), Shape("POST", f"{API}/client/config", {}),
+    Shape("POST", f"{API}/session_heartbeat", {}), Shape("POST", f"{API}/telemetry", {}),
+    Shape("GET", f"{API}/samplers/{{id}}"),
+    Shape("POST", f"{API}/sessions/{{id}}/finish", {}), Shape("GET", f"{API}/get_server_capabilities"),
+    Shape("POST", f"{API}/client/config", {}),
 )  # fmt: skip
 
 

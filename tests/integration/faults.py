@@ -55,7 +55,8 @@ async def roll_out(
     patience_s: float = PATIENCE_S,
     **limits: float,
 ) -> list[Trajectory]:
-    """One episode a task, the way ``cuarl rollout`` runs them; ``make_agent`` gets the position of the task and its env."""
+    """One episode a task, the way ``cuarl rollout`` runs them; ``make_agent`` gets the position of the task and its
+    env."""
 
     async def made(task: TaskInstance) -> Env:
         env = make_env(task)

@@ -16,9 +16,13 @@ from cuarl.trajectory import Trajectory
 
 TASKS = [
     {"id": "wifi_off", "difficulty": "easy", "checks": [{"path": "network.wifi.enabled", "value": False}]},
-    {"id": "dark_on", "difficulty": "medium", "preset": {"display.dark_theme": False},
-     "checks": [{"path": "display.dark_theme", "value": True}]},
-]  # fmt: skip
+    {
+        "id": "dark_on",
+        "difficulty": "medium",
+        "preset": {"display.dark_theme": False},
+        "checks": [{"path": "display.dark_theme", "value": True}],
+    },
+]
 
 
 class Result(NamedTuple):

@@ -1,4 +1,5 @@
-"""Phones through adb as users have them: the suite's verdicts, the example's tasks, whole commands, a run that is killed."""
+"""Phones through adb as users have them: the suite's verdicts, the example's tasks, whole commands, a run that is
+killed."""
 
 from __future__ import annotations
 
@@ -140,20 +141,38 @@ def served(*phones):
 
 def cuarl(folder, port, *words):
     environment = os.environ | {
-        "ANDROID_ADB_SERVER_PORT": str(port), "CUARL_SESSIONS_DIR": str(folder / "s"), "ANDROID_ADB_SERVER_HOST": "127.0.0.1",
-    }  # fmt: skip
+        "ANDROID_ADB_SERVER_PORT": str(port),
+        "CUARL_SESSIONS_DIR": str(folder / "s"),
+        "ANDROID_ADB_SERVER_HOST": "127.0.0.1",
+    }
     return subprocess.Popen(
-        [sys.executable, "-m", "cuarl", *words], env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        [sys.executable, "-m", "cuarl", *words],
+        env=environment,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-    )  # fmt: skip
+    )
 
 
 def test_rollouts_use_all_devices_and_give_them_back(tmp_path):
     with served(FakePhone("one", clutter=0.0), FakePhone("two", clutter=0.0)) as port:
         with cuarl(
-            tmp_path, port, "rollout", "--env", "adb", "--agent", "oracle", "--tasks", "settings_eval", "--limit", "4",
-            "--adb-settle-ms", "1", "--json",
-        ) as run:  # fmt: skip
+            tmp_path,
+            port,
+            "rollout",
+            "--env",
+            "adb",
+            "--agent",
+            "oracle",
+            "--tasks",
+            "settings_eval",
+            "--limit",
+            "4",
+            "--adb-settle-ms",
+            "1",
+            "--json",
+        ) as run:
             said = run.communicate()[0]
         assert run.returncode == 0, said
     done = next(json.loads(line) for line in said.splitlines() if '"event":"done"' in line.replace(" ", ""))

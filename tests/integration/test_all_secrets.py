@@ -1,4 +1,5 @@
-"""Keys of all services at once, each a marker: none of them in a run, a database, a log, a trace, an export or on the screen.
+"""Keys of all services at once, each a marker: none of them in a run, a database, a log, a trace, an export or on the
+screen.
 
 Services that answer with the key that they were sent, as some do in their errors, are among them.
 """
@@ -51,9 +52,11 @@ class Watched(Place):
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Watched]:
     bare(monkeypatch, tmp_path)
     further = {
-        "CUARL_SESSIONS_DIR": str(tmp_path / "sessions"), "CUARL_SERVE_TOKEN": SERVE, "OPENAI_API_KEY": OPENAI,
+        "CUARL_SESSIONS_DIR": str(tmp_path / "sessions"),
+        "CUARL_SERVE_TOKEN": SERVE,
+        "OPENAI_API_KEY": OPENAI,
         "POSTGRES_PASSWORD": DATABASE,
-    }  # fmt: skip
+    }
     for name, value in {**OTHERS, **further}.items():
         monkeypatch.setenv(name, value)
     yield Watched(tmp_path, capsys)

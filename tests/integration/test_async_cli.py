@@ -28,9 +28,19 @@ def weights(run, step):
 def beside(options):  # noqa: F811
     """Four steps, saved at each, with up to two steps of age and fewer slots than episodes."""
     return [
-        *options, "--max-steps-off-policy", "2", "--save-every", "1", "--eval-every", "0", "--eval-episodes", "2",
-        "--skip-baseline", "--max-concurrent-rollouts", "7",
-    ]  # fmt: skip
+        *options,
+        "--max-steps-off-policy",
+        "2",
+        "--save-every",
+        "1",
+        "--eval-every",
+        "0",
+        "--eval-episodes",
+        "2",
+        "--skip-baseline",
+        "--max-concurrent-rollouts",
+        "7",
+    ]
 
 
 def test_groups_are_of_bounded_age_and_say_by_which_policy_each_turn_was_sampled(place, beside):  # noqa: F811

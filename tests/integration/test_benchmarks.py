@@ -16,9 +16,17 @@ pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).parents[2]
 EQUAL = Experiment(
-    tasks=["settings_train"], measured=["settings_eval"], difficulty=["easy"], steps=2, groups=2, group_size=4,
-    eval_episodes=6, max_turns=4, device="cpu", extra=[],
-)  # fmt: skip
+    tasks=["settings_train"],
+    measured=["settings_eval"],
+    difficulty=["easy"],
+    steps=2,
+    groups=2,
+    group_size=4,
+    eval_episodes=6,
+    max_turns=4,
+    device="cpu",
+    extra=[],
+)
 
 
 @pytest.mark.slow
@@ -48,9 +56,11 @@ def test_demonstrations_are_as_many_as_episodes(tmp_path):
 
 def episodes(*successes):
     return [
-        EpisodeSummary(episode_id=str(i), task_id=f"t{i % 4}", category="ab"[i % 2], seed=i, success=s, status="completed")
+        EpisodeSummary(
+            episode_id=str(i), task_id=f"t{i % 4}", category="ab"[i % 2], seed=i, success=s, status="completed"
+        )
         for i, s in enumerate(successes)
-    ]  # fmt: skip
+    ]
 
 
 def test_the_table_pairs_an_algorithm_with_the_base_on_the_same_instances():

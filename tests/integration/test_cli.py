@@ -25,9 +25,14 @@ def cuarl(environment, tmp_path):
     def cuarl(*args, **variables):
         command = [sys.executable, "-m", "cuarl", *args]
         return subprocess.run(
-            command, capture_output=True, text=True, env={**environment, **variables}, cwd=tmp_path, timeout=60,
+            command,
+            capture_output=True,
+            text=True,
+            env={**environment, **variables},
+            cwd=tmp_path,
+            timeout=60,
             stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        )
 
     return cuarl
 
@@ -126,9 +131,16 @@ def test_c60_colour_in_a_pipe_only_when_forced(cuarl, variables):
 def test_c57_an_environment_secret_is_nowhere_in_what_is_printed(cuarl):
     canary = "canary-4c5b6a7d"
     done = cuarl(
-        "--debug", "monitor", "tail", canary, "--runs-dir", f"postgresql://u:{canary}@h/x",
-        OPENAI_API_KEY=canary, DATABASE_URL=f"postgresql://u:{canary}@h/x", USE_CLS_TOKEN="cls_token_name",
-    )  # fmt: skip
+        "--debug",
+        "monitor",
+        "tail",
+        canary,
+        "--runs-dir",
+        f"postgresql://u:{canary}@h/x",
+        OPENAI_API_KEY=canary,
+        DATABASE_URL=f"postgresql://u:{canary}@h/x",
+        USE_CLS_TOKEN="cls_token_name",
+    )
     assert done.returncode == 2
     assert "Traceback" in done.stderr
     assert canary not in done.stdout + done.stderr

@@ -18,8 +18,10 @@ def complete(tmp_path):
     def complete(line):
         environment = {
             **{name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ},
-            "_CUARL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" ")),
-        }  # fmt: skip
+            "_CUARL_COMPLETE": "complete_bash",
+            "COMP_WORDS": line,
+            "COMP_CWORD": str(line.count(" ")),
+        }
         command = [sys.executable, "-m", "cuarl"]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=60)
         return done.stdout.split()

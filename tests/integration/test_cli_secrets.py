@@ -31,9 +31,13 @@ def rollout(tmp_path):
         environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         command = [sys.executable, "-m", "cuarl", "-vv", "--debug", "rollout", "--tasks", "tasks.yaml", *args]
         done = subprocess.run(
-            command, capture_output=True, text=True, cwd=tmp_path, timeout=120,
+            command,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            timeout=120,
             env={**environment, "OMP_NUM_THREADS": "1", **variables},
-        )  # fmt: skip
+        )
         return done.returncode, done.stdout + done.stderr
 
     return rollout
@@ -49,8 +53,17 @@ def test_c57_a_rollout_keeps_secrets_of_the_environment_and_dotenv_to_itself(rol
     (tmp_path / "key").write_text(f"{CANARY}-in-a-file")
     names = {"GBOX_API_KEY": CANARY, "HF_TOKEN": CANARY, "SOME_OTHER_TOKEN": CANARY, "USE_CLS_TOKEN": "cls_token"}
     url = f"sqlite:///store.db?password={CANARY}"
-    code, output = rollout("--agent", "oracle", "--episodes", "1", "--db", "sqlite:///store.db",
-                           TINKER_API_KEY_FILE="key", DATABASE_URL=url, **names)  # fmt: skip
+    code, output = rollout(
+        "--agent",
+        "oracle",
+        "--episodes",
+        "1",
+        "--db",
+        "sqlite:///store.db",
+        TINKER_API_KEY_FILE="key",
+        DATABASE_URL=url,
+        **names,
+    )
     assert code == 0, output
     (tmp_path / "key").unlink()
     assert list(tmp_path.rglob("manifest.json"))
@@ -59,9 +72,15 @@ def test_c57_a_rollout_keeps_secrets_of_the_environment_and_dotenv_to_itself(rol
 
 def test_c57_an_endpoint_that_refuses_shows_no_key(rollout, tmp_path):
     code, output = rollout(
-        "--agent", "policy", "--episodes", "1", "--db", f"postgresql://me:{CANARY}@127.0.0.1:9/x",
-        OPENAI_API_KEY=CANARY, OPENAI_BASE_URL=f"http://me:{CANARY}@127.0.0.1:9/v1",
-    )  # fmt: skip
+        "--agent",
+        "policy",
+        "--episodes",
+        "1",
+        "--db",
+        f"postgresql://me:{CANARY}@127.0.0.1:9/x",
+        OPENAI_API_KEY=CANARY,
+        OPENAI_BASE_URL=f"http://me:{CANARY}@127.0.0.1:9/v1",
+    )
     assert code != 0
     assert "error:" in output
     assert_no_canary(tmp_path, output)
@@ -75,7 +94,8 @@ URLS = ("http://me:{}@127.0.0.1:9/v1", "http://127.0.0.1:9/v1?api_key={}")
     "options",
     [
         ["--model-base-url", "URL"], ["--model-base-url=URL"], ["-s", "policy.base_url=URL"], ["-c", "config.yaml"],
-        ["--env", "openenv", "--openenv-url", "URL"], ["--env", "gym", "--gym-actor", "mini-agent", "--gym-model-url", "URL"],
+        ["--env", "openenv", "--openenv-url", "URL"],
+        ["--env", "gym", "--gym-actor", "mini-agent", "--gym-model-url", "URL"],
         ["--env", "browser", "--url", "URL", "--task", "Buy it", "--check", "text has it"],
     ],
     ids=" ".join,

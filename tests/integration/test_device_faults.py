@@ -23,9 +23,12 @@ pytestmark = pytest.mark.integration
 ABSENT = missing(APPS) + [name for name in MODULES if find_spec(name) is None]
 needs_desktop = pytest.mark.skipif(bool(ABSENT), reason=f"a desktop needs {', '.join(ABSENT)} (make desktop)")
 FOLDER = TaskInstance(
-    task_id="make_folder", goal="g", env="linux", preset={"ui.app": "xterm"},
+    task_id="make_folder",
+    goal="g",
+    env="linux",
+    preset={"ui.app": "xterm"},
     checks=(Check(path="files", op="has", value={"path": "new", "folder": True}),),
-)  # fmt: skip
+)
 MAKE = TypeText(text="mkdir new", submit=True)
 
 

@@ -40,11 +40,14 @@ def shown(text: str) -> Iterator[list[str]]:
                 yield ["cuarl", *words[1:end]]
 
 
-COMMANDS = sorted({
-    (str(page.relative_to(ROOT)), *words)
-    for page in PAGES if str(page.relative_to(ROOT)) not in GENERATED
-    for words in shown(page.read_text(encoding="utf-8"))
-})  # fmt: skip
+COMMANDS = sorted(
+    {
+        (str(page.relative_to(ROOT)), *words)
+        for page in PAGES
+        if str(page.relative_to(ROOT)) not in GENERATED
+        for words in shown(page.read_text(encoding="utf-8"))
+    }
+)
 
 
 def parse(words: list[str]) -> None:
@@ -63,7 +66,10 @@ def parse(words: list[str]) -> None:
 
 
 def test_comments_pipes_and_variables_are_no_words() -> None:
-    page = "```console\n$ A=1 cuarl a 'b c' | tail # d\nout\n$ cuarl e \\\n    f  # g\n$ ls\n```\n```text\n$ cuarl h\n```\n"
+    page = (
+        "```console\n$ A=1 cuarl a 'b c' | tail # d\nout\n$ cuarl e \\\n    f  # g\n$ ls\n"
+        "```\n```text\n$ cuarl h\n```\n"
+    )
     assert list(shown(page)) == [["cuarl", "a", "b c"], ["cuarl", "e", "f"]]
 
 
@@ -71,9 +77,12 @@ def test_no_command_hides_in_a_block_of_another_kind() -> None:
     """Indented blocks, and fenced ones without a language, are not read by the tests below."""
     hidden = [
         f"{page.relative_to(ROOT)}: {line}"
-        for page in PAGES if str(page.relative_to(ROOT)) not in GENERATED
-        for line in re.findall(r"^(?: {4}|```(?:sh|bash)?\n)(cuarl .*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    ]  # fmt: skip
+        for page in PAGES
+        if str(page.relative_to(ROOT)) not in GENERATED
+        for line in re.findall(
+            r"^(?: {4}|```(?:sh|bash)?\n)(cuarl .*)$", page.read_text(encoding="utf-8"), re.MULTILINE
+        )
+    ]
     assert hidden == []
 
 

@@ -67,7 +67,7 @@ def test_comparison_is_paired_and_can_be_made_from_what_was_measured(place):
 def test_a_row_for_each_task_shows_both_targets(place):
     done = place.cuarl(
         "eval", "--compare", "nothing", "oracle", "--tasks", "tasks.json", "--episodes", "8", "--by-task"
-    )  # fmt: skip
+    )
     lines = done.out.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("task "))
     rows = [line.split() for line in lines[start + 1 :]]
@@ -107,9 +107,18 @@ def checkpoint(tmp_path, qwen3_folder):  # noqa: F811
 
 def test_checkpoint_is_evaluated_on_the_base_that_it_names_with_baselines_beside(place, checkpoint):
     done = place.cuarl(
-        "eval", str(checkpoint), "--tasks", "tasks.json", "--episodes", "2", "--max-tokens", "6", "--device", "cpu",
+        "eval",
+        str(checkpoint),
+        "--tasks",
+        "tasks.json",
+        "--episodes",
+        "2",
+        "--max-tokens",
+        "6",
+        "--device",
+        "cpu",
         "--json",
-    )  # fmt: skip
+    )
     assert done.code == 0, done.err
     evaluation = done.lines[-1]["evaluation"]
     assert (evaluation["step"], evaluation["policy_version"], evaluation["overall"]["n"]) == (8, 8, 2)

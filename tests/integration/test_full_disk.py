@@ -12,8 +12,11 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 def test_training_on_a_full_disk_fails_in_one_line_that_names_the_place_and_goes_on_with_room(
-    place, options, tmp_path, monkeypatch  # noqa: F811
-):  # fmt: skip
+    place,  # noqa: F811
+    options,  # noqa: F811
+    tmp_path,
+    monkeypatch,
+):
     (tmp_path / "runs").mkdir()
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path}/runs/cuarl.db")  # elsewhere than the folder that is full
     args = [*options, "--save-every", "1", "--eval-every", "0", "--eval-episodes", "2", "--skip-baseline"]

@@ -89,9 +89,23 @@ def test_a_policy_describes_gboxs_model_points_and_the_boxs_shell_tells_the_verd
         monkeypatch.setenv("GBOX_API_KEY", KEY)
         monkeypatch.setenv("GBOX_CLIENT_BASE_URL", url)  # as the SDK calls it
         done = place.cuarl(
-            "rollout", "--env", "gbox", "--coordinate-mode", "gbox", "--model-base-url", f"{policy}/v1", "--tasks",
-            "boxes.json", "--episodes", "1", "--gbox-settle-ms", "5", "--name", "r", "--json",
-        )  # fmt: skip
+            "rollout",
+            "--env",
+            "gbox",
+            "--coordinate-mode",
+            "gbox",
+            "--model-base-url",
+            f"{policy}/v1",
+            "--tasks",
+            "boxes.json",
+            "--episodes",
+            "1",
+            "--gbox-settle-ms",
+            "5",
+            "--name",
+            "r",
+            "--json",
+        )
         assert done.code == 0, done.err
         assert fake.counts() == {"made": 1, "live": 0, "actions": 1, "doubled": 0}
     (episode,) = place.episodes()
@@ -111,13 +125,23 @@ def test_sweep_ends_the_boxes_of_a_killed_run(tmp_path):
         }
         return subprocess.Popen(
             [sys.executable, "-m", "cuarl", *words], env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True
-        )  # fmt: skip
+        )
 
     with serving() as (fake, url):
         with cuarl(
-            url, "rollout", "--env", "gbox", "--agent", "oracle", "--tasks", "system", "--episodes", "2",
-            "--gbox-settle-ms", "30000",
-        ) as run:  # fmt: skip
+            url,
+            "rollout",
+            "--env",
+            "gbox",
+            "--agent",
+            "oracle",
+            "--tasks",
+            "system",
+            "--episodes",
+            "2",
+            "--gbox-settle-ms",
+            "30000",
+        ) as run:
             while fake.counts()["actions"] == 0 and run.poll() is None:
                 time.sleep(0.05)
             assert run.poll() is None, run.stdout.read()

@@ -1,4 +1,5 @@
-"""Boxes that are hard to get: refusals are waited out, a box whose answer was lost is adopted, and all of it has one bound."""
+"""Boxes that are hard to get: refusals are waited out, a box whose answer was lost is adopted, and all of it has one
+bound."""
 
 from __future__ import annotations
 

@@ -55,9 +55,23 @@ def test_from_rollout_to_evaluation(actor: str, place: Place, monkeypatch: pytes
         summary = rolled.lines[-1]["summary"]
         assert (summary["n"], summary["failed"]) == (2, 0) and summary["success_rate"] is not None
         trained = place.cuarl(
-            "train", *options, "--group-size", "2", "--groups-per-batch", "1", "--max-steps", "1", "--skip-baseline",
-            "--eval-episodes", "1", "--reward", f"{__name__}:by_attempt", "--name", "t", "--json",
-        )  # fmt: skip
+            "train",
+            *options,
+            "--group-size",
+            "2",
+            "--groups-per-batch",
+            "1",
+            "--max-steps",
+            "1",
+            "--skip-baseline",
+            "--eval-episodes",
+            "1",
+            "--reward",
+            f"{__name__}:by_attempt",
+            "--name",
+            "t",
+            "--json",
+        )
         assert trained.code == 0, trained.err
         (step,) = [line for line in trained.lines if line["event"] == "metrics"]
         assert step["optim/updates"] == 1 and step["optim/grad_norm"] > 0 and step["eval/gym/n"] == 1
@@ -122,9 +136,22 @@ def test_faults_become_named_failures_and_nothing_is_left(
         use(monkeypatch, servers)
         monkeypatch.setenv("CUARL_LOG_LEVEL", "error")
         done = place.cuarl(
-            "rollout", *ACTORS[actor], *(("--agent", "random") if actor == "cuarl" else ()), *TASK, "--max-turns", "1",
-            "--episodes", "10", "--gym-creates", "4", "--max-failed-share", "1", "--name", "r", "--json",
-        )  # fmt: skip
+            "rollout",
+            *ACTORS[actor],
+            *(("--agent", "random") if actor == "cuarl" else ()),
+            *TASK,
+            "--max-turns",
+            "1",
+            "--episodes",
+            "10",
+            "--gym-creates",
+            "4",
+            "--max-failed-share",
+            "1",
+            "--name",
+            "r",
+            "--json",
+        )
         assert done.code == 0, done.err
         # a gym that broke off while starting one may have done so; nobody else ever learns its id
         unnamed = sum(one.failure is not None for one in place.episodes())

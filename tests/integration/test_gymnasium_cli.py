@@ -67,10 +67,19 @@ def test_task_files_name_environments_of_several_kinds(place: Place) -> None:
     own = {"id": f"{FAKES}:phone", "actions": {"any": {"kind": 8, "point": [0, 0], "to": [0, 0], "text": ""}}}
     tasks = [
         {"id": "board", "description": "Choose", "preset": board, "checks": [{"path": "terminated", "value": True}]},
-        {"id": "form", "description": "Write lamp", "preset": form, "checks": [{"path": "return", "op": "ge", "value": 1}]},
-        {"id": "own", "description": "Turn Wi-Fi off.", "preset": own,
-         "checks": [{"path": "info.verdict.success", "value": True}]},
-    ]  # fmt: skip
+        {
+            "id": "form",
+            "description": "Write lamp",
+            "preset": form,
+            "checks": [{"path": "return", "op": "ge", "value": 1}],
+        },
+        {
+            "id": "own",
+            "description": "Turn Wi-Fi off.",
+            "preset": own,
+            "checks": [{"path": "info.verdict.success", "value": True}],
+        },
+    ]
     (place.folder / "envs.json").write_text(
         json.dumps([{**task, "env": "gymnasium", "max_steps": 3} for task in tasks])
     )

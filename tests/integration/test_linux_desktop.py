@@ -25,13 +25,19 @@ from tests.integration.faults import Acting, roll_out, went_well
 ABSENT = missing(APPS) + [name for name in ("Xlib", "mss") if __import__("importlib.util").util.find_spec(name) is None]
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.skipif(bool(ABSENT), reason=f"a desktop needs {', '.join(ABSENT)} (docs/guides/linux.md says how to install it)"),
-]  # fmt: skip
+    pytest.mark.skipif(
+        bool(ABSENT), reason=f"a desktop needs {', '.join(ABSENT)} (docs/guides/linux.md says how to install it)"
+    ),
+]
 
 FOLDER = TaskInstance(
-    task_id="make_folder", goal="Make a folder new.", env="linux", preset={"ui.app": "xterm"},
-    checks=(Check(path="files", op="has", value={"path": "new", "folder": True}),), plan=({"run": "mkdir new"},),
-)  # fmt: skip
+    task_id="make_folder",
+    goal="Make a folder new.",
+    env="linux",
+    preset={"ui.app": "xterm"},
+    checks=(Check(path="files", op="has", value={"path": "new", "folder": True}),),
+    plan=({"run": "mkdir new"},),
+)
 TEXTS = [
     "很",
     "☝️👩‍💻",
@@ -88,10 +94,11 @@ def test_b25_a_long_text_is_typed_to_its_end(ledger):
     text = "The quick brown fox. " * 60 + "".join(chr(0x4E00 + n) for n in range(300))
     task = FOLDER.model_copy(
         update={
-            "preset": {"files": [{"path": "t.txt"}], "ui.app": "mousepad t.txt"}, "allow": ("files",),
+            "preset": {"files": [{"path": "t.txt"}], "ui.app": "mousepad t.txt"},
+            "allow": ("files",),
             "checks": (Check(path="files", op="has", value={"path": "t.txt", "text": text}),),
         }
-    )  # fmt: skip
+    )
 
     async def work():
         actions = [TypeText(text=text), Key(keys=("ctrl", "s"))]
@@ -120,10 +127,15 @@ def test_an_application_that_can_not_be_asked_holds_nothing_up(ledger):
 @pytest.mark.parametrize(
     "name",
     [
-        "linux_term_sort", "linux_edit_wrap", "linux_files_trash", "linux_win_move", "linux_eval_term_join",
-        "linux_eval_files_trash_both", "linux_eval_win_two",
+        "linux_term_sort",
+        "linux_edit_wrap",
+        "linux_files_trash",
+        "linux_win_move",
+        "linux_eval_term_join",
+        "linux_eval_files_trash_both",
+        "linux_eval_win_two",
     ],
-)  # fmt: skip
+)
 def test_the_oracle_solves_it_and_doing_nothing_does_not(name, ledger):
     tasks = [task for suite in ("linux", "linux_eval") for task in load_suite(shipped_folder() / suite).tasks]
     (task,) = [task for task in tasks if task.id == name]

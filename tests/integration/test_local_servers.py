@@ -40,9 +40,21 @@ def test_an_episode_is_played_in_a_box_by_the_printed_variables(tmp_path):
     pytest.importorskip("uvicorn", reason="the extra web is not installed")
     with local("gbox") as variables:
         done = cuarl(
-            "rollout", "--env", "gbox", "--agent", "random", "--tasks", "settings", "--limit", "1", "--max-turns", "2",
-            CUARL_RUNS_DIR=str(tmp_path), DATABASE_URL=f"sqlite:///{tmp_path}/x.db", **variables,
-        )  # fmt: skip
+            "rollout",
+            "--env",
+            "gbox",
+            "--agent",
+            "random",
+            "--tasks",
+            "settings",
+            "--limit",
+            "1",
+            "--max-turns",
+            "2",
+            CUARL_RUNS_DIR=str(tmp_path),
+            DATABASE_URL=f"sqlite:///{tmp_path}/x.db",
+            **variables,
+        )
         assert done.returncode == 0, done.stderr
         counts = httpx.get(variables["GBOX_BASE_URL"].removesuffix("/api/v1") + "/fake").json()
         assert (counts["made"], counts["live"]) == (1, 0) and counts["actions"] >= 1

@@ -56,8 +56,11 @@ def test_openenvs_clients_use_our_server(served: str) -> None:
     actions: list[dict[str, Any]] = [{"kind": "wait"}, {"kind": "click", "x": 9999, "y": 1}, {"kind": "finish"}]
     done = subprocess.run(
         [OPENENV, FOLDER / "openenv_client.py", served, "wifi_off", json.dumps(actions)],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     generic = told["generic"]

@@ -1,4 +1,5 @@
-"""The contest with TRL at its smallest: cuarl's side on its plain path and on the engine, TRL's where TRL is installed."""
+"""The contest with TRL at its smallest: cuarl's side on its plain path and on the engine, TRL's where TRL is
+installed."""
 
 import json
 import os

@@ -58,9 +58,21 @@ def test_64_episodes_with_faults_leave_nothing_and_double_nothing(
     with cluster(faults=Faults(refuse=0.1, breaks=0.05, drop=0.02, start_s=0.3, seed=1)) as server:
         use(monkeypatch, server.variables)
         done = place.cuarl(
-            "rollout", "--env", "pods", "--agent", "oracle", "--tasks", "train_07_go_home", "--episodes", "64",
-            "--pods-settle-ms", "10", "--name", "many", "--json",
-        )  # fmt: skip
+            "rollout",
+            "--env",
+            "pods",
+            "--agent",
+            "oracle",
+            "--tasks",
+            "train_07_go_home",
+            "--episodes",
+            "64",
+            "--pods-settle-ms",
+            "10",
+            "--name",
+            "many",
+            "--json",
+        )
         counts = server.fake.counts()
     assert done.code == 0, done.err
     assert (counts["made"], counts["live"], counts["doubled"]) == (64, 0, 0)
@@ -78,9 +90,26 @@ def test_faults_of_other_servers_fail_episodes_by_name(place: Place, monkeypatch
     with cluster(faults=Faults(refuse=0.1, breaks=0.05, drop=0.02, start_s=0.3, seed=1), forgetful=True) as server:
         use(monkeypatch, server.variables)
         done = place.cuarl(
-            "rollout", "--env", "pods", "--agent", "random", "--tasks", "form.json", "--episodes", "24", "--reward", "env",
-            "--pods-manifest", "pod.yaml", "--pods-settle-ms", "10", "--max-failed-share", "1", "--max-turns", "4",
-        )  # fmt: skip
+            "rollout",
+            "--env",
+            "pods",
+            "--agent",
+            "random",
+            "--tasks",
+            "form.json",
+            "--episodes",
+            "24",
+            "--reward",
+            "env",
+            "--pods-manifest",
+            "pod.yaml",
+            "--pods-settle-ms",
+            "10",
+            "--max-failed-share",
+            "1",
+            "--max-turns",
+            "4",
+        )
         counts = server.fake.counts()
     assert done.code == 0, done.err
     assert (counts["live"], counts["doubled"]) == (0, 0)
@@ -99,9 +128,20 @@ def test_one_actor_is_one_episode_is_one_pod(place: Place, monkeypatch: pytest.M
     with cluster() as server:
         use(monkeypatch, server.variables)
         done = place.cuarl(
-            "rollout", "--env", "pods", "--agent", "oracle", "--tasks", "system", "--episodes", "9",
-            "--max-concurrent-rollouts", "2", "--pods-settle-ms", "10",
-        )  # fmt: skip
+            "rollout",
+            "--env",
+            "pods",
+            "--agent",
+            "oracle",
+            "--tasks",
+            "system",
+            "--episodes",
+            "9",
+            "--max-concurrent-rollouts",
+            "2",
+            "--pods-settle-ms",
+            "10",
+        )
         counts = server.fake.counts()
     assert done.code == 0, done.err
     assert (counts["made"], counts["live"], counts["peak"]) == (9, 0, 2)
@@ -126,9 +166,22 @@ def test_pods_that_die_are_named_and_replaced(place: Place, monkeypatch: pytest.
     with cluster(make=Scarce) as server, stamina.set_testing(True, attempts=3):
         use(monkeypatch, server.variables)
         done = place.cuarl(
-            "rollout", "--env", "pods", "--agent", "oracle", "--tasks", "system", "--episodes", "9",
-            "--max-concurrent-rollouts", "1", "--max-failed-share", "1", "--pods-settle-ms", "10",
-        )  # fmt: skip
+            "rollout",
+            "--env",
+            "pods",
+            "--agent",
+            "oracle",
+            "--tasks",
+            "system",
+            "--episodes",
+            "9",
+            "--max-concurrent-rollouts",
+            "1",
+            "--max-failed-share",
+            "1",
+            "--pods-settle-ms",
+            "10",
+        )
         counts = server.fake.counts()
     assert done.code == 0, done.err
     assert (counts["made"], counts["live"], counts["peak"]) == (9, 0, 1)
@@ -143,7 +196,8 @@ def test_pods_that_die_are_named_and_replaced(place: Place, monkeypatch: pytest.
 def killed_within_an_episode(folder: Path, variables: dict[str, str], ended) -> None:
     environment = os.environ | variables | {"CUARL_SESSIONS_DIR": str(folder / "sessions")}
     command = [
-        sys.executable, "-m", "cuarl", "rollout", "--env", "pods", "--agent", "oracle", "--tasks", "system", "--episodes",
+        sys.executable, "-m", "cuarl", "rollout", "--env", "pods", "--agent", "oracle", "--tasks", "system",
+        "--episodes",
         "3", "--pods-settle-ms", "30000",
     ]  # fmt: skip
     with subprocess.Popen(command, env=environment, cwd=folder, stdout=subprocess.PIPE, text=True) as run:
@@ -178,10 +232,13 @@ def test_sweep_deletes_the_pods_of_a_killed_run(
 
 def kubeconfig(folder: Path, url: str, authority: Path | None = None) -> dict[str, str]:
     body = {
-        "apiVersion": "v1", "kind": "Config", "current-context": "local", "users": [{"name": "u", "user": {"token": TOKEN}}],
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "local",
+        "users": [{"name": "u", "user": {"token": TOKEN}}],
         "contexts": [{"name": "local", "context": {"cluster": "c", "user": "u", "namespace": "agents"}}],
         "clusters": [{"name": "c", "cluster": {"server": url, "certificate-authority": str(authority or "")}}],
-    }  # fmt: skip
+    }
     (folder / "kubeconfig").write_text(yaml.safe_dump(body))
     return {"KUBECONFIG": str(folder / "kubeconfig")}
 
@@ -233,7 +290,9 @@ def test_server_of_a_pod_starts_with_the_manifest_s_words_and_leaves_nothing(pla
     environment = os.environ | {one["name"]: one["value"] for one in container["env"]}
     told = place.folder / "told"
     with told.open("w") as file:  # a pipe would be full of what was imported
-        server = subprocess.Popen([sys.executable, "-X", "importtime", "-m", "cuarl", *words], env=environment, stderr=file)  # fmt: skip
+        server = subprocess.Popen(
+            [sys.executable, "-X", "importtime", "-m", "cuarl", *words], env=environment, stderr=file
+        )
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers={"X-Session-Token": "pod-token-9"}) as client:
         deadline = time.monotonic() + 120  # -X importtime is slow on a busy machine
         while (ready := answer(client)) is None:
@@ -299,9 +358,20 @@ def test_real_desktops_in_pods_are_solved_judged_and_ended(place: Place, monkeyp
     with cluster(desktops=desktops) as server:
         use(monkeypatch, server.variables)
         done = place.cuarl(
-            "rollout", "--env", "pods", "--agent", "oracle", "--tasks", "linux_calc_sum,linux_edit_append,linux_edit_unicode",
-            "--episodes", "3", "--max-concurrent-rollouts", "2", "--pods-settle-ms", "50",
-        )  # fmt: skip
+            "rollout",
+            "--env",
+            "pods",
+            "--agent",
+            "oracle",
+            "--tasks",
+            "linux_calc_sum,linux_edit_append,linux_edit_unicode",
+            "--episodes",
+            "3",
+            "--max-concurrent-rollouts",
+            "2",
+            "--pods-settle-ms",
+            "50",
+        )
         counts = server.fake.counts()
     assert done.code == 0, done.err
     stored = place.episodes()

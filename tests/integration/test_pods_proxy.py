@@ -77,9 +77,11 @@ def nginx(folder: Path, upstream: str) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         for old, new in (
-            ("${NGINX_LOCAL_RESOLVERS}", f"127.0.0.1:{dns}"), ("${NAMESPACE}", "agents"),
-            (":8000$rest", f":{upstream.rpartition(':')[2]}$rest"), ("listen 8080", f"listen 127.0.0.1:{port}"),
-        ):  # fmt: skip
+            ("${NGINX_LOCAL_RESOLVERS}", f"127.0.0.1:{dns}"),
+            ("${NAMESPACE}", "agents"),
+            (":8000$rest", f":{upstream.rpartition(':')[2]}$rest"),
+            ("listen 8080", f"listen 127.0.0.1:{port}"),
+        ):
             assert old in text
             text = text.replace(old, new)
         (folder / "site.conf").write_text(text)

@@ -45,7 +45,7 @@ def test_oracle_episodes_are_stored_whole_with_their_pictures(place):
 def test_group_is_attempts_at_one_instance(place):
     run_id = place.cuarl(
         "rollout", "--tasks", "wifi_off,tasks.json", "--agent", "random", "--group-size", "2", "--json"
-    ).lines  # fmt: skip
+    ).lines
     assert run_id == [], "an unknown id is refused"
     lines = place.cuarl("rollout", "--tasks", "tasks.json", "--agent", "random", "--group-size", "2", "--json").lines
     with place.store() as store:
@@ -123,9 +123,19 @@ def test_show_of_a_stranger_says_so(place):
 def sampled(place, qwen3_folder):  # noqa: F811
     """A run of a policy with random weights."""
     done = place.cuarl(
-        "rollout", "--tasks", "tasks.json", "--group-size", "3", "--model-name", str(qwen3_folder), "--max-tokens", "6",
-        "--device", "cpu", "--json",
-    )  # fmt: skip
+        "rollout",
+        "--tasks",
+        "tasks.json",
+        "--group-size",
+        "3",
+        "--model-name",
+        str(qwen3_folder),
+        "--max-tokens",
+        "6",
+        "--device",
+        "cpu",
+        "--json",
+    )
     assert done.code == 0, done.err
     return done.lines
 
@@ -151,7 +161,8 @@ def test_recorded_logprobs_are_those_of_the_recorded_policy(place, sampled):
 def test_a_budget_of_tokens_bounds_what_is_stored_and_what_is_stored_is_what_was_sampled(place, qwen3_folder, older):  # noqa: F811
     words = [
         "rollout", "--tasks", "tasks.json", "--group-size", "2", "--model-name", str(qwen3_folder), "--max-tokens", "6",
-        "--device", "cpu", "--history-images", "3", "--history-turns", "4", "--history-older", older, "--max-prompt-tokens",
+        "--device", "cpu", "--history-images", "3", "--history-turns", "4", "--history-older", older,
+        "--max-prompt-tokens",
     ]  # fmt: skip
     done = place.cuarl(*words, "9")
     assert done.code == 2
@@ -187,9 +198,20 @@ def test_verify_finds_a_logprob_that_was_not_sampled(place, sampled):
 
 def test_verify_states_the_bar_of_the_format_that_it_recomputes_in(place, qwen3_folder):  # noqa: F811
     done = place.cuarl(
-        "rollout", "--tasks", "tasks.json", "--group-size", "2", "--model-name", str(qwen3_folder), "--max-tokens", "6",
-        "--device", "cpu", "--dtype", "bfloat16",
-    )  # fmt: skip
+        "rollout",
+        "--tasks",
+        "tasks.json",
+        "--group-size",
+        "2",
+        "--model-name",
+        str(qwen3_folder),
+        "--max-tokens",
+        "6",
+        "--device",
+        "cpu",
+        "--dtype",
+        "bfloat16",
+    )
     assert done.code == 0, done.err
     (version,) = json.loads(place.cuarl("rollout", "verify", "--json").out)
     assert version["dtype"] == "bfloat16"

@@ -41,9 +41,11 @@ def groups(policy, *, max_concurrent, run_seed=0):
         await anyio.sleep(0.001 * (episode.trajectory.attempt % 3))
 
     setup = Setup(
-        make_env=make_env, join=sampler.join, limits=Limits(max_invalid=3, max_turns=4),
+        make_env=make_env,
+        join=sampler.join,
+        limits=Limits(max_invalid=3, max_turns=4),
         make_agent=lambda spec, env: ModelAgent(sampler, said, params=SamplingParams(max_tokens=5)),
-    )  # fmt: skip
+    )
     specs = plan(TASKS, group_size=4, run_seed=run_seed, prefix="g")
 
     async def work():

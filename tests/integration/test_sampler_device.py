@@ -18,18 +18,32 @@ def sampled(place, name):  # noqa: F811
         (run,) = [r for r in store.runs() if r.name == name]
         return {
             (t.group_id.removeprefix(run.id), t.attempt, turn.index): (
-                turn.sampled.prompt_ids, turn.sampled.token_ids, turn.sampled.logprobs, turn.sampled.policy_version
+                turn.sampled.prompt_ids,
+                turn.sampled.token_ids,
+                turn.sampled.logprobs,
+                turn.sampled.policy_version,
             )
             for t in store.trajectories(run=run.id)
             for turn in t.turns
             if t.purpose == "train"
-        }  # fmt: skip
+        }
 
 
 @pytest.mark.parametrize("mode", [[], ["--max-steps-off-policy", "1"]], ids=["in turn", "beside"])
 def test_a_second_copy_samples_what_a_shared_model_samples(place, options, mode):  # noqa: F811
-    trained = [*options, *mode, "--max-steps", "3", "--save-every", "0", "--eval-every", "0", "--skip-baseline",
-               "--eval-episodes", "2"]  # fmt: skip
+    trained = [
+        *options,
+        *mode,
+        "--max-steps",
+        "3",
+        "--save-every",
+        "0",
+        "--eval-every",
+        "0",
+        "--skip-baseline",
+        "--eval-episodes",
+        "2",
+    ]
     assert place.cuarl(*trained, "--name", "shared").code == 0
     result = place.cuarl(*trained, "--name", "apart", "--sampler-device", "cpu")
     assert result.code == 0, result.err

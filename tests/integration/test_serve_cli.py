@@ -98,10 +98,28 @@ def test_cuarl_trains_what_cuarl_serves(place: Place, server: Server, monkeypatc
     """Step 1 trains with the server's base, and the adapter that step 1 trained, loaded into it, step 2."""
     monkeypatch.setenv("OPENAI_API_KEY", TOKEN)
     trained = place.cuarl(
-        "train", "--tasks", "train_02_enable_wifi", "--model-base-url", server.url, "--group-size", "2",
-        "--groups-per-batch", "1", "--max-turns", "2", "--max-steps", "3", "--save-every", "3", "--skip-baseline",
-        "--eval-episodes", "1", "--keep-adapters", "--name", "t1",
-    )  # fmt: skip
+        "train",
+        "--tasks",
+        "train_02_enable_wifi",
+        "--model-base-url",
+        server.url,
+        "--group-size",
+        "2",
+        "--groups-per-batch",
+        "1",
+        "--max-turns",
+        "2",
+        "--max-steps",
+        "3",
+        "--save-every",
+        "3",
+        "--skip-baseline",
+        "--eval-episodes",
+        "1",
+        "--keep-adapters",
+        "--name",
+        "t1",
+    )
     assert trained.code == 0, trained.err
     client = openai.OpenAI(base_url=server.url, api_key=TOKEN, max_retries=0)
     assert [m.id for m in client.models.list()] == ["tiny"], "the run's adapters are unloaded at its end"
@@ -153,9 +171,20 @@ def test_a_server_that_is_killed_ends_the_run_with_its_address_and_how_to_go_on(
 
     monkeypatch.setattr(Trained, "refresh", then_killed)
     ended = place.cuarl(
-        "train", "--tasks", "train_02_enable_wifi", *words, "--max-steps", "2", "--save-every", "1", "--skip-baseline",
-        "--eval-episodes", "1", "--name", "k1",
-    )  # fmt: skip
+        "train",
+        "--tasks",
+        "train_02_enable_wifi",
+        *words,
+        "--max-steps",
+        "2",
+        "--save-every",
+        "1",
+        "--skip-baseline",
+        "--eval-episodes",
+        "1",
+        "--name",
+        "k1",
+    )
     assert ended.code == 1
     assert f"{server.url} gave no answer" in ended.err
     assert "cuarl train --resume k1" in ended.err

@@ -1,4 +1,7 @@
-"""``cuarl serve`` in front of policies that are elsewhere: another endpoint, and Tinker. The real ``openai`` client asks."""
+"""``cuarl serve`` in front of policies that are elsewhere: another endpoint, and Tinker.
+
+The real ``openai`` client asks.
+"""
 
 from __future__ import annotations
 
@@ -101,9 +104,10 @@ def test_an_endpoint_that_gives_text_only_is_recorded_as_such_and_not_trained_on
         with pytest.raises(openai.BadRequestError, match="no log-probabilities"):
             converse(front, "two", logprobs=True)
         httpx.post(
-                f"{front.url.removesuffix('/v1')}/sessions/one/end", json={"success": True, "reward": 1.0},
-                headers={"Authorization": f"Bearer {TOKEN}"},
-            ).raise_for_status()  # fmt: skip
+            f"{front.url.removesuffix('/v1')}/sessions/one/end",
+            json={"success": True, "reward": 1.0},
+            headers={"Authorization": f"Bearer {TOKEN}"},
+        ).raise_for_status()
         said = front.stop()
     assert "can't be trained on exactly" in said
     turns = turns_of(place, "front")

@@ -61,10 +61,20 @@ class Unsaved:
 def weights(model, age, *seconds):
     """What three steps make of the part of the adapter that starts at zero."""
     luck = "tests.integration.test_slow_environments:luck"
-    resolved = resolve(flags={
-        "model_name": str(model), "device": "cpu", "max_steps": 3, "groups_per_batch": 2, "group_size": 3, "max_turns": 3,
-        "max_tokens": 6, "reward": luck, "learning_rate": 1e-2, "max_steps_off_policy": age,
-    })  # fmt: skip
+    resolved = resolve(
+        flags={
+            "model_name": str(model),
+            "device": "cpu",
+            "max_steps": 3,
+            "groups_per_batch": 2,
+            "group_size": 3,
+            "max_turns": 3,
+            "max_tokens": 6,
+            "reward": luck,
+            "learning_rate": 1e-2,
+            "max_steps_off_policy": age,
+        }
+    )
     config, sink = resolved.config, FanOut([])
     filters = Filters(categories=(), difficulties=("easy",), limit=3, seed=0)
     tasks = load(("settings_train",), filters, role="train", folders=[shipped_folder()]).tasks

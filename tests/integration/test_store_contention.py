@@ -20,12 +20,18 @@ def record(url, worker, steps, failures):
         with Store.open(url) as store:
             for step in range(steps):
                 turn = Turn(index=0, screenshot=ImageRef(digest="0" * 64, width=1, height=1), action=Finish())
-                save(store, 
+                save(
+                    store,
                     Trajectory(
-                        episode_id=f"{worker}-{step}", step=step, task_id="t", goal="g", turns=(turn,), reward=1.0,
+                        episode_id=f"{worker}-{step}",
+                        step=step,
+                        task_id="t",
+                        goal="g",
+                        turns=(turn,),
+                        reward=1.0,
                         stop=StopReason.DONE,
-                    )
-                )  # fmt: skip
+                    ),
+                )
     except BaseException as error:
         failures.put(f"{worker}: {error!r}")
         raise

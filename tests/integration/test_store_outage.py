@@ -1,4 +1,5 @@
-"""The PostgreSQL server goes away in the middle of a run: nothing is lost, nothing is stored twice, the status is right."""
+"""The PostgreSQL server goes away in the middle of a run: nothing is lost, nothing is stored twice, the status is
+right."""
 
 import math
 import time

@@ -1,4 +1,5 @@
-"""The real Tinker SDK trains the shipped base through the local server, and the reward rises: docs/guides/tinker.md's example."""
+"""The real Tinker SDK trains the shipped base through the local server, and the reward rises: docs/guides/tinker.md's
+example."""
 
 from __future__ import annotations
 

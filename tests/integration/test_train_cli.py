@@ -49,11 +49,36 @@ def place(tmp_path, monkeypatch, capsys):
 def options(qwen3_folder):  # noqa: F811
     """A run of four small steps."""
     return [
-        "train", "--tasks", "tasks.json", "--eval-tasks", "tasks.json", "--model-name", str(qwen3_folder), "--device",
-        "cpu", "--reward", "luck:luck", "--group-size", "3", "--groups-per-batch", "2", "--max-turns", "3",
-        "--max-tokens", "6", "--max-steps", "4", "--save-every", "2", "--eval-every", "3", "--eval-episodes", "4",
-        "--learning-rate", "1e-2",
-    ]  # fmt: skip
+        "train",
+        "--tasks",
+        "tasks.json",
+        "--eval-tasks",
+        "tasks.json",
+        "--model-name",
+        str(qwen3_folder),
+        "--device",
+        "cpu",
+        "--reward",
+        "luck:luck",
+        "--group-size",
+        "3",
+        "--groups-per-batch",
+        "2",
+        "--max-turns",
+        "3",
+        "--max-tokens",
+        "6",
+        "--max-steps",
+        "4",
+        "--save-every",
+        "2",
+        "--eval-every",
+        "3",
+        "--eval-episodes",
+        "4",
+        "--learning-rate",
+        "1e-2",
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +95,13 @@ def whole(tmp_path_factory, options):
 def started(folder, args, launcher=()):
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{folder}", "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
-        [sys.executable, "-m", *launcher, "cuarl", *args], cwd=folder, env=environment, text=True, stdout=subprocess.DEVNULL,
+        [sys.executable, "-m", *launcher, "cuarl", *args],
+        cwd=folder,
+        env=environment,
+        text=True,
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-    )  # fmt: skip
+    )
 
 
 def finished(process):
@@ -200,8 +229,15 @@ def test_c35_the_reference_stays_the_adapter_that_a_run_began_with_even_if_that_
     runs = place.folder / "runs"
     start = runs / "first" / "checkpoints" / "step-000002"
     held = [
-        *short, *window, "--load-checkpoint-path", str(start), "--kl-penalty-coef", "0.1", "--kl-reference", "start",
-    ]  # fmt: skip
+        *short,
+        *window,
+        "--load-checkpoint-path",
+        str(start),
+        "--kl-penalty-coef",
+        "0.1",
+        "--kl-reference",
+        "start",
+    ]
     assert place.cuarl(*held, "--name", "whole").code == 0
     assert place.cuarl(*held, "--name", "cut", "--max-steps", "2").code == 0
     file = start / "adapter_model.safetensors"
@@ -224,9 +260,22 @@ def test_demonstrations_are_imitated_by_all_weights(place, options, qwen3_folder
     measured_on = options[: options.index("--tasks")] + options[options.index("--eval-tasks") :]
     plain = [word for word in measured_on if word not in ("--reward", "luck:luck")]
     result = place.cuarl(
-        *plain, "--algorithm", "sft", "--sft-runs", "shown", "--name", "pupil", "--max-steps", "10", "--learning-rate",
-        "1e-2", "--no-use-lora", "--eval-every", "0", "--skip-baseline",
-    )  # fmt: skip
+        *plain,
+        "--algorithm",
+        "sft",
+        "--sft-runs",
+        "shown",
+        "--name",
+        "pupil",
+        "--max-steps",
+        "10",
+        "--learning-rate",
+        "1e-2",
+        "--no-use-lora",
+        "--eval-every",
+        "0",
+        "--skip-baseline",
+    )
     assert result.code == 0, result.err
     nll = [row["sft/nll"] for row in measured(place.folder / "runs" / "pupil") if "sft/nll" in row]
     assert len(nll) == 10
@@ -245,10 +294,11 @@ def test_demonstrations_are_imitated_by_all_weights(place, options, qwen3_folder
         pytest.param((), ["--processes", "2", "--accelerate", "fsdp2"], id="in shards"),
         pytest.param(
             ("accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--main_process_port", "0", "-m"),
-            ["--device", "auto"], id="by hand",
+            ["--device", "auto"],
+            id="by hand",
         ),
     ],
-)  # fmt: skip
+)
 def test_two_processes_equal_one_and_only_the_main_one_speaks(place, options, launcher, extra):
     small = [*options, "--max-steps", "2", "--skip-baseline", "--eval-episodes", "2", "--adam-eps", "1e-3"]
     assert place.cuarl(*small, "--name", "one").code == 0

@@ -53,9 +53,15 @@ def save_llava(folder: Path) -> None:
     tokenizer.chat_template = TEMPLATE
     ids, small = tokenizer.get_vocab(), {"hidden_size": 32, "intermediate_size": 32, "num_attention_heads": 2}
     text = LlamaConfig(
-        vocab_size=len(ids), num_hidden_layers=1, num_key_value_heads=2, max_position_embeddings=8192,
-        eos_token_id=ids[SPECIAL[1]], pad_token_id=ids[SPECIAL[2]], bos_token_id=None, **small,
-    )  # fmt: skip
+        vocab_size=len(ids),
+        num_hidden_layers=1,
+        num_key_value_heads=2,
+        max_position_embeddings=8192,
+        eos_token_id=ids[SPECIAL[1]],
+        pad_token_id=ids[SPECIAL[2]],
+        bos_token_id=None,
+        **small,
+    )
     vision = CLIPVisionConfig(num_hidden_layers=1, image_size=32, patch_size=16, projection_dim=32, **small)
     config = LlavaConfig(
         text_config=text, vision_config=vision, image_token_index=ids["<image>"], vision_feature_layer=-1
@@ -65,10 +71,14 @@ def save_llava(folder: Path) -> None:
         LlavaForConditionalGeneration(config).save_pretrained(folder)
     side = {"height": 32, "width": 32}
     LlavaProcessor(
-        image_processor=CLIPImageProcessorPil(size=side, crop_size=side, do_center_crop=False), tokenizer=tokenizer,
-        patch_size=16, vision_feature_select_strategy="default", image_token="<image>", num_additional_image_tokens=1,
+        image_processor=CLIPImageProcessorPil(size=side, crop_size=side, do_center_crop=False),
+        tokenizer=tokenizer,
+        patch_size=16,
+        vision_feature_select_strategy="default",
+        image_token="<image>",
+        num_additional_image_tokens=1,
         chat_template=TEMPLATE,
-    ).save_pretrained(folder)  # fmt: skip
+    ).save_pretrained(folder)
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +91,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
         port = sock.getsockname()[1]
     process = subprocess.Popen(
         [COMMAND, "serve", str(folder), "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"],
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}, stdout=subprocess.DEVNULL,
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.STDOUT,
-    )  # fmt: skip
+    )
     url = f"http://127.0.0.1:{port}/v1"
     try:
         _wait_for(url, process)
@@ -130,10 +141,30 @@ def test_it_is_rolled_out_and_measured_and_training_refuses_it(place: Place, ser
 def test_rescoring_trains_on_it_when_asked(place: Place, served: tuple[str, str]) -> None:
     url, model = served
     trained = place.cuarl(
-        "train", "--tasks", "train_02_enable_wifi", "--model-base-url", url, "--served-model-name", model, "--rescore",
-        "--group-size", "2", "--groups-per-batch", "1", "--max-turns", "2", "--max-tokens", "6", "--max-steps", "1",
-        "--skip-baseline", "--eval-episodes", "1", "--name", "t",
-    )  # fmt: skip
+        "train",
+        "--tasks",
+        "train_02_enable_wifi",
+        "--model-base-url",
+        url,
+        "--served-model-name",
+        model,
+        "--rescore",
+        "--group-size",
+        "2",
+        "--groups-per-batch",
+        "1",
+        "--max-turns",
+        "2",
+        "--max-tokens",
+        "6",
+        "--max-steps",
+        "1",
+        "--skip-baseline",
+        "--eval-episodes",
+        "1",
+        "--name",
+        "t",
+    )
     assert trained.code == 0, trained.err
     assert "recomputed here (--rescore)" in trained.err
     with place.store() as store:

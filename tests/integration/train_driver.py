@@ -1,4 +1,5 @@
-"""Trains a tiny policy for two steps and writes weights and metrics: run alone, or by accelerate in several processes."""
+"""Trains a tiny policy for two steps and writes weights and metrics: run alone, or by accelerate in several
+processes."""
 
 import json
 import sys

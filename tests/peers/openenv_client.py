@@ -53,11 +53,14 @@ async def generic(url: str, task: str, actions: list[dict[str, Any]]) -> dict[st
         again = await env.reset(seed=5, task=task)
     shown = first.observation
     return {
-        "goal": shown["goal"], "size": [shown["width"], shown["height"]], "first": [first.reward, first.done],
+        "goal": shown["goal"],
+        "size": [shown["width"], shown["height"]],
+        "first": [first.reward, first.done],
         "same": again.observation["screenshot"] == shown["screenshot"],
-        "steps": [[s.reward, s.done, s.observation["rejected"]] for s in steps], "state": state,
+        "steps": [[s.reward, s.done, s.observation["rejected"]] for s in steps],
+        "state": state,
         "metadata": steps[-1].observation["metadata"],
-    }  # fmt: skip
+    }
 
 
 async def typed(url: str, task: str) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""Every way in which training is ended from outside × every way in which it goes on: what is left, and what comes of it.
+"""Every way in which training is ended from outside × every way in which it goes on: what is left, and what comes of
+it.
 
-Each run is told to end, or is killed, at a moment that a seed decides, then resumed, and compared with a run that nobody
-touched. Prints a table; ``ENDINGS_MOMENTS`` says how many moments a row has.
+Each run is told to end, or is killed, at a moment that a seed decides, then resumed, and compared with a run that
+nobody touched. Prints a table; ``ENDINGS_MOMENTS`` says how many moments a row has.
 """
 
 import contextlib
@@ -28,17 +29,17 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(720
 TERM, INT, HUP, KILL = signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL
 NO_GRACE = "no grace"
 SIGNALS = {
-    "SIGTERM": [TERM], "SIGINT": [INT], "SIGHUP": [HUP], "twice": [TERM, INT], "kill -9": [KILL],
+    "SIGTERM": [TERM],
+    "SIGINT": [INT],
+    "SIGHUP": [HUP],
+    "twice": [TERM, INT],
+    "kill -9": [KILL],
     NO_GRACE: [TERM],  # steps that are being learnt are undone, and nothing that is collected meanwhile is waited for
-}  # fmt: skip
+}
 STEPS = 6
 MOMENTS = int(os.environ.get("ENDINGS_MOMENTS", "2"))
 GRACE_S = 30.0
-MODES = {
-    "in turn": [],
-    "asynchronous": ["--max-steps-off-policy", "1"],
-    "two processes": ["--processes", "2"],
-}  # fmt: skip
+MODES = {"in turn": [], "asynchronous": ["--max-steps-off-policy", "1"], "two processes": ["--processes", "2"]}
 KINDS = [(mode, algorithm) for mode in MODES for algorithm in ("grpo", "ppo", "sft")]
 KINDS.remove(("asynchronous", "sft"))  # refused by name
 KINDS.append(("in turn", "rejection"))
@@ -89,8 +90,10 @@ class Bench:
 
     def start(self, args, name, grace_s=GRACE_S):
         environment = {
-            "PYTHONPATH": f"{ROOT}:{self.folder}", "OMP_NUM_THREADS": "1", "CUARL_GRACE_SECONDS": str(grace_s),
-        }  # fmt: skip
+            "PYTHONPATH": f"{ROOT}:{self.folder}",
+            "OMP_NUM_THREADS": "1",
+            "CUARL_GRACE_SECONDS": str(grace_s),
+        }
         child = FORKS.Process(target=command, args=(self.folder, args, self.folder / f"{name}.err", environment))
         child.start()
         return child
@@ -108,7 +111,8 @@ class Bench:
         return self.run("whole")
 
     def cut(self, name, numbers, moment, grace_s):
-        """A run that gets the signals at a moment: its exit code, the seconds that it took to end, and rows at that time."""
+        """A run that gets the signals at a moment: its exit code, the seconds that it took to end, and rows at that
+        time."""
         child = self.start([*self.args, "--name", name], name, grace_s)
         run, rows = self.run(name), 1 + moment.randrange(STEPS - 2)
         while len(lines(run / "metrics.jsonl")) < rows:
@@ -136,12 +140,14 @@ def table():
     FORKS.set_forkserver_preload(PRELOADED)
     yield
     print(
-        f"\n\n{'mode':<14}{'algorithm':<11}{'signal':<9}{'runs':>5}{'orderly':>9}{'equal':>7}{'over before':>13}{'slowest':>10}"
+        f"\n\n{'mode':<14}{'algorithm':<11}{'signal':<9}{'runs':>5}{'orderly':>9}{'equal':>7}"
+        f"{'over before':>13}{'slowest':>10}"
     )
     for (mode, algorithm, name), row in TABLE.items():
         c = row.counts
         print(
-            f"{mode:<14}{algorithm:<11}{name:<9}{c['runs']:>5}{c['orderly']:>9}{c['equal']:>7}{c['over']:>13}{row.slowest_s:>8.1f} s"
+            f"{mode:<14}{algorithm:<11}{name:<9}{c['runs']:>5}{c['orderly']:>9}{c['equal']:>7}"
+            f"{c['over']:>13}{row.slowest_s:>8.1f} s"
         )
         for what in row.wrong:
             print(f"    {what}")
@@ -230,7 +236,8 @@ def ended(bench, run, code, known):
 
 
 def killed(bench, run, code):
-    """Faults of a run that was killed: nothing can have been written of it, and nothing must look as if it were alive."""
+    """Faults of a run that was killed: nothing can have been written of it, and nothing must look as if it were
+    alive."""
     from cuarl.run import Run
 
     if code != -KILL:

@@ -46,10 +46,14 @@ def test_the_files_that_the_plan_names_are_there():
 
 CALLED_BY_OTHERS = {
     # what libraries call: pydantic-settings, httpx, click, logging
-    "_load_env_vars", "async_auth_flow", "format_options", "handleError",
+    "_load_env_vars",
+    "async_auth_flow",
+    "format_options",
+    "handleError",
     # what a package that brings a backend is written against, and how tests have a local server's pods expire
-    "MakeBackend", "expire",
-}  # fmt: skip
+    "MakeBackend",
+    "expire",
+}
 
 
 def names_defined(tree):
@@ -65,9 +69,11 @@ def names_defined(tree):
 def test_every_name_is_used_somewhere_besides_tests():
     """By its word alone, so what shares its name with something that is used is not found."""
     users = [
-        path for folder in ("benchmarks", "examples", "docs", "cuarl") for path in (ROOT / folder).rglob("*")
+        path
+        for folder in ("benchmarks", "examples", "docs", "cuarl")
+        for path in (ROOT / folder).rglob("*")
         if path.suffix in (".py", ".md", ".ipynb", ".yaml", ".js")
-    ]  # fmt: skip
+    ]
     words = Counter(w for path in users for w in re.findall(r"\w+", path.read_text("utf-8")))
     defined = {name: path for path, tree in TREES.items() for name in names_defined(tree)}
     dead = {name: str(path) for name, path in defined.items() if words[name] == 1 and not name.startswith("__")}

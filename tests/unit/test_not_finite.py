@@ -31,11 +31,12 @@ STRANGE = [math.nan, math.inf, -math.inf]
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("t.json", '{"description": "a", "preset": {"x": NaN}}'), ("t.json", '{"description": "a", "preset": {"x": 1e999}}'),
+        ("t.json", '{"description": "a", "preset": {"x": NaN}}'),
+        ("t.json", '{"description": "a", "preset": {"x": 1e999}}'),
         ("t.jsonl", '{"description": "a", "expected_result": 1e999}\n'),
     ],
     ids=lambda text: text[:60],
-)  # fmt: skip
+)
 def test_of_a_task_file(tmp_path: Any, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(TaskError, match=r"not a finite number|NaN"):

@@ -21,7 +21,8 @@ def tokenizer():
 
 def result(side="cuarl", run="r1", *, seconds=2.0, **work):
     found = {
-        "run": run, "side": side, "cell": "", "commit": "abc", "hardware": "2 cores", "versions": {"torch": "2"}, "load": 1.0,
+        "run": run, "side": side, "cell": "", "commit": "abc", "hardware": "2 cores", "versions": {"torch": "2"},
+        "load": 1.0,
         "work": Work(**{"turns": 3, "width": 192, "height": 320} | work).task, "step_s": seconds, "step_min_s": 1.0,
         "step_max_s": 3.0, "rollout_s": seconds / 2, "update_s": seconds / 2, "first_step_s": seconds, "rss_gib": 1.5,
         "rollout_gib": 0.0, "update_gib": 0.0, "prompts": "d", "prompt_tokens": [1], "answer_tokens": 2,

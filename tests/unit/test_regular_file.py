@@ -35,9 +35,7 @@ def link_to_fifo(path):
     path.symlink_to("pipe")
 
 
-KINDS = {
-    fifo: "named pipe", unix_socket: "socket", device: "device", folder: "folder", link_to_fifo: "named pipe",
-}  # fmt: skip
+KINDS = {fifo: "named pipe", unix_socket: "socket", device: "device", folder: "folder", link_to_fifo: "named pipe"}
 
 
 @pytest.mark.parametrize("make", KINDS, ids=lambda make: make.__name__)

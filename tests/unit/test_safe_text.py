@@ -74,7 +74,8 @@ def test_c57_passwords_in_urls_are_masked_without_being_known(scheme):
     "url",
     [
         "http://me:{}@host/v1", "http://{}@host/v1", "https://host/v1?api_key={}", "https://host/v1?x=1&API-Key={}",
-        "https://host/?key={}", "wss://host/?access_token={}", "https://host/#token={}", "https://host?X-Amz-Signature={}",
+        "https://host/?key={}", "wss://host/?access_token={}", "https://host/#token={}",
+        "https://host?X-Amz-Signature={}",
         "http://me:p@ss{}@host", "https://h/?client_secret={}", "https://h/?sig={}", "see http://me:{}@host, ok",
     ],
 )  # fmt: skip
@@ -87,7 +88,8 @@ def test_a_url_with_a_credential_is_known_as_one_and_its_secret_masked(url):
 
 @pytest.mark.parametrize(
     "text",
-    ["http://host:8000/v1", "https://h/a@b?page=2&monkey=3", "me@example.org", "?token=x", "a://b/c@d", 5, None, [{"a": "b"}],
+    ["http://host:8000/v1", "https://h/a@b?page=2&monkey=3", "me@example.org", "?token=x", "a://b/c@d", 5, None,
+        [{"a": "b"}],
      "https://h/?use_cls_tokens=1"],
 )  # fmt: skip
 def test_other_texts_have_no_credentials(text):

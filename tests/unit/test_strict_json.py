@@ -12,11 +12,14 @@ from cuarl import strict_json
 from cuarl.strict_json import NotJson
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 64) - 1) | st.floats(allow_nan=False, allow_infinity=False)
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 63), (1 << 64) - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs"])),
     lambda inside: st.lists(inside) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inside),
     max_leaves=20,
-)  # fmt: skip
+)
 
 
 @given(VALUES)
@@ -29,12 +32,17 @@ def test_what_is_json_is_read_as_python_reads_it(value):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("NaN", "NaN is no number"), ('{"a": [Infinity]}', "Infinity is no number"), ("[-Infinity]", "-Infinity is no number"),
-        ("1e999", "1e999 is out of range"), ("-1e999", "-1e999 is out of range"), ("1" * 5000, r"11111111111111111111… \(5000 char"),
+        ("NaN", "NaN is no number"), ('{"a": [Infinity]}', "Infinity is no number"),
+        ("[-Infinity]", "-Infinity is no number"),
+        ("1e999", "1e999 is out of range"), ("-1e999", "-1e999 is out of range"),
+        ("1" * 5000, r"11111111111111111111… \(5000 char"),
         ("18446744073709551616", "does not fit into 64 bits"), ("-9223372036854775809", "does not fit into 64 bits"),
-        ("1" * 4000 + ".0", "is out of range"), ("[" * 101 + "]" * 101, "deeper than 100"), ("[" * 200_000, "deeper than 100"),
-        ('{"a":' * 200_000, "deeper than 100"), (r'["\ud800 x"]', r"\\ud800 is half"), (r'{"\udfff": 1}', r"\\udfff is half"),
-        (b'"\xff"', "byte 1 is not UTF-8"), ("[1,]", "line 1, column"), ("", "line 1, column 1"), ("[\0]", "line 1, column 2"),
+        ("1" * 4000 + ".0", "is out of range"), ("[" * 101 + "]" * 101, "deeper than 100"),
+        ("[" * 200_000, "deeper than 100"),
+        ('{"a":' * 200_000, "deeper than 100"), (r'["\ud800 x"]', r"\\ud800 is half"),
+        (r'{"\udfff": 1}', r"\\udfff is half"),
+        (b'"\xff"', "byte 1 is not UTF-8"), ("[1,]", "line 1, column"), ("", "line 1, column 1"),
+        ("[\0]", "line 1, column 2"),
         ("\ufeff1", "."), ('"\ud800"', "byte 1 is not UTF-8"), (json.dumps("x").encode("utf-16"), "not UTF-8"),
     ],
 )  # fmt: skip

@@ -1,7 +1,8 @@
-"""A web site of twenty pages that do what ordinary sites do: they link, send forms, redirect, ask, open, frame and reload.
+"""A web site of twenty pages that do what ordinary sites do: they link, send forms, redirect, ask, open, frame and
+reload.
 
-Every page has eight elements in a grid, so that an agent without eyes hits them, and most pages have a habit of their own.
-The site has two names (127.0.0.1 and localhost): links from one to the other change the browser's process.
+Every page has eight elements in a grid, so that an agent without eyes hits them, and most pages have a habit of their
+own. The site has two names (127.0.0.1 and localhost): links from one to the other change the browser's process.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ ELEMENTS = {
     "frame of the other name": "<iframe src='{other}/inner{n}'></iframe>",
     "frame removed": "<iframe src='/slow{n}'></iframe><script>setTimeout(()=>"
     "document.currentScript?.previousSibling.remove(),50)</script>",
-    "document.write": "<button onclick='document.open();document.write(`<a href=/p{n}>again</a>`);document.close()'>w</button>",
+    "document.write": "<button onclick='document.open();document.write(`<a href=/p{n}>again</a>`);"
+    "document.close()'>w</button>",
     "print": "<button onclick='print()'>print</button>",
     "file field": "<input type=file>",
     "list": "<select><option>a<option>b</select>",

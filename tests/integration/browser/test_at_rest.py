@@ -26,7 +26,8 @@ PAGES = {
     "/spinner": LINK.format("#")
     + "<script>n=0;setInterval(()=>document.body.style.background=`hsl(${n+=7} 80% 50%)`,10)</script>",
     "/black": LINK.format("#") + "<style>*{color:#000;background:#000}</style>",
-    "/delayed": "<body onclick='setTimeout(() => document.body.style.background = `#f00`, 100)'><p style='height:300px'>",
+    "/delayed": "<body onclick='setTimeout(() => document.body.style.background = `#f00`, 100)'>"
+    "<p style='height:300px'>",
 }
 
 
@@ -36,7 +37,8 @@ class Site(BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path == "/late":
             time.sleep(LATE_S)
-        body = f"<!doctype html><title>{self.path}</title><style>body{{margin:0}}</style>{PAGES.get(self.path, '')}".encode()
+        page = PAGES.get(self.path, "")
+        body = f"<!doctype html><title>{self.path}</title><style>body{{margin:0}}</style>{page}".encode()
         self.send_response(204 if self.path == "/empty" else 200)
         self.send_header("Content-Type", "text/html")
         self.end_headers()

@@ -311,9 +311,10 @@ def test_pages_stay_inside_the_fence(with_browser, site):
             await env.reset(task(shop.url), 0)
             tabs = env._ready()
             for script in (
-                f"location.href = '{elsewhere.url}/direct'", f"fetch('{elsewhere.url}/fetch').catch(() => 0)",
+                f"location.href = '{elsewhere.url}/direct'",
+                f"fetch('{elsewhere.url}/fetch').catch(() => 0)",
                 "location.href = 'file:///etc/passwd'",
-            ):  # fmt: skip
+            ):
                 await tabs.run(f"() => {{ {script} }}")
                 result = await env.step(Wait(seconds=0.2))
                 assert result.observation.text["url"].startswith(shop.url)

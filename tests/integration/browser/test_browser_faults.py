@@ -1,4 +1,5 @@
-"""Episodes in a browser when things die, hang and ask: they end with a name and in time, siblings go on, nothing is left."""
+"""Episodes in a browser when things die, hang and ask: they end with a name and in time, siblings go on, nothing is
+left."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def play(tmp_path):
     def run(tasks, make_agent, *, answer_s=15.0, opened_before=False, **limits):
         options = BrowserOptions(
             viewport=(200, 200), fence=Fence((tmp_path.resolve(),)), settle="frame", answer_s=answer_s
-        )  # fmt: skip
+        )
         ledger, marks = Ledger(tmp_path / "sessions"), set()
 
         async def work():

@@ -68,7 +68,8 @@ def test_the_goal_is_followed_by_mouse_and_keyboard(play):
         word = seen.text["goal"].removeprefix("Write ").removesuffix(".")
         assert word in ("lamp", "door", "bird")
         steps: list[Action] = [
-            Click(x=50, y=75), TypeText(text=word + "x"), Key(keys=("BackSpace",)), Scroll(direction="down", amount=150),
+            Click(x=50, y=75), TypeText(text=word + "x"), Key(keys=("BackSpace",)),
+            Scroll(direction="down", amount=150),
             Scroll(x=200, y=100, direction="up", amount=150), Drag(path=((200, 100), (220, 110))), Click(x=50, y=20),
         ]  # fmt: skip
         results = [await env.step(action) for action in steps]

@@ -1,4 +1,5 @@
-"""Copy, cut and paste: within an episode by every usual chord and by a page's own buttons, and never into another episode."""
+"""Copy, cut and paste: within an episode by every usual chord and by a page's own buttons, and never into another
+episode."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def key(*names):
 
 @pytest.fixture
 def episodes(with_browser, tmp_path):
-    """Plays episodes one after the other in one browser, each a page's body, actions, and a script whose values are given."""
+    """Plays episodes one after the other in one browser, each a page's body, actions, and a script whose values are
+    given."""
 
     def run(*played):
         found = []
@@ -111,7 +113,10 @@ def test_b06_capitals_close_a_tab(with_browser, tmp_path):
     with_browser(work)
 
 
-FRAME = "<iframe {} style='display:block;border:0;width:200px;height:40px' srcdoc=\"<body style='margin:0'><input value=inside>{}\"></iframe>"
+FRAME = (
+    "<iframe {} style='display:block;border:0;width:200px;height:40px' srcdoc=\"<body style='margin:0'><input "
+    'value=inside>{}"></iframe>'
+)
 HEARD = (
     "<script>addEventListener('input', () => parent.postMessage(document.querySelector('input').value, '*'))</script>"
 )
@@ -132,12 +137,15 @@ def test_b08_text_in_a_frame_is_copied_and_cut(episodes, frame, take, left):
     ("body", "select"),
     [
         ("<div style='height:40px' contenteditable>inside</div>", [A, ALL]),
-        ("<x-y></x-y><script>document.querySelector('x-y').attachShadow({mode:'open'}).innerHTML="
-         "`<input value=inside style='display:block;height:40px;margin:0;box-sizing:border-box'>`</script>", [A, ALL]),
+        (
+            "<x-y></x-y><script>document.querySelector('x-y').attachShadow({mode:'open'}).innerHTML="
+            "`<input value=inside style='display:block;height:40px;margin:0;box-sizing:border-box'>`</script>",
+            [A, ALL],
+        ),
         ("<textarea style='display:block;height:40px;margin:0;box-sizing:border-box'>inside</textarea>", [A, ALL]),
     ],
     ids=["contenteditable", "component", "textarea"],
-)  # fmt: skip
+)
 def test_b08_text_elsewhere_is_copied_too(episodes, body, select):
     field = "<input id=b style='display:block;width:180px;height:40px;margin:0'>"
     assert episodes((body + field, [*select, key("ctrl", "c"), B, key("ctrl", "v")], "b.value")) == ["inside"]
@@ -147,7 +155,10 @@ def test_a_page_has_its_say_in_what_is_copied_and_pasted(episodes):
     own = (
         "<script>document.oncopy = (e) => { e.clipboardData.setData('text/plain', 'own'); e.preventDefault() }</script>"
     )
-    takes = "<script>b.onpaste = (e) => { b.value = `got ${e.clipboardData.getData('text/plain')}`; e.preventDefault() }</script>"
+    takes = (
+        "<script>b.onpaste = (e) => { b.value = `got ${e.clipboardData.getData('text/plain')}`; "
+        "e.preventDefault() }</script>"
+    )
     actions = [A, TypeText(text="x"), ALL, key("ctrl", "c"), B, key("ctrl", "v")]
     assert episodes((FIELDS + own, actions, VALUES), (FIELDS + takes, actions, VALUES)) == [
         ["x", "own"],

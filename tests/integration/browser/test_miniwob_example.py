@@ -34,8 +34,12 @@ def test_script_runs_from_the_base_to_the_comparison(tmp_path):
     shell = shutil.which("sh")
     assert shell
     done = subprocess.run(
-        [shell, str(ROOT / "examples" / "miniwob_learns.sh")], cwd=tmp_path, env=variables, capture_output=True, text=True
-    )  # fmt: skip
+        [shell, str(ROOT / "examples" / "miniwob_learns.sh")],
+        cwd=tmp_path,
+        env=variables,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines() if line.startswith("miniwob.click-test ")]
     assert [row[1] for row in rows] == ["2", "2"], "one row a comparison"

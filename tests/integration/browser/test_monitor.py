@@ -44,9 +44,13 @@ tasks:
 def started(folder, *words):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', '')}"}
     return subprocess.Popen(
-        [sys.executable, "-m", "cuarl", *words], cwd=folder, env=environment, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "cuarl", *words],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
 
 
 def stop(process):
@@ -61,9 +65,27 @@ def monitor(tmp_path):
     (tmp_path / "slow.py").write_text(SLOW)
     (tmp_path / "slow.yaml").write_text(TASK)
     training = started(
-        tmp_path, "train", "--tasks", "slow.yaml", "--env", "slow:SlowLamp", "--max-steps", "2", "--groups-per-batch", "1",
-        "--group-size", "2", "--skip-baseline", "--max-turns", "30", "--name", "going", "--json", "--eval-tasks", "slow.yaml",
-    )  # fmt: skip
+        tmp_path,
+        "train",
+        "--tasks",
+        "slow.yaml",
+        "--env",
+        "slow:SlowLamp",
+        "--max-steps",
+        "2",
+        "--groups-per-batch",
+        "1",
+        "--group-size",
+        "2",
+        "--skip-baseline",
+        "--max-turns",
+        "30",
+        "--name",
+        "going",
+        "--json",
+        "--eval-tasks",
+        "slow.yaml",
+    )
     server = started(tmp_path, "monitor", "serve", "--port", "0", "--json")
     try:
         assert training.stdout is not None and training.stdout.readline(), "it has not begun"

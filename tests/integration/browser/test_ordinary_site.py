@@ -34,11 +34,14 @@ def visit(folder, episodes, *, settle):
         browser = Browser(Ledger(folder))
         tasks = [
             TaskInstance(
-                task_id=f"p{number % PAGES}", goal="g", env="browser", checks=(Check(path="tabs", op="ge", value=1),),
+                task_id=f"p{number % PAGES}",
+                goal="g",
+                env="browser",
+                checks=(Check(path="tabs", op="ge", value=1),),
                 preset={"url": f"{addresses[number % 2]}/p{number % PAGES}"},
             )
             for number in range(episodes)
-        ]  # fmt: skip
+        ]
 
         def agent(number, env):
             return Acting(env, visitor(random.Random(f"{settle}{number}"), TURNS))

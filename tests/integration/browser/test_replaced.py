@@ -1,4 +1,5 @@
-"""Pages that replace themselves while they load, and while they are read: the one that is there in the end is shown and judged."""
+"""Pages that replace themselves while they load, and while they are read: the one that is there in the end is shown and
+judged."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ from cuarl.types import Click, Key
 pytestmark = pytest.mark.integration
 
 OFTEN = 4
-COUNTED = f"<script>const n = Number(sessionStorage.n ?? 0); if (n < {OFTEN}) {{{{ sessionStorage.n = n + 1; {{}} }}}}</script>"
+COUNTED = (
+    f"<script>const n = Number(sessionStorage.n ?? 0); if (n < {OFTEN}) {{{{ sessionStorage.n = n + 1; {{}} "
+    f"}}}}</script>"
+)
 NEXT = {
     "reload": COUNTED.format("location.reload()"),
     "reload on load": COUNTED.format("onload = () => location.reload()"),

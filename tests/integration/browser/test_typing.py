@@ -35,8 +35,9 @@ def typed(with_browser, tmp_path):
     def run(texts, attributes="", **options):
         page = tmp_path / "page.html"
         page.write_text(
-            f"<!doctype html><meta charset=utf-8><body style='margin:0'><textarea style='width:180px;height:90px' {attributes}"
-            " onkeydown='if (event.key == `Tab`) { event.preventDefault(); document.execCommand(`insertText`, 0, `\\t`) }'>"
+            "<!doctype html><meta charset=utf-8><body style='margin:0'><textarea style='width:180px;height:90px' "
+            f"{attributes} onkeydown='if (event.key == `Tab`) "
+            "{ event.preventDefault(); document.execCommand(`insertText`, 0, `\\t`) }'>"
         )
         held = []
 

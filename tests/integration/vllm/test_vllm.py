@@ -1,6 +1,7 @@
 """cuarl against the real vLLM: what is sampled there is what is told, and what is trained here.
 
-The model that is served brings a ``generation_config.json`` by which vLLM samples greedily whatever a request leaves out.
+The model that is served brings a ``generation_config.json`` by which vLLM samples greedily whatever a request leaves
+out.
 """
 
 from __future__ import annotations
@@ -85,9 +86,21 @@ def test_a_model_that_decides_what_is_sampled_is_found_out(url: str) -> None:
 def test_recorded_logprobs_are_those_of_the_policy_here(options: tuple[str, ...], url: str, place: Place) -> None:
     """Placeholders are ruled out there, too, and screens that are no multiple of a token's side are sent resized."""
     done = place.cuarl(
-        "rollout", "--tasks", "settings", "--limit", "4", "--group-size", "2", "--max-turns", "4", "--model-base-url", url,
-        "--name", "r", *options,
-    )  # fmt: skip
+        "rollout",
+        "--tasks",
+        "settings",
+        "--limit",
+        "4",
+        "--group-size",
+        "2",
+        "--max-turns",
+        "4",
+        "--model-base-url",
+        url,
+        "--name",
+        "r",
+        *options,
+    )
     assert done.code == 0, done.err
     (version,) = verified(place, "r")
     with place.store() as store:
@@ -98,9 +111,27 @@ def test_recorded_logprobs_are_those_of_the_policy_here(options: tuple[str, ...]
 
 def test_adapters_are_loaded_and_forgotten_and_the_next_command_goes_on(url: str, place: Place) -> None:
     trained = place.cuarl(
-        "train", "--tasks", "train_02_enable_wifi", "--model-base-url", url, "--group-size", "2", "--groups-per-batch", "1",
-        "--max-turns", "3", "--max-steps", "2", "--save-every", "1", "--skip-baseline", "--eval-episodes", "1", "--name", "t",
-    )  # fmt: skip
+        "train",
+        "--tasks",
+        "train_02_enable_wifi",
+        "--model-base-url",
+        url,
+        "--group-size",
+        "2",
+        "--groups-per-batch",
+        "1",
+        "--max-turns",
+        "3",
+        "--max-steps",
+        "2",
+        "--save-every",
+        "1",
+        "--skip-baseline",
+        "--eval-episodes",
+        "1",
+        "--name",
+        "t",
+    )
     assert trained.code == 0, trained.err
     assert "draws tested at" in trained.err
     assert models(url) == ["base"]
@@ -115,7 +146,17 @@ def test_adapters_are_loaded_and_forgotten_and_the_next_command_goes_on(url: str
 
 def test_an_adapter_that_the_server_has_no_room_for_is_refused_before_a_step(url: str, place: Place) -> None:
     refused = place.cuarl(
-        "train", "--tasks", "train_02_enable_wifi", "--model-base-url", url, "--lora-rank", "32", "--max-steps", "1", "--name", "e"
-    )  # fmt: skip
+        "train",
+        "--tasks",
+        "train_02_enable_wifi",
+        "--model-base-url",
+        url,
+        "--lora-rank",
+        "32",
+        "--max-steps",
+        "1",
+        "--name",
+        "e",
+    )
     assert refused.code == 4 and "--max-lora-rank 32" in refused.err
     assert models(url) == ["base"] and not (place.folder / "runs" / "e").exists()

@@ -133,12 +133,15 @@ def test_a_prompt_that_does_not_fit_is_passed_on() -> None:
 
 
 def test_agents_and_endpoints_do_not_need_torch() -> None:
-    code = "import sys, cuarl.agent.model, cuarl.agent.scripted, cuarl.policy.remote.openai, cuarl.policy.spec; print('torch' in sys.modules)"
+    code = (
+        "import sys, cuarl.agent.model, cuarl.agent.scripted, cuarl.policy.remote.openai, cuarl.policy.spec; "
+        "print('torch' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
 
-# --- the size at which the model saw the screen ------------------------------------------------------------------------
+# --- the size at which the model saw the screen -----------------------------------------------------------------------
 
 
 class Knowing(Recited):

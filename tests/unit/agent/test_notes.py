@@ -48,11 +48,15 @@ def asked(name, window):
 def test_refusals_and_dialogs_are_told_in_the_next_turn_and_stay_in_the_conversation(name):
     goal = TASK.goal
     assert asked(name, Window(history_images=3, history_turns=10)) == [
-        [[goal]], [[goal], [REJECTED]], [[goal], [REJECTED], [DIALOG]],
-    ]  # fmt: skip
+        [[goal]],
+        [[goal], [REJECTED]],
+        [[goal], [REJECTED], [DIALOG]],
+    ]
     assert asked(name, Window(history_images=1, history_turns=10))[2] == [
-        [goal], [f"(earlier screen)\n{REJECTED}"], [DIALOG],
-    ]  # fmt: skip
+        [goal],
+        [f"(earlier screen)\n{REJECTED}"],
+        [DIALOG],
+    ]
     assert asked(name, Window()) == [[[goal]], [[f"{goal}\n\n{REJECTED}"]], [[f"{goal}\n\n{DIALOG}"]]]
 
 
@@ -83,14 +87,15 @@ def test_all_special_tokens_have_a_mark_that_notes_are_rid_of():
 
 def test_browser_news_are_put_into_words():
     news = {
-        "dialogs": ["alert: Saved", "confirm: sure?", "beforeunload: ", "the tab hung at this dialog, and was loaded again"],
+        "dialogs": ["alert: Saved", "confirm: sure?", "beforeunload: ",
+            "the tab hung at this dialog, and was loaded again"],
         "downloads": ["list.txt"], "blocked": ["http://elsewhere.test/"], "tabs": 2, "opened": True,
     }  # fmt: skip
     assert in_words(news, accepted=False) == (
-        'The page said in a dialog, which was closed: "Saved" The page asked in a dialog, which was answered by Cancel: "sure?" '
-        "The page asked whether it may be left, and was left. The tab hung at this dialog, and was loaded again. "
-        "A file was downloaded: list.txt. This address can't be reached from here: http://elsewhere.test/ "
-        "A new tab was opened, and is shown; 2 are open."
+        'The page said in a dialog, which was closed: "Saved" The page asked in a dialog, which was answered by '
+        'Cancel: "sure?" The page asked whether it may be left, and was left. The tab hung at this dialog, and was '
+        "loaded again. A file was downloaded: list.txt. This address can't be reached from here: "
+        "http://elsewhere.test/ A new tab was opened, and is shown; 2 are open."
     )
     assert in_words({"tabs": 1, "opened": False}, accepted=True) == "A tab was closed; 1 is open."
     assert in_words({}, accepted=True) == ""

@@ -47,11 +47,14 @@ def test_earlier_screens_come_first() -> None:
 
 def test_earlier_answers_stand_between_their_screens() -> None:
     assert shown(9, 9) == [
-        ("user", [0, "the goal"]), ("assistant", ["answer 0"]),
-        ("user", [1]), ("assistant", ["answer 1"]),
-        ("user", [2]), ("assistant", ["answer 2"]),
+        ("user", [0, "the goal"]),
+        ("assistant", ["answer 0"]),
+        ("user", [1]),
+        ("assistant", ["answer 1"]),
+        ("user", [2]),
+        ("assistant", ["answer 2"]),
         ("user", [3]),
-    ]  # fmt: skip
+    ]
 
 
 def test_older_turns_are_left_out_whole() -> None:
@@ -61,10 +64,12 @@ def test_older_turns_are_left_out_whole() -> None:
 
 def test_a_screen_out_of_the_window_is_named_where_its_answer_is_shown() -> None:
     assert shown(1, 2) == [
-        ("user", ["the goal"]), ("assistant", ["answer 1"]),
-        ("user", ["(earlier screen)"]), ("assistant", ["answer 2"]),
+        ("user", ["the goal"]),
+        ("assistant", ["answer 1"]),
+        ("user", ["(earlier screen)"]),
+        ("assistant", ["answer 2"]),
         ("user", [3]),
-    ]  # fmt: skip
+    ]
 
 
 def test_an_answer_without_its_screen_is_refused() -> None:
@@ -92,9 +97,7 @@ def test_a_budget_takes_the_oldest_first_and_no_turn_apart(older: str, steps: li
     assert conversation(Shown(*steps[-1])) == [("user", [3, "the goal"])]
 
 
-@given(
-    st.integers(1, 6), st.integers(0, 6), st.sampled_from(["text", "drop"]), st.integers(0, 6)
-)  # fmt: skip
+@given(st.integers(1, 6), st.integers(0, 6), st.sampled_from(["text", "drop"]), st.integers(0, 6))
 def test_each_narrower_prompt_is_shorter_and_holds_the_goal_and_the_present_screen(
     images: int, turns: int, older: str, past: int
 ) -> None:

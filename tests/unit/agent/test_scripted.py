@@ -29,7 +29,8 @@ from tests.unit.policy.pictures import screen
 TASK = TaskInstance(task_id="t", goal="turn on wifi")
 SEEN = Observation(screen(1))
 EVERY_KIND = frozenset(
-    ["click", "long_press", "move", "swipe", "drag", "scroll", "type", "key", "button", "open_app", "wait", "answer", "finish"]
+    ["click", "long_press", "move", "swipe", "drag", "scroll", "type", "key", "button", "open_app", "wait", "answer",
+        "finish"]
 )  # fmt: skip
 
 

@@ -20,9 +20,12 @@ def test_show_explains_the_fields_that_match(capsys):
     rows = json.loads(capsys.readouterr().out)
     assert [row["key"] for row in rows] == ["algorithm.clip_low", "algorithm.clip_high", "seed"]
     assert rows[2] == {
-        "key": "seed", "value": 0, "source": "default", "kind": "integer",
+        "key": "seed",
+        "value": 0,
+        "source": "default",
+        "kind": "integer",
         "meaning": "Seed of everything random: task order, devices, sampling, initialisation.",
-    }  # fmt: skip
+    }
 
 
 def test_show_explains_all_fields_in_a_table(capsys):

@@ -35,8 +35,10 @@ MINIWOB = task("browser", preset={"page": "click-test"})
     ("fields", "tasks", "says"),
     [
         pytest.param({"env": "browser", "browser_settle_ms": 5}, [MINIWOB], "env.settle_ms", id="never waited for"),
-        pytest.param({"env": "gbox", "gbox_box_type": "linux"}, [task("phone")], "env.box_type", id="tasks say their box"),
-        pytest.param({"env": "pods", "pods_session_type": "phone"}, [task("desktop")], "env.session_type", id="and session"),
+        pytest.param({"env": "gbox", "gbox_box_type": "linux"}, [task("phone")], "env.box_type",
+            id="tasks say their box"),
+        pytest.param({"env": "pods", "pods_session_type": "phone"}, [task("desktop")], "env.session_type",
+            id="and session"),
         pytest.param(
             {"env": "gymnasium", "gymnasium_repeat": 4}, [task("gymnasium", preset={"id": "CartPole-v1", "repeat": 2})],
             "env.repeat", id="tasks preset it",
@@ -77,17 +79,22 @@ def test_what_one_task_of_a_run_can_honour_is_taken_for_all(fields, tasks):
         ({"env": "gym", "gym_eval_number_range": "001-002", "gym_seed": 1}, "env.seed has no effect"),
         ({"env": "gym", "gym_eval_number_range": "001-002", "gym_train_ratio": 0.5}, "env.train_ratio has no effect"),
         ({"env": "gym", "gym_actor": "mini-agent", "gym_settle_ms": 5}, "env.settle_ms has no effect"),
-        *(({"env": env, "side_effects": "report"}, f"side_effects has no effect with env {env}")
-          for env in ("gym", "gymnasium", "browsergym", "openenv")),
+        *(
+            ({"env": env, "side_effects": "report"}, f"side_effects has no effect with env {env}")
+            for env in ("gym", "gymnasium", "browsergym", "openenv")
+        ),
         ({"algorithm": "sft", "sft_runs": "a", "temperature": 0.5}, "temperature has no effect with algorithm sft"),
         ({"algorithm": "sft", "sft_runs": "a", "eval_tasks": "b", "tasks": "c"}, "tasks has no effect"),
         ({"trainer": "tinker", "save_total_limit": 2}, "save_total_limit has no effect with trainer tinker"),
         ({"trainer": "tinker", "tinker_loss": "importance_sampling", "clip_high": 0.3}, "clip_high has no effect"),
         ({"trainer": "tinker", "tinker_loss": "cispo", "clip_low": 0.1}, "clip_low has no effect"),
-        ({"trainer": "tinker", "algorithm": "sft", "sft_runs": "a", "tinker_loss": "cispo"}, "trainer.loss has no effect"),
+        (
+            {"trainer": "tinker", "algorithm": "sft", "sft_runs": "a", "tinker_loss": "cispo"},
+            "trainer.loss has no effect",
+        ),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_combinations_without_effect_are_refused(fields, says):
     with pytest.raises(ConfigError, match=says):
         resolve(flags=fields)
@@ -102,7 +109,8 @@ def test_a_launcher_that_launches_nothing_is_refused(processes, accelerate, worl
 
 
 @pytest.mark.parametrize(
-    ("processes", "accelerate", "world"), [(1, None, None), (2, None, None), (2, "fsdp2", None), (2, None, "2"), (1, None, "2")]
+    ("processes", "accelerate", "world"),
+    [(1, None, None), (2, None, None), (2, "fsdp2", None), (2, None, "2"), (1, None, "2")]
 )  # fmt: skip
 def test_a_launcher_that_launches_is_taken(processes, accelerate, world):
     check_launch(processes, accelerate, world)
@@ -178,7 +186,8 @@ def test_a_model_that_is_elsewhere_is_not_loaded_here(told, flags):
         (("sessions", "serve", "phone", "--screen", "800x600"), "--screen has no effect on a simulated device"),
         (("sessions", "serve", "linux", "--profile", "tall"), "--profile has no effect on a linux desktop"),
         (("sessions", "serve", "phone", "--seed", "3"), "--seed has no effect without --task"),
-        (("serve", "http://127.0.0.1:9/v1", "--model-name", "tiny", "--device", "cpu"), "--device has no effect on a policy"),
+        (("serve", "http://127.0.0.1:9/v1", "--model-name", "tiny", "--device", "cpu"),
+            "--device has no effect on a policy"),
         (("serve-env", "--max-failed-share", "0.5"), "--max-failed-share"),
     ],
     ids=lambda value: " ".join(value[:2]) if isinstance(value, tuple) else "",

@@ -1,4 +1,5 @@
-"""No number of any command line is ``nan`` or infinite: bounds alone let ``nan`` through, since no comparison with it holds."""
+"""No number of any command line is ``nan`` or infinite: bounds alone let ``nan`` through, since no comparison with it
+holds."""
 
 from __future__ import annotations
 

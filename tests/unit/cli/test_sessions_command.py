@@ -34,8 +34,10 @@ def test_list_says_who_lives(toys, capsys):
     assert run(["sessions", "list"]) == 0
     said = capsys.readouterr()
     assert [line.split()[1:3] for line in said.out.splitlines()[1:]] == [
-        ["far", "unknown"], ["live", "live"], ["lost", "orphaned"],
-    ]  # fmt: skip
+        ["far", "unknown"],
+        ["live", "live"],
+        ["lost", "orphaned"],
+    ]
     assert "colour=red" in said.out and "1 orphaned; next: cuarl sessions sweep" in said.err
 
 

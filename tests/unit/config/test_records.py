@@ -1,4 +1,5 @@
-"""Fields that are one of several records: what is meant for which, where it stood before, and what importing them costs."""
+"""Fields that are one of several records: what is meant for which, where it stood before, and what importing them
+costs."""
 
 import json
 import subprocess

@@ -17,7 +17,8 @@ FORM = TaskInstance(
 )
 TEXT = TypeText(text="x" * 40)
 SLOW_S = 1.0
-"""What the devices here need for the text; as long as they may for a tap at most, and far less than for 40 characters."""
+"""What the devices here need for the text; as long as they may for a tap at most, and far less than for 40
+characters."""
 TAP_S = 0.5
 
 
@@ -43,7 +44,8 @@ async def outcome(env, task):
 
 @pytest.fixture(params=[True, False], ids=["grows", "fixed"])
 def grows(request, monkeypatch):
-    """Whether time-outs grow; where they do not, the same text is too slow, so that the devices here are slow enough."""
+    """Whether time-outs grow; where they do not, the same text is too slow, so that the devices here are slow
+    enough."""
     if not request.param:
         monkeypatch.setattr("cuarl.env.durations.CHARACTER_S", 0.0)
     return request.param

@@ -10,17 +10,29 @@ from cuarl.types import StopReason
 
 
 def evaluation(
-    step: int, *successes: bool, label: str = "suite", made: float = 0.0, first_seed: int = 0, seed: int = 0,
-    limited: str = "", **settings: object,
-) -> Evaluation:  # fmt: skip
+    step: int,
+    *successes: bool,
+    label: str = "suite",
+    made: float = 0.0,
+    first_seed: int = 0,
+    seed: int = 0,
+    limited: str = "",
+    **settings: object,
+) -> Evaluation:
     outcomes = tuple(
         Outcome(episode_id=f"{step}.{i}", task_id=f"t{i % 5}", seed=first_seed + i, success=s, stop=StopReason.DONE)
         for i, s in enumerate(successes)
     )
     return Evaluation(
-        label=label, step=step, overall=summarise(outcomes), outcomes=outcomes, started_at=made, seed=seed,
-        limited=limited, settings={"episodes": 2, **settings},
-    )  # fmt: skip
+        label=label,
+        step=step,
+        overall=summarise(outcomes),
+        outcomes=outcomes,
+        started_at=made,
+        seed=seed,
+        limited=limited,
+        settings={"episodes": 2, **settings},
+    )
 
 
 def test_a_curve_has_a_selections_evaluations_by_step_and_the_newest_of_each() -> None:
@@ -74,9 +86,10 @@ def test_a_curve_joins_only_what_was_measured_alike() -> None:
     assert [p.overall.success_rate for p in found[0].points] == [0.5, 1.0]
     assert distinctions(found)[0] == "episodes 2, seed 0, temperature unset"
     assert set(distinctions(found)[1:]) == {
-        "episodes 2, seed 0, temperature 1.0", "episodes 2, seed 7, temperature unset",
+        "episodes 2, seed 0, temperature 1.0",
+        "episodes 2, seed 7, temperature unset",
         "episodes 50, seed 0, temperature unset",
-    }  # fmt: skip
+    }
 
 
 def test_runs_of_other_seeds_are_put_together_and_told_apart_by_name_alone() -> None:
@@ -96,5 +109,5 @@ def test_tasks_that_the_seed_draws_may_differ_between_runs(limited: str, runs: l
     found = [
         *curves("a", [evaluation(8, True, False, limited=limited, tasks="a1")]),
         *curves("b", [evaluation(8, True, True, seed=1, limited=limited, tasks="b2")]),
-    ]  # fmt: skip
+    ]
     assert [m.runs for m in together(found)] == runs

@@ -113,9 +113,12 @@ def test_fewer_episodes_than_tasks_is_a_sample_drawn_by_the_seed():
 async def test_evaluation_counts_verdicts_and_keeps_failures_apart(tmp_path):
     plan = plan_evaluation(TASKS, episodes=6, run_seed=3, prefix="e", step=8)
     found = await evaluate(
-        plan, Setup(make_env=lamps(), make_agent=lambda s, e: Claims()), label="lamps", run_seed=3,
+        plan,
+        Setup(make_env=lamps(), make_agent=lambda s, e: Claims()),
+        label="lamps",
+        run_seed=3,
         settings={"env": "lamp"},
-    )  # fmt: skip
+    )
     overall = found.overall
     assert (overall.n, overall.failed, overall.tasks, overall.success_rate) == (5, 1, 3, 0.4)
     assert overall.false_completion_rate == 0.6
@@ -141,9 +144,11 @@ def measured(**fields):
 def test_an_evaluation_never_takes_the_folder_of_one_made_with_other_settings(tmp_path):
     first = measured(settings={"episodes": 200, "temperature": 0.5})
     others = [
-        measured(settings={"episodes": 50, "temperature": 0.5}), measured(settings={"episodes": 200, "temperature": 1.0}),
-        measured(settings=first.settings, seed=1), measured(settings=first.settings, limited="a sample"),
-    ]  # fmt: skip
+        measured(settings={"episodes": 50, "temperature": 0.5}),
+        measured(settings={"episodes": 200, "temperature": 1.0}),
+        measured(settings=first.settings, seed=1),
+        measured(settings=first.settings, limited="a sample"),
+    ]
     plain = tmp_path / "lamps-step-000008"
     assert folder_for(tmp_path, first, own=False) != plain, "the plain name is left to the run itself"
     assert folder_for(tmp_path, first, own=True) == plain

@@ -18,9 +18,17 @@ def test_outcome_is_read_off_the_trajectory():
     verdict = Verdict(success=False, score=0.5, side_effects=("display.dark_theme",), claimed=True)
     screen = ImageRef(digest="0" * 64, width=1, height=1)
     t = Trajectory(
-        episode_id="e", task_id="t", goal="g", seed=9, attempt=2, category="settings", difficulty="easy",
-        turns=(Turn(index=0, screenshot=screen),), stop=StopReason.DONE, verdict=verdict,
-    )  # fmt: skip
+        episode_id="e",
+        task_id="t",
+        goal="g",
+        seed=9,
+        attempt=2,
+        category="settings",
+        difficulty="easy",
+        turns=(Turn(index=0, screenshot=screen),),
+        stop=StopReason.DONE,
+        verdict=verdict,
+    )
     o = Outcome.of(t)
     assert (o.success, o.false_completion, o.side_effects, o.steps) == (False, True, True, 1)
     assert (o.task_id, o.seed, o.attempt, o.category, o.difficulty) == ("t", 9, 2, "settings", "easy")
@@ -28,9 +36,12 @@ def test_outcome_is_read_off_the_trajectory():
 
 def test_episode_without_a_verdict_is_in_no_rate():
     lost = Trajectory(
-        episode_id="e", task_id="t", goal="g", stop=StopReason.FAILED,
+        episode_id="e",
+        task_id="t",
+        goal="g",
+        stop=StopReason.FAILED,
         failure=Failure(boundary="env", kind="EnvError", message="gone"),
-    )  # fmt: skip
+    )
     summary = summarise([outcome(), Outcome.of(lost)])
     assert (summary.n, summary.failed, summary.success_rate) == (1, 1, 1.0)
 
@@ -50,8 +61,13 @@ def test_summary_counts_claims_side_effects_and_steps():
     ]
     s = summarise(outcomes)
     assert (s.n, s.tasks, s.success_rate, s.false_completion_rate, s.side_effect_rate, s.steps_mean) == (
-        4, 2, 0.5, 0.5, 0.25, 5.0,
-    )  # fmt: skip
+        4,
+        2,
+        0.5,
+        0.5,
+        0.25,
+        5.0,
+    )
     assert s.ci_low < 0.5 < s.ci_high
 
 

@@ -43,9 +43,11 @@ def _said(action: Action, width: int = 192, height: int = 384) -> dict[str, Any]
             kind = "finish"
     share = np.array([width, height], np.float32)
     return {
-        "kind": KINDS.index(kind), "text": "",
-        "point": (np.array(start, np.float32) + 0.5) / share, "to": (np.array(end, np.float32) + 0.5) / share,
-    }  # fmt: skip
+        "kind": KINDS.index(kind),
+        "text": "",
+        "point": (np.array(start, np.float32) + 0.5) / share,
+        "to": (np.array(end, np.float32) + 0.5) / share,
+    }
 
 
 def test_gymnasiums_checker_finds_nothing(env: CuarlEnv) -> None:

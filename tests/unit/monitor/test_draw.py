@@ -123,5 +123,6 @@ def test_half_blocks_carry_two_pixels_each():
     assert text.plain == "▀▀\n▀▀\n"
     styles = [span.style for span in text.spans]
     assert [(s.color.triplet, s.bgcolor.triplet) for s in styles] == [
-        ((255, 0, 0), (0, 0, 255)), ((0, 255, 0), (9, 9, 9)),
-    ] * 2  # fmt: skip
+        ((255, 0, 0), (0, 0, 255)),
+        ((0, 255, 0), (9, 9, 9)),
+    ] * 2

@@ -23,9 +23,18 @@ from cuarl.pretrain.tokenizer import CHAT_TEMPLATE, CLOSINGS, SPECIAL, scaffolds
 from tests.unit.policy.pictures import SYSTEM
 
 SHAPE = Shape(
-    width=48, layers=3, heads=4, kv_heads=2, head_dim=32, mlp=64, vision_width=32, vision_layers=3, vision_heads=2,
-    vision_mlp=48, positions=64,
-)  # fmt: skip
+    width=48,
+    layers=3,
+    heads=4,
+    kv_heads=2,
+    head_dim=32,
+    mlp=64,
+    vision_width=32,
+    vision_layers=3,
+    vision_heads=2,
+    vision_mlp=48,
+    positions=64,
+)
 
 
 def small_tokenizer(system_prompt: str) -> PreTrainedTokenizerFast:
@@ -59,9 +68,14 @@ def save_model(folder: Path, model: Any, tokenizer: PreTrainedTokenizerFast, **p
 def qwen3_folder(tmp_path_factory: pytest.TempPathFactory, tokenizer: PreTrainedTokenizerFast) -> Path:
     size = {"shortest_edge": 32 * 32, "longest_edge": 512 * 512}
     return save_model(
-        tmp_path_factory.mktemp("qwen3"), build_model(tokenizer, SHAPE, seed=1), tokenizer, patch_size=16, size=size,
-        image_mean=[0.5] * 3, image_std=[0.5] * 3,
-    )  # fmt: skip
+        tmp_path_factory.mktemp("qwen3"),
+        build_model(tokenizer, SHAPE, seed=1),
+        tokenizer,
+        patch_size=16,
+        size=size,
+        image_mean=[0.5] * 3,
+        image_std=[0.5] * 3,
+    )
 
 
 @pytest.fixture(scope="session")
@@ -69,18 +83,32 @@ def qwen25_folder(tmp_path_factory: pytest.TempPathFactory, tokenizer: PreTraine
     ids = tokenizer.get_vocab()
     config = Qwen2_5_VLConfig(
         text_config=dict(
-            vocab_size=max(ids.values()) + 5, hidden_size=64, intermediate_size=64, num_hidden_layers=2,
-            num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=4096,
-            pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id,
+            vocab_size=max(ids.values()) + 5,
+            hidden_size=64,
+            intermediate_size=64,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            max_position_embeddings=4096,
+            pad_token_id=tokenizer.pad_token_id,
+            eos_token_id=tokenizer.eos_token_id,
             rope_parameters=dict(rope_type="default", rope_theta=10_000.0, mrope_section=[2, 3, 3]),
         ),
         vision_config=dict(
-            depth=3, hidden_size=32, intermediate_size=48, num_heads=2, out_hidden_size=64, patch_size=14,
-            window_size=56, fullatt_block_indexes=[2],
+            depth=3,
+            hidden_size=32,
+            intermediate_size=48,
+            num_heads=2,
+            out_hidden_size=64,
+            patch_size=14,
+            window_size=56,
+            fullatt_block_indexes=[2],
         ),
-        image_token_id=ids["<|image_pad|>"], video_token_id=ids["<|video_pad|>"],
-        vision_start_token_id=ids["<|vision_start|>"], vision_end_token_id=ids["<|vision_end|>"],
-    )  # fmt: skip
+        image_token_id=ids["<|image_pad|>"],
+        video_token_id=ids["<|video_pad|>"],
+        vision_start_token_id=ids["<|vision_start|>"],
+        vision_end_token_id=ids["<|vision_end|>"],
+    )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(2)
         model = Qwen2_5_VLForConditionalGeneration(config)

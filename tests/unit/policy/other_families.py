@@ -1,4 +1,5 @@
-"""Miniature models of families that are run as they are, with random weights: for tests here and of the command line."""
+"""Miniature models of families that are run as they are, with random weights: for tests here and of the command
+line."""
 
 from __future__ import annotations
 
@@ -28,9 +29,13 @@ _CONTENT = (
     "{%- endfor -%}"
 )
 _TEXT = dict(
-    hidden_size=64, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+    hidden_size=64,
+    intermediate_size=64,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
     max_position_embeddings=4096,
-)  # fmt: skip
+)
 _VISION = dict(
     hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=2, image_size=32, patch_size=8
 )
@@ -44,9 +49,13 @@ def _tokenizer(special: list[str], template: str, *, eos: str, pad: str, **extra
     bpe.decoder = decoders.ByteLevel()
     bpe.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in special])
     return PreTrainedTokenizerFast(
-        tokenizer_object=bpe, eos_token=eos, pad_token=pad, clean_up_tokenization_spaces=False, chat_template=template,
+        tokenizer_object=bpe,
+        eos_token=eos,
+        pad_token=pad,
+        clean_up_tokenization_spaces=False,
+        chat_template=template,
         **extra,
-    )  # fmt: skip
+    )
 
 
 def _idefics3(folder: Path) -> None:
@@ -54,7 +63,10 @@ def _idefics3(folder: Path) -> None:
     template = (
         "{%- for m in messages -%}{{- '<|im_start|>' + m.role + ':' -}}"
         + _CONTENT.replace("PICTURE", "<image>")
-        + "{{- '<end_of_utterance>\n' -}}{%- endfor -%}{%- if add_generation_prompt -%}{{- 'assistant:' -}}{%- endif -%}"
+        + (
+            "{{- '<end_of_utterance>\n' -}}{%- endfor -%}{%- if add_generation_prompt -%}{{- 'assistant:' -}}{%- "
+            "endif -%}"
+        )
     )
     places = [f"<row_{r}_col_{c}>" for r in range(1, 4) for c in range(1, 4)]
     special = [
@@ -70,9 +82,13 @@ def _idefics3(folder: Path) -> None:
     text = _TEXT | dict(model_type="llama", vocab_size=max(ids.values()) + 3, bos_token_id=None)
     text |= dict(pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id)
     config = Idefics3Config(
-        text_config=text, vision_config=_VISION, scale_factor=2, image_token_id=ids["<image>"],
-        pad_token_id=tokenizer.pad_token_id, tie_word_embeddings=False,
-    )  # fmt: skip
+        text_config=text,
+        vision_config=_VISION,
+        scale_factor=2,
+        image_token_id=ids["<image>"],
+        pad_token_id=tokenizer.pad_token_id,
+        tie_word_embeddings=False,
+    )
     model = Idefics3ForConditionalGeneration(config)
     model.generation_config.eos_token_id = [tokenizer.eos_token_id, ids["<end_of_utterance>"]]
     images = Idefics3ImageProcessorPil(size={"longest_edge": 64}, max_image_size={"longest_edge": 32})
@@ -80,7 +96,8 @@ def _idefics3(folder: Path) -> None:
 
 
 def _gemma3(folder: Path) -> None:
-    """Image tokens see each other both ways; every other layer sees a window; penalties among the model's own settings."""
+    """Image tokens see each other both ways; every other layer sees a window; penalties among the model's own
+    settings."""
     template = (
         "{{ bos_token }}{%- for m in messages -%}"
         "{{- '<start_of_turn>' + ('model' if m.role == 'assistant' else m.role) + '\n' -}}"
@@ -93,13 +110,21 @@ def _gemma3(folder: Path) -> None:
     tokenizer = _tokenizer(special, template, eos="<eos>", pad="<pad>", bos_token="<bos>", extra_special_tokens=named)
     ids = tokenizer.get_vocab()
     text = _TEXT | dict(
-        vocab_size=max(ids.values()) + 3, head_dim=16, query_pre_attn_scalar=16, sliding_window=8,
-        layer_types=["sliding_attention", "full_attention"], final_logit_softcapping=2.0,
-    )  # fmt: skip
+        vocab_size=max(ids.values()) + 3,
+        head_dim=16,
+        query_pre_attn_scalar=16,
+        sliding_window=8,
+        layer_types=["sliding_attention", "full_attention"],
+        final_logit_softcapping=2.0,
+    )
     config = Gemma3Config(
-        text_config=text, vision_config=_VISION, mm_tokens_per_image=4, image_token_index=ids["<image_soft_token>"],
-        boi_token_index=ids["<start_of_image>"], eoi_token_index=ids["<end_of_image>"],
-    )  # fmt: skip
+        text_config=text,
+        vision_config=_VISION,
+        mm_tokens_per_image=4,
+        image_token_index=ids["<image_soft_token>"],
+        boi_token_index=ids["<start_of_image>"],
+        eoi_token_index=ids["<end_of_image>"],
+    )
     model = Gemma3ForConditionalGeneration(config)
     model.generation_config.eos_token_id = [ids["<eos>"], ids["<end_of_turn>"]]
     model.generation_config.repetition_penalty = 1.5
@@ -123,9 +148,13 @@ def _llava(folder: Path) -> None:
     config = LlavaConfig(text_config=text, vision_config=vision, image_token_index=ids["<image>"], image_seq_length=16)
     images = CLIPImageProcessorPil(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32})
     processor = LlavaProcessor(
-        images, tokenizer, patch_size=8, vision_feature_select_strategy="default", num_additional_image_tokens=1,
+        images,
+        tokenizer,
+        patch_size=8,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
         chat_template=template,
-    )  # fmt: skip
+    )
     _save(folder, LlavaForConditionalGeneration(config), processor)
 
 

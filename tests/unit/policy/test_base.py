@@ -90,11 +90,15 @@ class BytesPolicy:
         answers, answer_mask = pad([r.answer_ids for r in rows], END, "right")
         seen = [[s.image.convert("RGB").resize((1, 1)).getpixel((0, 0)) for s in r.screenshots] for r in rows]
         return BytesInputs(
-            prompt_ids=ids, prompt_mask=mask, last=(mask * torch.arange(mask.shape[1])).amax(1),
-            prompt_of=torch.arange(len(rows)), answer_ids=answers, answer_mask=answer_mask,
+            prompt_ids=ids,
+            prompt_mask=mask,
+            last=(mask * torch.arange(mask.shape[1])).amax(1),
+            prompt_of=torch.arange(len(rows)),
+            answer_ids=answers,
+            answer_mask=answer_mask,
             before=torch.cat([torch.tensor([[r.prompt_ids[-1]] for r in rows]), answers[:, :-1]], dim=1),
             colours=torch.tensor(seen).float().mean(1) / 255,
-        )  # fmt: skip
+        )
 
     def answer(self, jobs):
         colours = self.collate([Row(*job.prompt, answer_ids=(END,)) for job in jobs]).colours

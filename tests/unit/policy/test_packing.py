@@ -66,11 +66,15 @@ def test_an_episode_whose_turns_extend_one_another_is_one_sequence_with_the_same
 
 
 def test_attempts_of_several_lengths_in_any_order_with_turns_that_stand_alone(policy: QwenVLPolicy) -> None:
-    """What a group gives: a common first prompt, equal first answers, different lengths; and episodes without history."""
+    """What a group gives: a common first prompt, equal first answers, different lengths; and episodes without
+    history."""
     rows = [
-        *episode(policy, 1), *episode(policy, 1, ANSWERS[:1]), *episode(policy, 1, [ANSWERS[0], (70, 71)]),
-        *episode(policy, 30, ANSWERS[:3]), *episode(policy, 50, window=Window()),
-    ]  # fmt: skip
+        *episode(policy, 1),
+        *episode(policy, 1, ANSWERS[:1]),
+        *episode(policy, 1, [ANSWERS[0], (70, 71)]),
+        *episode(policy, 30, ANSWERS[:3]),
+        *episode(policy, 50, window=Window()),
+    ]
     torch.manual_seed(0)
     rows = [rows[i] for i in torch.randperm(len(rows)).tolist()]
     inputs = policy.collate(rows, pack=True)

@@ -70,9 +70,13 @@ def test_it_runs_where_that_was_said(evil: str, mark: Path) -> None:
     ids=lambda c: c[0],
 )
 def test_commands_have_an_option_for_it(
-    command: list[str], evil: str, mark: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    command: list[str],
+    evil: str,
+    mark: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.chdir(tmp_path)
     given = [*command, "--model-name", evil, "--renderer-name", "json"]
     assert run(given) == 4 and "--trust-remote-code" in capsys.readouterr().err

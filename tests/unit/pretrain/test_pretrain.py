@@ -46,9 +46,11 @@ def test_fast_forward_equals_transformers(tokenizer: PreTrainedTokenizerFast) ->
     ids = torch.tensor([tokens.prompt("Tap Wi-Fi.")] * 2)
     with torch.no_grad():
         theirs = model(
-            input_ids=ids, attention_mask=torch.ones_like(ids), **given,
+            input_ids=ids,
+            attention_mask=torch.ones_like(ids),
+            **given,
             mm_token_type_ids=(ids == model.config.image_token_id).long(),
-        ).logits  # fmt: skip
+        ).logits
         trainee = Trainee(model, 384, 192)
         ours = trainee.logits(trainee.hidden(screens, ids))
     assert (ours - theirs).abs().max() < 1e-4

@@ -74,9 +74,13 @@ class Listed:
 
 
 def judge(
-    instance: TaskInstance, before: Mapping[str, Any], after: Mapping[str, Any], answer: str | None,
-    claimed: bool | None, volatile: Sequence[str] = (),
-) -> Verdict:  # fmt: skip
+    instance: TaskInstance,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    answer: str | None,
+    claimed: bool | None,
+    volatile: Sequence[str] = (),
+) -> Verdict:
     """Success if the counter rose to the wanted number; the evidence shows both states."""
     check = instance.checks[0]
     passed = after["counter"] >= check.value
@@ -87,9 +91,12 @@ def judge(
 
 def spec(attempt: int = 0, group: int = 0, task: TaskInstance = TASK) -> EpisodeSpec:
     return EpisodeSpec(
-        task=task, seed=7, sampling_seed=sampling_seed(0, task.task_id, group, attempt), group_id=f"g.{group}",
+        task=task,
+        seed=7,
+        sampling_seed=sampling_seed(0, task.task_id, group, attempt),
+        group_id=f"g.{group}",
         attempt=attempt,
-    )  # fmt: skip
+    )
 
 
 def setup(env: Env | Callable[[], Env], agent: Any, limits: Limits | None = None, **more: Any) -> Setup:

@@ -27,7 +27,7 @@ from cuarl.types import (
     Swipe,
     TypeText,
     Wait,
-)  # fmt: skip
+)
 
 pytestmark = pytest.mark.anyio
 BAD = ParseError(code="bad_json", message="no closing brace")

@@ -34,23 +34,29 @@ def test_what_has_no_source_in_python_has_none():
 
 
 def test_a_module_and_what_it_imports_from_its_folder(write, tmp_path):
-    write({
-        "plug_reward.py": "import json\nimport plug_parts as parts\ndef mine(t):\n    return parts.one()\n",
-        "plug_parts.py": "from plug_more import two\ndef one():\n    return two()\n",
-        "plug_more.py": "def two():\n    return 2.0\n", "plug_other.py": "",
-    })  # fmt: skip
+    write(
+        {
+            "plug_reward.py": "import json\nimport plug_parts as parts\ndef mine(t):\n    return parts.one()\n",
+            "plug_parts.py": "from plug_more import two\ndef one():\n    return two()\n",
+            "plug_more.py": "def two():\n    return 2.0\n",
+            "plug_other.py": "",
+        }
+    )
     assert sources("plug_reward:mine") == {
         name: tmp_path / f"{name}.py" for name in ("plug_reward", "plug_parts", "plug_more")
     }
 
 
 def test_a_package_with_relative_imports(write, tmp_path):
-    write({
-        "plugpack/__init__.py": "from .rewards import mine\n",
-        "plugpack/rewards.py":
-            "from . import parts\nfrom .more import two\ndef mine(t):\n    return parts.one() + two()\n",
-        "plugpack/parts.py": "def one():\n    return 1.0\n", "plugpack/more.py": "def two():\n    return 2.0\n",
-    })  # fmt: skip
+    write(
+        {
+            "plugpack/__init__.py": "from .rewards import mine\n",
+            "plugpack/rewards.py": "from . import parts\nfrom .more import two\n"
+            "def mine(t):\n    return parts.one() + two()\n",
+            "plugpack/parts.py": "def one():\n    return 1.0\n",
+            "plugpack/more.py": "def two():\n    return 2.0\n",
+        }
+    )
     assert set(sources("plugpack.rewards.mine")) == {"plugpack.rewards", "plugpack.parts", "plugpack.more", "plugpack"}
     assert set(sources("plugpack:mine")) == set(sources("plugpack.rewards:mine"))
 
@@ -64,6 +70,8 @@ def test_comments_and_layout_are_no_change_and_a_number_is():
 def test_changes_are_named_by_module():
     now = {"a": b"x = 2", "c": b""}
     assert changes({"a": b"x = 1", "b": b""}, now) == [
-        "module a: its code differs", "module b is imported no more", "module c is imported, too",
-    ]  # fmt: skip
+        "module a: its code differs",
+        "module b is imported no more",
+        "module c is imported, too",
+    ]
     assert changes(now, now) == []

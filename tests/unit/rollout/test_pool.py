@@ -141,9 +141,12 @@ async def test_collection_stops_when_too_many_fail_and_names_the_causes():
 
     with pytest.raises(RolloutError, match="5 of the last 8 episodes failed") as e:
         await collect(
-            PLAN, setup(CounterEnv, fails_from(1)), max_concurrent=1, failures=FailureWindow(size=8, max_share=0.5),
+            PLAN,
+            setup(CounterEnv, fails_from(1)),
+            max_concurrent=1,
+            failures=FailureWindow(size=8, max_share=0.5),
             save=save,
-        )  # fmt: skip
+        )
     assert "3x agent RuntimeError" in e.value.what
     assert "2x agent RuntimeError" in e.value.what
     assert saved[:9] == [s.episode_id for s in PLAN[:9]], "what was complete is saved"
@@ -204,9 +207,12 @@ async def test_episode_that_ends_while_everything_is_cancelled_is_saved():
 
     with anyio.CancelScope() as scope:
         await collect(
-            PLAN, setup(CounterEnv, Listed(UP, UP, Finish())), max_concurrent=4, save=save,
+            PLAN,
+            setup(CounterEnv, Listed(UP, UP, Finish())),
+            max_concurrent=4,
+            save=save,
             progress=lambda t, done, total: scope.cancel() if done == 2 else None,
-        )  # fmt: skip
+        )
     assert saved[:2] == [s.episode_id for s in PLAN[:2]]
 
 
@@ -233,9 +239,12 @@ async def test_cancellation_tears_everything_down_and_saves_what_was_complete():
 
     with anyio.move_on_after(30) as scope:
         await collect(
-            PLAN, setup(make, Listed(UP, UP, Finish())), max_concurrent=4, save=save,
+            PLAN,
+            setup(make, Listed(UP, UP, Finish())),
+            max_concurrent=4,
+            save=save,
             on_cancel=lambda e: cut.append(e.trajectory.stop),
-        )  # fmt: skip
+        )
     assert scope.cancelled_caught
     assert saved == [StopReason.DONE] * 2
     assert cut == [StopReason.CANCELLED] * 4

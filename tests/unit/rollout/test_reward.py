@@ -23,10 +23,16 @@ def episode(success, claimed, turns=4, stop=StopReason.DONE, max_turns=10, **fie
     turns = [turn(i) for i in range(turns)] if isinstance(turns, int) else turns
     return Trajectory(
         **{
-            "episode_id": "e", "task_id": "t", "goal": "g", "turns": tuple(turns), "stop": stop, "verdict": verdict,
-            "info": {"max_turns": max_turns}, **fields,
+            "episode_id": "e",
+            "task_id": "t",
+            "goal": "g",
+            "turns": tuple(turns),
+            "stop": stop,
+            "verdict": verdict,
+            "info": {"max_turns": max_turns},
+            **fields,
         }
-    )  # fmt: skip
+    )
 
 
 def value(name, trajectory):

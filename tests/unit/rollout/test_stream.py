@@ -36,17 +36,29 @@ class Place:
         sampler = RecallingSampler(Asked(batcher), gate)
         made = setup(env, lambda s, e: Asking(sampler, turns(int(s.group_id[2:]))), limits)
         self.stream = Stream(
-            StreamConfig(per_batch, max_age, at_once), gate, made, plan=lambda t: [spec(i, t.serial) for i in range(SIZE)],
-            next_tasks=lambda serial, count: [TASK.task_id] * count, swap=self.swap, join=batcher.join,
+            StreamConfig(per_batch, max_age, at_once),
+            gate,
+            made,
+            plan=lambda t: [spec(i, t.serial) for i in range(SIZE)],
+            next_tasks=lambda serial, count: [TASK.task_id] * count,
+            swap=self.swap,
+            join=batcher.join,
             dropped=lambda ticket, step, age: self.gone.append((ticket.serial, step, age)),
-        )  # fmt: skip
+        )
 
     def answer(self, gate):
         async def run(requests):
             await gate.passing()
             self.batches.append((self.version, len(requests)))
-            return [Sampled(token_ids=(r.seed % 97,), logprobs=(-1.0,), policy_version=self.version,
-                            images=tuple(p.screenshot.ref for p in r.messages[0].parts)) for r in requests]  # fmt: skip
+            return [
+                Sampled(
+                    token_ids=(r.seed % 97,),
+                    logprobs=(-1.0,),
+                    policy_version=self.version,
+                    images=tuple(p.screenshot.ref for p in r.messages[0].parts),
+                )
+                for r in requests
+            ]
 
         return run
 

@@ -74,22 +74,34 @@ def cut(file):
     ("damage", "says"),
     [
         pytest.param(lambda root: cut(root / "step-000002/adapter_model.safetensors"), "cut off", id="weights cut off"),
-        pytest.param(lambda root: (root / "step-000002/adapter_model.safetensors").unlink(), "weights are missing",
-                     id="weights missing"),
-        pytest.param(lambda root: (root / "step-000002/adapter_model.safetensors").write_bytes(b"x" * 40), "damaged",
-                     id="no weights"),
-        pytest.param(lambda root: (root / "step-000002/cuarl.json").unlink(), "cuarl.json is missing", id="facts missing"),
-        pytest.param(lambda root: cut(root / "trainer/step-000002/state.pt"), "state.pt is cut off", id="state cut off"),
-        pytest.param(lambda root: (root / "trainer/step-000002/state.pt").unlink(), "state.pt is missing",
-                     id="state missing"),
+        pytest.param(
+            lambda root: (root / "step-000002/adapter_model.safetensors").unlink(),
+            "weights are missing",
+            id="weights missing",
+        ),
+        pytest.param(
+            lambda root: (root / "step-000002/adapter_model.safetensors").write_bytes(b"x" * 40),
+            "damaged",
+            id="no weights",
+        ),
+        pytest.param(
+            lambda root: (root / "step-000002/cuarl.json").unlink(), "cuarl.json is missing", id="facts missing"
+        ),
+        pytest.param(
+            lambda root: cut(root / "trainer/step-000002/state.pt"), "state.pt is cut off", id="state cut off"
+        ),
+        pytest.param(
+            lambda root: (root / "trainer/step-000002/state.pt").unlink(), "state.pt is missing", id="state missing"
+        ),
         pytest.param(
             lambda root: (root / "step-000002/model.safetensors.index.json").write_text(
                 json.dumps({"weight_map": {"a": "model-00001-of-00002.safetensors"}})
             ),
-            "model-00001-of-00002.safetensors is missing", id="a shard missing",
+            "model-00001-of-00002.safetensors is missing",
+            id="a shard missing",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_newest_checkpoint_that_is_damaged_is_an_error_and_no_way_back_unasked(tmp_path, damage, says):
     root = write(tmp_path, 1, 2)
     damage(root)

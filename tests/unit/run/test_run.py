@@ -82,7 +82,8 @@ def test_a_taken_name_is_refused_with_three_choices(create):
 
 @pytest.mark.parametrize(
     "name",
-    ["..", "a/b", "latest", "-x", "a\\b", "a\x1b[2Jb", "a\x07", "a\nb", "a\tb", "a\x00b", "a\x9bb", "a\u202eb", "a\u200bb",
+    ["..", "a/b", "latest", "-x", "a\\b", "a\x1b[2Jb", "a\x07", "a\nb", "a\tb", "a\x00b", "a\x9bb", "a\u202eb",
+        "a\u200bb",
      "\ufeffa", "a\ud800", " a", "a ", "x" * 201, "é" * 101],
 )  # fmt: skip
 def test_names_that_are_paths_or_words_are_refused(create, name):

@@ -1,4 +1,5 @@
-"""Both databases for tests: SQLite files, and a schema of its own on the PostgreSQL server that CUARL_TEST_POSTGRES names."""
+"""Both databases for tests: SQLite files, and a schema of its own on the PostgreSQL server that CUARL_TEST_POSTGRES
+names."""
 
 import os
 import secrets

@@ -28,26 +28,48 @@ def plain(episode_id="e0", **fields):
 def rich(episode_id="rich", **fields):
     """Every field differs from its default, and texts hold what databases dislike."""
     sampled = Sampled(
-        prompt_ids=(151644, 5, 5, 5, 0), images=(ref(1), ref(2)), token_ids=(7, 8, 2**31 - 1),
-        logprobs=(-0.1, -1.7976931348623157e308, -5e-324), text="tap\x00 “OK” 🙂 \ue0ff", stop="length",
-        temperature=0.7, policy="qwen", policy_version=3, exact=False,
-    )  # fmt: skip
+        prompt_ids=(151644, 5, 5, 5, 0),
+        images=(ref(1), ref(2)),
+        token_ids=(7, 8, 2**31 - 1),
+        logprobs=(-0.1, -1.7976931348623157e308, -5e-324),
+        text="tap\x00 “OK” 🙂 \ue0ff",
+        stop="length",
+        temperature=0.7,
+        policy="qwen",
+        policy_version=3,
+        exact=False,
+    )
     turns = (
         Turn(
-            index=0, screenshot=ref(1), action=Click(x=3, y=4, count=2), warnings=("clamped",), sampled=sampled,
-            text={"url": "a\x00b"}, reward=-0.25, started_at=1e9 + 1.25, model_s=0.1, env_s=1e-9, settle_ms=12.5, settled=True, changed=False,
+            index=0,
+            screenshot=ref(1),
+            action=Click(x=3, y=4, count=2),
+            warnings=("clamped",),
+            sampled=sampled,
+            text={"url": "a\x00b"},
+            reward=-0.25,
+            started_at=1e9 + 1.25,
+            model_s=0.1,
+            env_s=1e-9,
+            settle_ms=12.5,
+            settled=True,
+            changed=False,
             resized=(364, 644),
         ),
         Turn(
-            index=1, screenshot=ref(2), parse_error=ParseError(code="bad_json", message="{\x00"), rejected="no such key",
+            index=1,
+            screenshot=ref(2),
+            parse_error=ParseError(code="bad_json", message="{\x00"),
+            rejected="no such key",
             sampled=sampled.model_copy(update={"logprobs": None}),
         ),
         Turn(index=5, screenshot=ref(3), action=Answer(text="42")),
-    )  # fmt: skip
+    )
     values = {
         "episode_id": episode_id, "attempt": 2, "step": 7, "purpose": "train", "task_id": "wifi_on", "goal": "Go\n“on”",
         "category": "settings", "difficulty": "easy", "env": "phone", "backend": "gbox",
-        "device": "box-\x00-1", "ready_s": 0.75, "check_at": 1e9 + 3.0, "check_s": 0.25, "agent": "qwen3-vl-mobile", "policy": "qwen",
+        "device": "box-\x00-1", "ready_s": 0.75, "check_at": 1e9 + 3.0, "check_s": 0.25, "agent": "qwen3-vl-mobile",
+        "policy": "qwen",
         "policy_version": 3, "seed": 2**70 + 1, "turns": turns, "final_screenshot": ref(4), "answer": "\x00",
         "stop": StopReason.FAILED,
         "failure": Failure(boundary="env", kind="EnvError", message="gone\x00", traceback="…"),

@@ -22,14 +22,19 @@ LATER = 4e9
 
 @pytest.fixture
 def filled(tmp_path):
-    """Episodes of two purposes; one names screenshots that nobody stored, and one has a picture that only a prompt shows."""
+    """Episodes of two purposes; one names screenshots that nobody stored, and one has a picture that only a prompt
+    shows."""
     with Store.open(f"sqlite:///{tmp_path}/a/x.db") as store:
         store.start_run(run("r1", directory="/home/ann/runs/r1", info={"host": "anns-laptop"}, config={"seed": 3}))
         save(store, rich(run_id="r1"))
         sampled = Sampled(
-            prompt_ids=(1, 2), images=(SHOTS[0].ref, SHOTS[3].ref), token_ids=(3, 4), text="half \ud800 a pair",
-            logprobs=(-0.1, float("-inf")), policy="qwen",
-        )  # fmt: skip
+            prompt_ids=(1, 2),
+            images=(SHOTS[0].ref, SHOTS[3].ref),
+            token_ids=(3, 4),
+            text="half \ud800 a pair",
+            logprobs=(-0.1, float("-inf")),
+            policy="qwen",
+        )
         turns = tuple(
             Turn(index=i, screenshot=shot.ref, action=Click(x=1, y=i), sampled=sampled)
             for i, shot in enumerate(SHOTS[:2])

@@ -48,12 +48,21 @@ def other(tmp_path):
 
 
 def everything(store):
-    return repr([
-        sorted(store.runs(), key=lambda r: r.id), list(store.trajectories()), store.groups(), store.policies(),
-        store.tasks(), store.evaluations(), store.evaluation_episode_ids("v"), store.metrics("r1"),
-        store.metrics("r2"), store.events(),
-        [c for c in store.history() if c.entity != "session" and c.entity_id != "half"],
-    ])  # fmt: skip
+    return repr(
+        [
+            sorted(store.runs(), key=lambda r: r.id),
+            list(store.trajectories()),
+            store.groups(),
+            store.policies(),
+            store.tasks(),
+            store.evaluations(),
+            store.evaluation_episode_ids("v"),
+            store.metrics("r1"),
+            store.metrics("r2"),
+            store.events(),
+            [c for c in store.history() if c.entity != "session" and c.entity_id != "half"],
+        ]
+    )
 
 
 def test_an_export_imports_to_an_equal_store(filled, other, tmp_path):
@@ -101,8 +110,11 @@ def test_an_export_comes_from_a_machine_whose_clock_is_ahead(filled, other, tmp_
 def test_an_export_of_one_run_has_that_run_and_those_it_came_from(filled, other, tmp_path):
     done = export_store(filled, tmp_path / "out", run="r2")
     assert {k: done.counts[k] for k in ("runs", "episodes", "metrics", "evaluations")} == {
-        "runs": 2, "episodes": 4, "metrics": 1, "evaluations": 1,
-    }  # fmt: skip
+        "runs": 2,
+        "episodes": 4,
+        "metrics": 1,
+        "evaluations": 1,
+    }
     import_store(other, tmp_path / "out", at=FAR_FUTURE)
     assert {e.run_id for e in other.episodes()} == {"r2"}
     assert other.evaluation_episode_ids("v") == ["seen"]

@@ -42,19 +42,37 @@ def episode(odd: str, episode_id: str) -> Trajectory:
     sampled = Sampled(prompt_ids=(1,), token_ids=(2,), logprobs=(-0.5,), text=odd, images=(shot.ref,), policy=odd)
     turns = (
         Turn(
-            index=0, screenshot=shot.ref, action=TypeText(text=odd), sampled=sampled, warnings=(odd,), rejected=odd,
+            index=0,
+            screenshot=shot.ref,
+            action=TypeText(text=odd),
+            sampled=sampled,
+            warnings=(odd,),
+            rejected=odd,
             text={odd: odd},
         ),
         Turn(index=1, screenshot=shot.ref, parse_error=ParseError(code="bad_json", message=odd)),
-    )  # fmt: skip
+    )
     check = CheckResult(path=odd, op="equals", expected=odd, actual={odd: [odd]}, passed=False)
     return Trajectory(
-        episode_id=episode_id, run_id="r1", task_id=f"task{odd}", goal=odd, category=odd, difficulty=odd, env=odd,
-        agent=odd, policy=odd, turns=turns, final_screenshot=shot.ref, answer=odd, stop=StopReason.FAILED,
+        episode_id=episode_id,
+        run_id="r1",
+        task_id=f"task{odd}",
+        goal=odd,
+        category=odd,
+        difficulty=odd,
+        env=odd,
+        agent=odd,
+        policy=odd,
+        turns=turns,
+        final_screenshot=shot.ref,
+        answer=odd,
+        stop=StopReason.FAILED,
         failure=Failure(boundary="env", kind="EnvError", message=odd, traceback=odd),
-        verdict=Verdict(success=False, score=0.0, side_effects=(odd,), checks=(check,)), reward=0.5,
-        reward_parts=(RewardPart(name=odd, value=0.5, evidence=odd),), info={odd: [odd, {odd: odd}]},
-    )  # fmt: skip
+        verdict=Verdict(success=False, score=0.0, side_effects=(odd,), checks=(check,)),
+        reward=0.5,
+        reward_parts=(RewardPart(name=odd, value=0.5, evidence=odd),),
+        info={odd: [odd, {odd: odd}]},
+    )
 
 
 @pytest.fixture

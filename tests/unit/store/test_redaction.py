@@ -70,7 +70,8 @@ def white(pixels):
 
 
 WRONG = {
-    "def f(a): return a[:4]": r"gives uint8 of shape \(4, 6, 3\), and must give an array of uint8 of shape \(10, 6, 3\)",
+    "def f(a): return a[:4]": r"gives uint8 of shape \(4, 6, 3\), and must give an array of uint8 "
+    r"of shape \(10, 6, 3\)",
     "def f(a): return a / 2": "gives float64 of shape",
     "def f(a): pass": "gives NoneType",
     "def f(a): return a.blurred": "failed: AttributeError",

@@ -127,7 +127,8 @@ def test_another_layout_is_not_read_with_our_schema(tmp_path):
     with closing(sqlite3.connect(tmp_path / "bad.db")) as connection:
         connection.execute("CREATE TABLE theirs (a, b)")
         connection.execute(
-            "WITH RECURSIVE n(i) AS (SELECT 1 UNION SELECT i + 1 FROM n LIMIT 60000) INSERT INTO theirs SELECT i, 'some text' FROM n"
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION SELECT i + 1 FROM n LIMIT 60000) INSERT INTO theirs SELECT i, "
+            "'some text' FROM n"
         )
         connection.commit()
     data = bytearray((tmp_path / "bad.db").read_bytes())

@@ -52,7 +52,10 @@ EVAL = """\
   validation_query: battery_saver_enabled
   expected_result: true
 """
-OTHER = '[{"id": "toy_files", "description": "List the files", "category": "app", "checks": [{"path": "answer", "op": "icontains", "value": "a.txt"}]}]'
+OTHER = (
+    '[{"id": "toy_files", "description": "List the files", "category": "app", "checks": [{"path": "answer", '
+    '"op": "icontains", "value": "a.txt"}]}]'
+)
 
 
 def write_suite(parent: Path, name: str, about: str, tasks: str, file: str = "tasks.yaml") -> Path:

@@ -1,4 +1,5 @@
-"""Task files as users of other tools met them, with their own texts: each once through a selection, as a command makes it."""
+"""Task files as users of other tools met them, with their own texts: each once through a selection, as a command makes
+it."""
 
 import json
 
@@ -68,8 +69,9 @@ def test_c50_files_that_share_an_id(tmp_path):
 
 def test_c50_a_mistyped_field_is_named_and_nothing_is_loaded(tmp_path):
     lines = [
-        {"id": "t2", "prompt": "x", "max_step": 5, "category": "Settings "}, {"id": "t3", "prompt": "y", "category": "settings"},
-    ]  # fmt: skip
+        {"id": "t2", "prompt": "x", "max_step": 5, "category": "Settings "},
+        {"id": "t3", "prompt": "y", "category": "settings"},
+    ]
     c = written(tmp_path, "c.jsonl", "\n".join(map(json.dumps, lines)))
     with pytest.raises(TaskError, match=r'unknown field "max_step" \(did you mean "max_steps"\?\)'):
         selected(c)
@@ -80,7 +82,8 @@ def test_c50_a_mistyped_field_is_named_and_nothing_is_loaded(tmp_path):
 
 
 def test_c51_nothing_of_a_yaml_file_turns_into_another_type(tmp_path):
-    """Its own text, whose categories and fields are none of ours, is refused by name with every text as it was written."""
+    """Its own text, whose categories and fields are none of ours, is refused by name with every text as it was
+    written."""
     with pytest.raises(TaskError) as caught:
         selected(written(tmp_path, "a.yaml", SURPRISES))
     for text in ('"on"', '"off"', '"app"', '"expect"', '"version"'):

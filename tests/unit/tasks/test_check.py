@@ -21,7 +21,8 @@ STATE: dict[str, Any] = {
     "contacts": [{"name": "Ada", "phone": "1", "starred": False}, {"name": "Eva", "phone": "2", "starred": False}],
     "alarms": [{"minutes": 450, "enabled": True, "label": ""}, {"minutes": 555, "enabled": False, "label": ""}],
     "bookmarks": ["a.test", "b.test"],
-    "apps": {"ig": {"package": "com.ig", "installed": True, "running": False}, "fb": {"package": "com.fb", "installed": True}},
+    "apps": {"ig": {"package": "com.ig", "installed": True, "running": False},
+        "fb": {"package": "com.fb", "installed": True}},
 }  # fmt: skip
 
 
@@ -127,7 +128,8 @@ def test_evidence_is_what_was_found() -> None:
 
 @pytest.mark.parametrize(
     ("op", "value", "words"),
-    [("ge", "3", "not a number"), ("between", [3, 1], "greater"), ("matches", "[", "unterminated"), ("empty", 1, "no value"),
+    [("ge", "3", "not a number"), ("between", [3, 1], "greater"), ("matches", "[", "unterminated"),
+        ("empty", 1, "no value"),
      ("contains", "", "needs a value"), ("equals", None, None), ("has", {"a": 1}, None), ("between", [1, 2], None)],
 )  # fmt: skip
 def test_a_bad_check_is_seen_before_it_is_used(op: str, value: Any, words: str | None) -> None:
@@ -199,41 +201,95 @@ def lacks(path: str, **value: Any) -> Check:
     ("checks", "end", "side_effects"),
     [
         pytest.param([has("contacts", name="Bob")], {"contacts": [ADA, BOB, EVA]}, (), id="asked item comes"),
-        pytest.param([has("contacts", name="Bob")], {"contacts": [ADA, BOB]}, ("contacts.1.name", "contacts.1.phone"),
-                     id="another is overwritten"),
-        pytest.param([has("contacts", name="Bob")], {"contacts": [BOB, ADA, {**EVA, "starred": True}]},
-                     ("contacts.2.starred",), id="another is altered too"),
-        pytest.param([has("contacts", name="Bob")], {"contacts": [ADA, EVA, BOB, {**BOB, "name": "Cid", "phone": "7"}]},
-                     ("contacts.3",), id="one too many comes"),
+        pytest.param(
+            [has("contacts", name="Bob")],
+            {"contacts": [ADA, BOB]},
+            ("contacts.1.name", "contacts.1.phone"),
+            id="another is overwritten",
+        ),
+        pytest.param(
+            [has("contacts", name="Bob")],
+            {"contacts": [BOB, ADA, {**EVA, "starred": True}]},
+            ("contacts.2.starred",),
+            id="another is altered too",
+        ),
+        pytest.param(
+            [has("contacts", name="Bob")],
+            {"contacts": [ADA, EVA, BOB, {**BOB, "name": "Cid", "phone": "7"}]},
+            ("contacts.3",),
+            id="one too many comes",
+        ),
         pytest.param([lacks("contacts", name="Ada")], {"contacts": [EVA]}, (), id="asked item goes"),
         pytest.param([lacks("contacts", name="Ada")], {"contacts": []}, ("contacts.1",), id="another goes too"),
-        pytest.param([has("contacts", name="Ada", starred=True)], {"contacts": [{**ADA, "starred": True}, EVA]}, (),
-                     id="asked field altered"),
-        pytest.param([has("contacts", name="Ada", starred=True)], {"contacts": [{**ADA, "starred": True, "phone": "5"}, EVA]},
-                     ("contacts.0.phone", "contacts.0.starred"), id="more than the asked field altered"),
-        pytest.param([has("alarms", minutes=480)], {"alarms": [{**EARLY, "minutes": 480}, LATE]}, ("alarms.0.minutes",),
-                     id="new alarm asked, old one moved"),
-        pytest.param([has("alarms", minutes=480), lacks("alarms", minutes=450)],
-                     {"alarms": [{**EARLY, "minutes": 480}, LATE]}, (), id="alarm asked to be moved"),
-        pytest.param([lacks("alarms", minutes=450)], {"alarms": [{**EARLY, "minutes": 460}, LATE]}, ("alarms.0.minutes",),
-                     id="deletion asked, alarm moved"),
-        pytest.param([Check(path="alarms.1.enabled", value=True)], {"alarms": [EARLY, {**LATE, "enabled": True}]}, (),
-                     id="leaf of an item by position"),
-        pytest.param([Check(path="alarms.1.enabled", value=True)],
-                     {"alarms": [EARLY, {**LATE, "enabled": True, "label": "x"}]}, ("alarms.1.label",),
-                     id="another leaf of that item"),
-        pytest.param([Check(path="bookmarks", op="has", value="c.test")], {"bookmarks": ["c.test", "a.test", "b.test"]}, (),
-                     id="asked scalar comes"),
-        pytest.param([Check(path="bookmarks", op="has", value="c.test")], {"bookmarks": ["c.test", "a.test"]},
-                     ("bookmarks",), id="another scalar goes"),
-        pytest.param([lacks("apps", package="com.ig", installed=True)],
-                     {"apps": {**STATE["apps"], "ig": {**STATE["apps"]["ig"], "installed": False}}}, (), id="app uninstalled"),
-        pytest.param([lacks("apps", package="com.ig", installed=True)],
-                     {"apps": {k: {**v, "installed": False} for k, v in STATE["apps"].items()}}, ("apps.fb.installed",),
-                     id="another app uninstalled too"),
+        pytest.param(
+            [has("contacts", name="Ada", starred=True)],
+            {"contacts": [{**ADA, "starred": True}, EVA]},
+            (),
+            id="asked field altered",
+        ),
+        pytest.param(
+            [has("contacts", name="Ada", starred=True)],
+            {"contacts": [{**ADA, "starred": True, "phone": "5"}, EVA]},
+            ("contacts.0.phone", "contacts.0.starred"),
+            id="more than the asked field altered",
+        ),
+        pytest.param(
+            [has("alarms", minutes=480)],
+            {"alarms": [{**EARLY, "minutes": 480}, LATE]},
+            ("alarms.0.minutes",),
+            id="new alarm asked, old one moved",
+        ),
+        pytest.param(
+            [has("alarms", minutes=480), lacks("alarms", minutes=450)],
+            {"alarms": [{**EARLY, "minutes": 480}, LATE]},
+            (),
+            id="alarm asked to be moved",
+        ),
+        pytest.param(
+            [lacks("alarms", minutes=450)],
+            {"alarms": [{**EARLY, "minutes": 460}, LATE]},
+            ("alarms.0.minutes",),
+            id="deletion asked, alarm moved",
+        ),
+        pytest.param(
+            [Check(path="alarms.1.enabled", value=True)],
+            {"alarms": [EARLY, {**LATE, "enabled": True}]},
+            (),
+            id="leaf of an item by position",
+        ),
+        pytest.param(
+            [Check(path="alarms.1.enabled", value=True)],
+            {"alarms": [EARLY, {**LATE, "enabled": True, "label": "x"}]},
+            ("alarms.1.label",),
+            id="another leaf of that item",
+        ),
+        pytest.param(
+            [Check(path="bookmarks", op="has", value="c.test")],
+            {"bookmarks": ["c.test", "a.test", "b.test"]},
+            (),
+            id="asked scalar comes",
+        ),
+        pytest.param(
+            [Check(path="bookmarks", op="has", value="c.test")],
+            {"bookmarks": ["c.test", "a.test"]},
+            ("bookmarks",),
+            id="another scalar goes",
+        ),
+        pytest.param(
+            [lacks("apps", package="com.ig", installed=True)],
+            {"apps": {**STATE["apps"], "ig": {**STATE["apps"]["ig"], "installed": False}}},
+            (),
+            id="app uninstalled",
+        ),
+        pytest.param(
+            [lacks("apps", package="com.ig", installed=True)],
+            {"apps": {k: {**v, "installed": False} for k, v in STATE["apps"].items()}},
+            ("apps.fb.installed",),
+            id="another app uninstalled too",
+        ),
         pytest.param([Check(path="bookmarks", op="empty")], {"bookmarks": []}, (), id="list asked to be emptied"),
     ],
-)  # fmt: skip
+)
 def test_only_the_asked_change_of_an_item_is_no_side_effect(
     checks: list[Check], end: dict[str, Any], side_effects: tuple[str, ...]
 ) -> None:

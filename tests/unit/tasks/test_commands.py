@@ -58,8 +58,9 @@ def test_ids_go_from_one_command_into_another() -> None:
 
 def test_options_filter_together() -> None:
     assert run("list", *TOY, "--tag", "wifi,slider", "-F", "max_steps=10", "--env", "phone", "--ids").out.split() == [
-        "toy_02_enable_wifi", "toy_03_brightness",
-    ]  # fmt: skip
+        "toy_02_enable_wifi",
+        "toy_03_brightness",
+    ]
     drawn = run("list", *TOY, "--limit", "2", "--seed", "5", "--ids").out
     assert len(drawn.split()) == 2
     assert drawn == run("list", *TOY, "--limit", "2", "--seed", "5", "--ids").out
@@ -154,11 +155,15 @@ tasks:
 - {id: page_key, description: a, env: browser, preset: {urll: "http://h.test/"}, checks: [{path: title, value: x}]}
 - {id: page_check, description: b, env: browser, preset: {url: "http://h.test/"}, checks: [{path: titel, value: x}]}
 - {id: page_read, description: c, env: browser, preset: {url: "http://h.test/"}, checks: [{path: read.total, value: 1}]}
-- {id: page_set, description: d, env: browser, preset: {url: "http://h.test/", set: {a: 1}}, checks: [{path: title, value: x}]}
-- {id: miniwob, description: e, env: browser, preset: {page: click-test, url: "http://h.test/"}, checks: [{path: x, value: 1}]}
-- {id: a_phone, description: f, preset: {network.wifii.enabled: true}, checks: [{path: network.wifi.enabled, value: false}]}
+- {id: page_set, description: d, env: browser, preset: {url: "http://h.test/", set: {a: 1}},
+   checks: [{path: title, value: x}]}
+- {id: miniwob, description: e, env: browser, preset: {page: click-test, url: "http://h.test/"},
+   checks: [{path: x, value: 1}]}
+- {id: a_phone, description: f, preset: {network.wifii.enabled: true},
+   checks: [{path: network.wifi.enabled, value: false}]}
 - {id: phone_start, description: g, preset: {ui.pages: x}, checks: [{path: network.wifi.enabled, value: true}]}
-- {id: a_desktop, description: h, env: desktop, preset: {ui.app: [nothing]}, checks: [{path: appearance.dark_style, value: true}]}
+- {id: a_desktop, description: h, env: desktop, preset: {ui.app: [nothing]},
+   checks: [{path: appearance.dark_style, value: true}]}
 - {id: linux, description: i, env: linux, preset: {files: [{path: a, txt: b}]}, checks: [{path: files.a, value: x}]}
 - {id: adb, description: k, env: adb, preset: {sett: up}, checks: [{path: answer, value: x}]}
 - {id: gbox, description: l, env: gbox, preset: {reads: {a: nonsense}}, checks: [{path: answer, value: x}]}
@@ -168,7 +173,8 @@ tasks:
   params: {page: ["http://h.test/", "not an address"]}
   preset: {url: "{page}"}
   checks: [{path: title, value: x}]
-- {id: sound, description: n, env: browser, preset: {url: "http://h.test/", read: {total: "1"}}, checks: [{path: read.total, value: 1}]}
+- {id: sound, description: n, env: browser, preset: {url: "http://h.test/", read: {total: "1"}},
+   checks: [{path: read.total, value: 1}]}
 """
 
 
@@ -178,8 +184,10 @@ def test_presets_that_no_device_can_be_set_up_by_are_found_before_anything_start
     found = {finding["task_id"]: finding["text"] for finding in json.loads(out)["findings"]}
     said = {
         "page_key": 'urll, which a browser does not have (did you mean "url"?)',
-        "page_check": 'titel, which a page\'s state does not have (did you mean "title"?)', "page_read": "checks read.total",
-        "page_set": "no set_url", "miniwob": "presets url", "a_phone": "network.wifii.enabled", "phone_start": "ui.pages",
+        "page_check": 'titel, which a page\'s state does not have (did you mean "title"?)',
+        "page_read": "checks read.total",
+        "page_set": "no set_url", "miniwob": "presets url", "a_phone": "network.wifii.enabled",
+        "phone_start": "ui.pages",
         "a_desktop": "no app 'nothing'", "linux": "a file has no txt", "adb": "presets sett", "gbox": "nonsense",
         "one_of_two": "not an address",
     }  # fmt: skip

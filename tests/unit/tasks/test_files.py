@@ -81,7 +81,8 @@ def test_c48_an_unreadable_encoding_is_named(tmp_path: Path, data: bytes, words:
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("a.txt", ""), ("a.txt", "\n# only a note\n"), ("a.yaml", ""), ("a.yaml", "# x\n"), ("a.yaml", "tasks: []\n"), ("a.json", " \n"),
+    [("a.txt", ""), ("a.txt", "\n# only a note\n"), ("a.yaml", ""), ("a.yaml", "# x\n"), ("a.yaml", "tasks: []\n"),
+        ("a.json", " \n"),
      ("a.json", "[]"), ("a.json", "null"), ("a.jsonl", ""), ("a.json", "\ufeff")],
 )  # fmt: skip
 def test_c48_a_file_without_tasks_is_an_error(tmp_path: Path, name: str, text: str) -> None:
@@ -209,7 +210,8 @@ RICH = {
     "id": "alarm-1", "description": "Set an alarm for {time.text}", "category": "app", "difficulty": "hard",
     "params": {"time": [{"text": "7:30", "minutes": 450}, {"text": "8:00", "minutes": 480}]},
     "checks": [{"path": "clock.alarms", "op": "has", "value": {"minutes": "{time.minutes}", "enabled": True}}],
-    "preset": {"display.brightness": 1.5, "sound.dnd": False}, "allow": ["ui.*"], "tags": ["on", "010"], "max_steps": 12,
+    "preset": {"display.brightness": 1.5, "sound.dnd": False}, "allow": ["ui.*"], "tags": ["on", "010"],
+    "max_steps": 12,
     "plan": [{"open": "clock"}],
 }  # fmt: skip
 RICH_YAML = """\
@@ -274,7 +276,8 @@ def test_a_goal_alone_is_a_task_with_an_id_of_its_own_in_every_format(tmp_path: 
         ({"goal": "x", "validation_query": "wifi_enable"}, '(did you mean "wifi_enabled"?)'),
         ({"goal": "x", "checks": [{"path": "a", "op": "matches", "value": "("}]}, 'check "a": matches: missing )'),
         ({"goal": "x", "checks": [{"pth": "a"}]}, 'unknown field "pth" (did you mean "path"?)'),
-        ({"goal": "x", "checks": [{"path": "a", "op": "le", "value": "{n}"}], "params": {"n": [1, "2"]}}, "not a number"),
+        ({"goal": "x", "checks": [{"path": "a", "op": "le", "value": "{n}"}], "params": {"n": [1, "2"]}},
+            "not a number"),
         ({"goal": "\ud800"}, "not Unicode"),
         ({"goal": 5.5}, "in quotes"),
         ({"goal": None}, "description: input should be a valid string, not null"),

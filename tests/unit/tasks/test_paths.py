@@ -76,8 +76,10 @@ def test_globs_cover_what_they_match_and_what_lies_below(glob: str, path: str, c
 def test_leaves_and_lists_of_scalars_are_told_by_path() -> None:
     wifi = {"wifi": {"enabled": False, "saved": ["Home"]}}
     assert changed(network=wifi, display={"brightness": 120, "new": 1}) == (
-        "display.new", "network.wifi.enabled", "network.wifi.saved",
-    )  # fmt: skip
+        "display.new",
+        "network.wifi.enabled",
+        "network.wifi.saved",
+    )
 
 
 def test_a_truth_value_is_not_a_number_but_a_tuple_is_a_list() -> None:

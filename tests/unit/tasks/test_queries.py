@@ -14,7 +14,8 @@ from cuarl.tasks.task import Check, Task, TaskInstance
 RECIPE = {
     "current_app", "current_activity", "wifi_enabled", "airplane_mode", "auto_time_enabled", "battery_saver_enabled",
     "brightness_level", "screen_timeout", "dnd_enabled", "bluetooth_enabled", "is_home_screen", "media_volume",
-    "notification_count", "chrome_cache_cleared", "facebook_cache_cleared", "instagram_cache_cleared", "system_language",
+    "notification_count", "chrome_cache_cleared", "facebook_cache_cleared", "instagram_cache_cleared",
+    "system_language",
     "dark_theme_enabled", "app_installed", "app_permission", "file_exists", "result_message_contains",
     "finish_message_contains", "finish_message_contains_size",
 }  # fmt: skip
@@ -37,10 +38,14 @@ def test_every_validator_of_the_recipe_is_known() -> None:
         ("brightness_level", 255, {"display": {"brightness": 255}}, True),
         ("notification_count", 0, {"notifications": {"items": []}}, True),
         ("notification_count", 0, {"notifications": {"items": [{"app": "mail"}]}}, False),
-        ("app_installed", {"package": "com.ig", "installed": False}, {"apps": {"ig": {"package": "com.ig", "installed": True}}}, False),
-        ("app_installed", {"package": "com.ig", "installed": False}, {"apps": {"ig": {"package": "com.ig", "installed": False}}}, True),
-        ("app_installed", {"package": "com.ig", "installed": False}, {"apps": {"x": {"package": "com.ig.lite", "installed": True}}}, True),
-        ("app_installed", {"package": "com.ig", "installed": True}, {"apps": {"x": {"package": "com.ig.lite", "installed": True}}}, False),
+        ("app_installed", {"package": "com.ig", "installed": False},
+            {"apps": {"ig": {"package": "com.ig", "installed": True}}}, False),
+        ("app_installed", {"package": "com.ig", "installed": False},
+            {"apps": {"ig": {"package": "com.ig", "installed": False}}}, True),
+        ("app_installed", {"package": "com.ig", "installed": False},
+            {"apps": {"x": {"package": "com.ig.lite", "installed": True}}}, True),
+        ("app_installed", {"package": "com.ig", "installed": True},
+            {"apps": {"x": {"package": "com.ig.lite", "installed": True}}}, False),
         ("app_permission", {"package": "p", "permission": "android.permission.CAMERA", "granted": False},
          {"apps": {"x": {"package": "p", "camera": False}}}, True),
         ("file_exists", {"path": "/sdcard/Download/abc/", "exists": True}, {"files": [{"path": "Download/abc"}]}, True),
@@ -106,10 +111,13 @@ def test_checks_that_are_written_out_win_over_the_query() -> None:
 
 
 SAMPLES: dict[str, Any] = {
-    "brightness_level": 255, "screen_timeout": 60000, "media_volume": 0, "system_language": "en", "current_app": "com.x",
-    "current_activity": "wifi", "notification_count": 0, "app_installed": {"package": "com.instagram.android", "installed": False},
+    "brightness_level": 255, "screen_timeout": 60000, "media_volume": 0, "system_language": "en",
+    "current_app": "com.x",
+    "current_activity": "wifi", "notification_count": 0,
+    "app_installed": {"package": "com.instagram.android", "installed": False},
     "app_permission": {"package": "com.android.chrome", "permission": "location", "granted": True},
-    "file_exists": {"path": "Download/abc", "exists": True}, "result_message_contains": "x", "finish_message_contains": "x",
+    "file_exists": {"path": "Download/abc", "exists": True}, "result_message_contains": "x",
+    "finish_message_contains": "x",
     "finish_message_contains_size": None,
 }  # fmt: skip
 

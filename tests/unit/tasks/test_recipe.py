@@ -27,9 +27,12 @@ def refused(suites: Path, source: Any) -> TaskError:
         ({"source_type": "demo_training", "category": "settings", "difficulty": "easy"}, TRAIN[1:2]),
         ({"source_type": "demo_training", "limit": 10, "seed": 42}, TRAIN),
         ({"source_type": "ids", "task_ids": ["held_01_dnd", "toy_02_enable_wifi"]}, [EVAL[0], TRAIN[1]]),
-        ([{"source_type": "demo_training", "category": "navigation"}, {"source_type": "demo_training"}], [TRAIN[3], *TRAIN[:3]]),
+        (
+            [{"source_type": "demo_training", "category": "navigation"}, {"source_type": "demo_training"}],
+            [TRAIN[3], *TRAIN[:3]],
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_recipes_examples_select_as_documented(suites: Path, source: Any, selected: list[str]) -> None:
     assert pick(suites, json.dumps(source)) == selected
 
@@ -83,9 +86,11 @@ def test_objects_and_names_may_be_mixed_in_one_option(suites: Path) -> None:
         ({"source_type": "demo_training", "categroy": "app"}, '(did you mean "category"?)'),
         ({"source_type": "demo_training", "category": "apps"}, 'unknown category "apps" (did you mean "app"?)'),
         ({"source_type": "demo_training", "limit": 0}, "limit: input should be greater than 0"),
-        ({"source_type": "demo_training", "task_ids": ["x"]}, 'task_ids has no effect with source_type "demo_training"'),
+        ({"source_type": "demo_training", "task_ids": ["x"]},
+            'task_ids has no effect with source_type "demo_training"'),
         ({"source_type": "ids"}, "needs task_ids"),
-        ({"source_type": "ids", "task_ids": ["toy_02_wifi", "settings"]}, '"toy_02_wifi" (did you mean "toy_02_enable_wifi"?), "settings"'),
+        ({"source_type": "ids", "task_ids": ["toy_02_wifi", "settings"]},
+            '"toy_02_wifi" (did you mean "toy_02_enable_wifi"?), "settings"'),
         ({"source_type": "custom", "custom_tasks": ["a", " "]}, "description is empty"),
         ({"source_type": "file", "file_path": "absent.txt"}, "can't be read"),
         ({"source_type": "task_adapter", "tasks_dir": "absent"}, "does not exist"),

@@ -53,8 +53,11 @@ def test_filters_keep_what_passes_them_all_in_order(filters: Filters, left: list
 def test_each_filter_counts_what_it_left() -> None:
     filters = Filters(categories=("settings", "app"), difficulties=("easy",), tags=("wifi",), limit=3)
     assert apply(TASKS, filters)[1] == [
-        Count("category settings,app", 3), Count("difficulty easy", 2), Count("tag wifi", 1), Count("limit 3", 1),
-    ]  # fmt: skip
+        Count("category settings,app", 3),
+        Count("difficulty easy", 2),
+        Count("tag wifi", 1),
+        Count("limit 3", 1),
+    ]
 
 
 def test_an_empty_selection_names_the_filter_that_emptied_it() -> None:
@@ -82,9 +85,13 @@ def test_an_unknown_name_is_an_error_with_a_suggestion(filters: Filters, words: 
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("easy", "is not a condition"), ("", "is not a condition"), ("difficult=easy", '(did you mean "difficulty"?)'),
-     ("id~=(", "not a regular expression")],
-)  # fmt: skip
+    [
+        ("easy", "is not a condition"),
+        ("", "is not a condition"),
+        ("difficult=easy", '(did you mean "difficulty"?)'),
+        ("id~=(", "not a regular expression"),
+    ],
+)
 def test_a_condition_that_makes_no_sense_is_refused(text: str, words: str) -> None:
     with pytest.raises(TaskError) as caught:
         Condition.parse(text)

@@ -90,7 +90,10 @@ def test_the_recipes_ids_are_all_there() -> None:
 
 
 def test_the_recipes_own_example_selects_tasks_of_both_categories() -> None:
-    example = '[{"source_type": "demo_training", "category": "settings", "limit": 20}, {"source_type": "demo_training", "category": "navigation", "limit": 10}]'  # fmt: skip
+    example = (
+        '[{"source_type": "demo_training", "category": "settings", "limit": 20}, {"source_type": '
+        '"demo_training", "category": "navigation", "limit": 10}]'
+    )
     counts = Counter(task.category for task in load([example]).tasks)
     assert counts == {"settings": 20, "navigation": 10}
 
@@ -146,7 +149,9 @@ COUNTED = ("how_many_saved_networks",)
 """Tasks whose answer is not written anywhere: one counts."""
 
 
-@pytest.mark.parametrize("task", [t for t in EVERY if "answer" in t.tags and t.id not in COUNTED], ids=lambda task: task.id)  # fmt: skip
+@pytest.mark.parametrize(
+    "task", [t for t in EVERY if "answer" in t.tags and t.id not in COUNTED], ids=lambda task: task.id
+)
 def test_an_answer_can_be_read_on_the_screen_and_differs_by_seed(task: Task) -> None:
     answers = set()
     for seed in range(6):

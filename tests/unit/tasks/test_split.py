@@ -55,10 +55,13 @@ def test_no_goal_that_is_evaluated_is_drawn():
 
 @pytest.mark.parametrize(
     ("tasks", "evaluated", "said"),
-    [(NAMED, NAMED, "evaluated on"), (NAMED[:1], (), "goals in common"),
-     ([NAMED[0], NAMED[0].model_copy(update={"id": "again"})], (), "goals in common")],
+    [
+        (NAMED, NAMED, "evaluated on"),
+        (NAMED[:1], (), "goals in common"),
+        ([NAMED[0], NAMED[0].model_copy(update={"id": "again"})], (), "goals in common"),
+    ],
     ids=["evaluated", "alone", "the same"],
-)  # fmt: skip
+)
 def test_what_can_not_be_parted_is_said(tasks, evaluated, said):
     with pytest.raises(TaskError, match=said):
         kept_aside(tasks, 0.5, 0, evaluated)

@@ -47,8 +47,11 @@ def test_the_digest_is_that_of_the_content_not_of_the_suite() -> None:
 
 def test_placeholders_are_found_at_any_depth_and_in_keys() -> None:
     assert placeholders({"{a}": ["{b.c} and {d}", {"e": ("{f}",)}], "g": 1}) == {
-        ("a", None), ("b", "c"), ("d", None), ("f", None),
-    }  # fmt: skip
+        ("a", None),
+        ("b", "c"),
+        ("d", None),
+        ("f", None),
+    }
 
 
 def test_an_id_made_of_a_goal_tells_similar_goals_apart() -> None:

@@ -7,7 +7,8 @@ from cuarl.tasks.yaml_format import YamlDocument, scalar
 
 @pytest.mark.parametrize(
     "text",
-    ["010", "on", "off", "no", "yes", "y", "Yes", "NO", "12:30", "1.10", "2026-01-05", "2026-01-05T10:00:00Z", "1e-5", "1_000",
+    ["010", "on", "off", "no", "yes", "y", "Yes", "NO", "12:30", "1.10", "2026-01-05", "2026-01-05T10:00:00Z", "1e-5",
+        "1_000",
      "0x1F", "0o17", "+5", "-0", "00", "0.50", ".5", "5.", ".inf", ".nan", "True", "FALSE", "Null", "1" * 40, "٣"],
 )  # fmt: skip
 def test_c51_a_plain_scalar_stays_text_when_its_value_would_lose_characters(text: str) -> None:

@@ -24,18 +24,28 @@ from .episodes import group, sampled, trajectory
 SPECIAL = ("<|endoftext|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
 WORDS = 40
 SHAPE = Shape(
-    width=32, layers=3, heads=2, kv_heads=1, mlp=32, vision_width=16, vision_layers=3, vision_heads=2, vision_mlp=16,
+    width=32,
+    layers=3,
+    heads=2,
+    kv_heads=1,
+    mlp=32,
+    vision_width=16,
+    vision_layers=3,
+    vision_heads=2,
+    vision_mlp=16,
     positions=16,
-)  # fmt: skip
+)
 
 
 def tiny_policy(*, lora=None, full=False, seed=0, vision=False, targets="all-linear", dtype=torch.float32):
     """A randomly initialised policy with a LoRA adapter of rank 4, or (``full``) trained as a whole."""
     ids = {token: i for i, token in enumerate((*SPECIAL, *(f"w{i}" for i in range(WORDS))))}
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer(models.WordLevel(ids, unk_token="w0")), eos_token="<|im_end|>",
-        pad_token="<|endoftext|>", additional_special_tokens=list(SPECIAL),
-    )  # fmt: skip
+        tokenizer_object=Tokenizer(models.WordLevel(ids, unk_token="w0")),
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        additional_special_tokens=list(SPECIAL),
+    )
     model = build_model(tokenizer, SHAPE, seed=seed).to(dtype).eval()
     batch_attention(model.model.visual)
     special = special_ids(model.config, model.generation_config, tokenizer)

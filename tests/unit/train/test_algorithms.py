@@ -1,4 +1,5 @@
-"""Each algorithm's loss and advantages against a slow reference, one float at a time, written from the papers' formulas."""
+"""Each algorithm's loss and advantages against a slow reference, one float at a time, written from the papers'
+formulas."""
 
 import math
 import random
@@ -150,7 +151,8 @@ def test_gigpo_adds_the_advantage_among_turns_of_the_same_state(normalise):
 
 
 def test_b40_the_limit_on_turns_is_part_of_the_task_for_the_critic():
-    """Nothing is expected behind the last turn, whichever way the episode ended: its reward says what there was to get."""
+    """Nothing is expected behind the last turn, whichever way the episode ended: its reward says what there was to
+    get."""
     advantages, returns = gae([0.0, 0.0, 0.0], [0.4, 0.5, 0.6], [1.0, 1.0, 1.0], 1.0)
     assert advantages == pytest.approx([-0.4, -0.5, -0.6]) and returns == pytest.approx([0.0, 0.0, 0.0])
     one = [group(trajectory(0.0, (7,), (8,), stop=stop)) for stop in ("max_turns", "done")]
@@ -173,9 +175,7 @@ def test_generalised_advantages_equal_the_double_sum(lam):
     discounts = [rng.uniform(0.8, 1) for _ in range(n)]
     ahead = [*values[1:], 0.0]
     deltas = [r + d * v - u for r, d, v, u in zip(rewards, discounts, ahead, values, strict=True)]
-    wanted = [
-        sum(math.prod(d * lam for d in discounts[k:j]) * deltas[j] for j in range(k, n)) for k in range(n)
-    ]  # fmt: skip
+    wanted = [sum(math.prod(d * lam for d in discounts[k:j]) * deltas[j] for j in range(k, n)) for k in range(n)]
     advantages, returns = gae(rewards, values, discounts, lam)
     assert advantages == pytest.approx(wanted, abs=1e-12)
     assert returns == pytest.approx([a + v for a, v in zip(wanted, values, strict=True)], abs=1e-12)

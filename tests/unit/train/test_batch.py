@@ -24,8 +24,9 @@ EOS, OTHER_EOS, PAD = 151645, 151643, 151643
 def rows_of(lengths, episodes=None):
     episodes = episodes or range(len(lengths))
     return [
-        TokenRow(e, f"e{e}", (1,) * (n - 1), (2,), (), (-1.0,), (1.0,), 1.0) for n, e in zip(lengths, episodes, strict=True)
-    ]  # fmt: skip
+        TokenRow(e, f"e{e}", (1,) * (n - 1), (2,), (), (-1.0,), (1.0,), 1.0)
+        for n, e in zip(lengths, episodes, strict=True)
+    ]
 
 
 def test_c21_each_turn_is_a_row_with_the_ids_as_sampled_and_the_advantage_of_its_episode():

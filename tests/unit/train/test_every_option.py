@@ -38,14 +38,16 @@ OWN = {"dapo": {"overlong_buffer": 3}}
 VALUES = {
     "clip_low": 0.01, "clip_high": 0.02, "importance_cap": 0.9, "reward_threshold": 1.5, "overlong_buffer": 4,
     "num_epochs": 2, "micro_batch_tokens": 60, "learning_rate": 3e-3, "max_grad_norm": 1e-4, "replay_max_age": 1,
-    "value_clip": 1e-3, "curriculum_patience": 1, "curriculum_cooldown": 1, "warmup_steps": 3, "shortest_path_coef": 0.9, "critic_warmup_steps": 2, "adam_eps": 1e-3, "weight_decay": 0.5,
+    "value_clip": 1e-3, "curriculum_patience": 1, "curriculum_cooldown": 1, "warmup_steps": 3,
+    "shortest_path_coef": 0.9, "critic_warmup_steps": 2, "adam_eps": 1e-3, "weight_decay": 0.5,
     "loss_constant_tokens": 9, "kl_penalty_coef": 0.5,
 }  # fmt: skip
 """Values that tell within three small steps."""
 BESIDE = {
-    "value_clip": {"num_epochs": 2}, "curriculum_cooldown": {"curriculum_patience": 1},
+    "value_clip": {"num_epochs": 2},
+    "curriculum_cooldown": {"curriculum_patience": 1},
     ("rejection", "shortest_path_coef"): {"reward_threshold": 1.2},
-}  # fmt: skip
+}
 """What makes an option tell at all."""
 REWARDS = [[(2, 1, 0), (0, 1, 2)], [(0, 0, 0), (1, 0, 0)], [(0, 0, 0), (0, 2, 1)]]
 """Of two groups in each of three steps; the first step's successes stand in for the others' failures."""
@@ -73,12 +75,14 @@ def episode(policy, rng, reward, name, task):
         said.append(answered(policy, rng, words, past))
     told = trajectory(reward, *said, episode=name, group=name.partition("/")[0])
     turns = tuple(
-        turn.model_copy(update={
-            "screenshot": ImageRef(digest=str(rng.randrange(2)) * 64, width=4, height=4),
-            "text": {"title": str(rng.randrange(3))},
-        })
+        turn.model_copy(
+            update={
+                "screenshot": ImageRef(digest=str(rng.randrange(2)) * 64, width=4, height=4),
+                "text": {"title": str(rng.randrange(3))},
+            }
+        )
         for turn in told.turns
-    )  # fmt: skip
+    )
     return told.model_copy(update={"turns": turns, "task_id": task})
 
 

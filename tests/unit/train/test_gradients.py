@@ -7,7 +7,8 @@ from cuarl.train.gradients import check_trained_names, dead_adapters, reproducib
 
 
 def scattered_gradient():
-    """The gradient of a look-up in which a few rows are read very often: its sum over the readers has no fixed order."""
+    """The gradient of a look-up in which a few rows are read very often: its sum over the readers has no fixed
+    order."""
     table = torch.linspace(-1, 1, 8 * 64).view(8, 64).requires_grad_()
     index = torch.arange(4096) % 8
     (table[index] * torch.sin(torch.arange(4096 * 64.0)).view(4096, 64)).sum().backward()

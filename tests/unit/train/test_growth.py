@@ -26,9 +26,11 @@ def alive():
 def test_five_hundred_steps_of_learning_leave_nothing_behind():
     policy = tiny_policy()
     config = LearnerConfig(
-        reference="start", loss=LossConfig(kl_penalty_coef=0.01, decoupled=True), batch=BatchConfig(reduction="turn"),
+        reference="start",
+        loss=LossConfig(kl_penalty_coef=0.01, decoupled=True),
+        batch=BatchConfig(reduction="turn"),
         replay=ReplayConfig(per_task=2),
-    )  # fmt: skip
+    )
     learner = Learner(policy, config)
     batches = [played(policy, [rewards], turns=1, seed=seed) for seed, rewards in enumerate([(1, 0), (0, 0), (1, 1)])]
     counts = {}

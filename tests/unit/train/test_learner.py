@@ -40,8 +40,11 @@ def logprob_of(policy, batch, reward):
     """Sum of the logprobs of all answers in episodes with this reward."""
     rows = [
         Row(s.prompt_ids, tuple(batch.pictures[i.digest] for i in s.images), s.token_ids)
-        for g in batch.groups for t in g.trajectories if t.reward == reward for s in [turn.sampled for turn in t.turns]
-    ]  # fmt: skip
+        for g in batch.groups
+        for t in g.trajectories
+        if t.reward == reward
+        for s in [turn.sampled for turn in t.turns]
+    ]
     with torch.no_grad():
         return Scorer(policy).eval()(policy.collate(rows)).logprobs.sum().item()
 
@@ -108,9 +111,7 @@ def test_c28_a_flat_batch_changes_nothing_and_is_counted():
     policy = tiny_policy()
     before = weights(policy)
     metrics = step(learner_of(policy), played(policy, [(1, 1), (0.1, 0.1, 0.1), (None, None)]))
-    assert metrics == {
-        "optim/lr": 1e-2, "optim/updates": 0, "optim/skipped_flat": 1, "optim/skipped_nonfinite": 0,
-    }  # fmt: skip
+    assert metrics == {"optim/lr": 1e-2, "optim/updates": 0, "optim/skipped_flat": 1, "optim/skipped_nonfinite": 0}
     assert all(torch.equal(before[n], p) for n, p in weights(policy).items())
 
 

@@ -113,9 +113,8 @@ async def test_emitted_metrics_are_the_documented_ones():
     policy = tiny_policy()
     config = LearnerConfig(loss=LossConfig(kl_penalty_coef=0.1), batch=BatchConfig(num_substeps=2))
     odd = episode(
-        1.0, turns=turns_of(Click(x=1, y=1), None), reward_parts=(RewardPart(name="success", value=1),),
-        failure=FAILURE,
-    )  # fmt: skip
+        1.0, turns=turns_of(Click(x=1, y=1), None), reward_parts=(RewardPart(name="success", value=1),), failure=FAILURE
+    )
     mixed = played(policy, [(1, 0), (0, 1)])
     names = await emitted(Learner(policy, config), [mixed, played(policy, [(1, 1), (None, None)])])
     names |= await emitted(Learner(policy, LearnerConfig(objective="imitation")), [mixed])

@@ -60,9 +60,11 @@ def gradient_and_metrics(batch_config, loss, batch, *, checkpointing=False, seed
             if "lora_B" in n:
                 torch.nn.init.normal_(p, std=0.05)
     config = LearnerConfig(
-        batch=batch_config, loss=loss, optim=OptimConfig(learning_rate=1e-2, max_grad_norm=1e9),
+        batch=batch_config,
+        loss=loss,
+        optim=OptimConfig(learning_rate=1e-2, max_grad_norm=1e9),
         gradient_checkpointing=checkpointing,
-    )  # fmt: skip
+    )
     learner = Learner(policy, config)
     learner.begin_step(1)
     metrics = learner.update(batch, 1)

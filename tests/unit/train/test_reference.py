@@ -36,9 +36,11 @@ def trained_policy(**how):
 
 def learner_of(policy, reference="start", *, rate=1e-2, **batch):
     config = LearnerConfig(
-        reference=reference, loss=LossConfig(kl_penalty_coef=0.1, kl_in="reward" if batch else "loss"),
-        batch=BatchConfig(**batch), optim=OptimConfig(learning_rate=rate),
-    )  # fmt: skip
+        reference=reference,
+        loss=LossConfig(kl_penalty_coef=0.1, kl_in="reward" if batch else "loss"),
+        batch=BatchConfig(**batch),
+        optim=OptimConfig(learning_rate=rate),
+    )
     return Learner(policy, config)
 
 
@@ -48,7 +50,8 @@ def step(learner, batch, number):
 
 
 def divergence(policy, other, batch):
-    """KL(policy ‖ other) by the k3 estimate at the answers of ``batch``, by two policies that know nothing of references."""
+    """KL(policy ‖ other) by the k3 estimate at the answers of ``batch``, by two policies that know nothing of
+    references."""
     turns = [turn.sampled for g in batch.groups for t in g.trajectories for turn in t.turns]
     rows = [Row(s.prompt_ids, tuple(batch.pictures[i.digest] for i in s.images), s.token_ids) for s in turns]
     with torch.no_grad():

@@ -54,9 +54,11 @@ class World:
     def learner(self, client: Any = None, **changes: Any) -> TinkerLearner:
         sampler = TinkerSampler(None, self.renderer, name="tiny", context=2048)
         made = TinkerLearner(
-            client or self.client, sampler, self.renderer,
+            client or self.client,
+            sampler,
+            self.renderer,
             TinkerConfig(**{"learning_rate": 1e-2, "batch": EPISODE, **changes}),
-        )  # fmt: skip
+        )
         made.refresh(0)
         return made
 
@@ -99,18 +101,24 @@ def ask(sampler: TinkerSampler, seeds: Sequence[int], **params: Any) -> list[Sam
 
 
 def early(sampled: Sampled) -> float:
-    """A reward that a random policy can earn: how many of the sampled tokens are of the first half of the vocabulary."""
+    """A reward that a random policy can earn: how many of the sampled tokens are of the first half of the
+    vocabulary."""
     return sum(t < 130 for t in sampled.token_ids) / len(sampled.token_ids)
 
 
 def batch(samples: Sequence[Sampled]) -> Batch:
     trajectories = tuple(
         Trajectory(
-            episode_id=f"e{i}", task_id="t", goal="go", stop="done", reward=early(s), attempt=i,
+            episode_id=f"e{i}",
+            task_id="t",
+            goal="go",
+            stop="done",
+            reward=early(s),
+            attempt=i,
             turns=(Turn(index=0, screenshot=screen(1).ref, sampled=s),),
         )
         for i, s in enumerate(samples)
-    )  # fmt: skip
+    )
     group = Group(group_id="g", task_id="t", trajectories=trajectories)
     return Batch((group,), {screen(1).digest: screen(1)})
 
@@ -124,8 +132,11 @@ def test_samples_are_those_of_our_own_sampler(world: World) -> None:
     here = anyio.run(LocalSampler(load_policy(ModelSpec(model=str(world.folder)))).sample, request)
     assert isinstance(here, Sampled)
     assert (there.prompt_ids, there.token_ids, there.text, there.stop) == (
-        here.prompt_ids, here.token_ids, here.text, here.stop,
-    )  # fmt: skip
+        here.prompt_ids,
+        here.token_ids,
+        here.text,
+        here.stop,
+    )
     assert there.logprobs == pytest.approx(here.logprobs, abs=1e-5) and world.server.keys == {KEY}
     (cold,) = ask(sampler, [5], temperature=0.5)
     assert cold.logprobs is None, "the service's are of temperature 1"
@@ -180,10 +191,17 @@ def test_an_image_token_that_the_service_sampled_ends_the_answer_and_is_not_trai
 def _rewarded(*samples: Sampled) -> Batch:
     """A group whose attempts have different rewards."""
     trajectories = tuple(
-        Trajectory(episode_id=f"e{i}", task_id="t", goal="go", stop="done", reward=float(i), attempt=i,
-                   turns=(Turn(index=0, screenshot=screen(1).ref, sampled=s),))
+        Trajectory(
+            episode_id=f"e{i}",
+            task_id="t",
+            goal="go",
+            stop="done",
+            reward=float(i),
+            attempt=i,
+            turns=(Turn(index=0, screenshot=screen(1).ref, sampled=s),),
+        )
         for i, s in enumerate(samples)
-    )  # fmt: skip
+    )
     return Batch((Group(group_id="g", task_id="t", trajectories=trajectories),), {screen(1).digest: screen(1)})
 
 
@@ -204,7 +222,7 @@ def test_an_update_there_equals_one_here(world: World, loss: Any) -> None:
     here = Learner(
         load_policy(ModelSpec(model=str(world.folder), lora=LORA, train="adapter")),
         LearnerConfig(batch=EPISODE, loss=LossConfig(), optim=OptimConfig(learning_rate=1e-2)),
-    )  # fmt: skip
+    )
     learner.update(made, 1)
     here.update(made, 1)
     assert len(world.server.chunks) > 1, "the batch has to be large enough for several chunks"

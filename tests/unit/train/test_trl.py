@@ -26,20 +26,39 @@ def theirs(columns, *, loss_type, level, low, high, beta, entropy_coef, cap=None
     weight = (old - sampler).exp().clamp(max=cap) if cap else None
     args = SimpleNamespace(delta=None, use_bias_correction_kl=False, steps_per_generation=1)
     own = SimpleNamespace(
-        aux_loss_enabled=False, top_entropy_quantile=1.0, off_policy_mask_threshold=None, importance_sampling_level=level,
-        beta=beta, args=args, loss_type=loss_type, epsilon_low=low, epsilon_high=high, use_vllm=cap is not None,
-        vllm_importance_sampling_correction=True, model=SimpleNamespace(training=True),
-        current_gradient_accumulation_steps=1, max_completion_length=max(LENGTHS), accelerator=Accelerator(cpu=True), use_adaptive_entropy=False,
-        _entropy_bonus_enabled=entropy_coef > 0, entropy_coef=entropy_coef,
+        aux_loss_enabled=False,
+        top_entropy_quantile=1.0,
+        off_policy_mask_threshold=None,
+        importance_sampling_level=level,
+        beta=beta,
+        args=args,
+        loss_type=loss_type,
+        epsilon_low=low,
+        epsilon_high=high,
+        use_vllm=cap is not None,
+        vllm_importance_sampling_correction=True,
+        model=SimpleNamespace(training=True),
+        current_gradient_accumulation_steps=1,
+        max_completion_length=max(LENGTHS),
+        accelerator=Accelerator(cpu=True),
+        use_adaptive_entropy=False,
+        _entropy_bonus_enabled=entropy_coef > 0,
+        entropy_coef=entropy_coef,
         _metrics={"train": defaultdict(list)},
         _get_per_token_logps_and_entropies=lambda *a, **k: (new, entropy, None),
-    )  # fmt: skip
+    )
     ids = torch.zeros(mask.shape, dtype=torch.long)
     inputs = {
-        "prompt_ids": ids, "prompt_mask": ids, "completion_ids": ids, "completion_mask": mask, "advantages": advantages,
-        "old_per_token_logps": old, "ref_per_token_logps": ref, "num_items_in_batch": mask.sum(),
+        "prompt_ids": ids,
+        "prompt_mask": ids,
+        "completion_ids": ids,
+        "completion_mask": mask,
+        "advantages": advantages,
+        "old_per_token_logps": old,
+        "ref_per_token_logps": ref,
+        "num_items_in_batch": mask.sum(),
         "importance_sampling_ratio": weight,
-    }  # fmt: skip
+    }
     return trainer.GRPOTrainer._compute_loss(own, None, inputs)
 
 
@@ -68,9 +87,15 @@ def test_losses_and_gradients_equal_those_of_trl(loss_type, level, fields, reduc
     mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
     high = 1 + config.clip_high if loss_type == "cispo" else config.clip_high
     wanted = theirs(
-        (new, old, sampler, ref, entropy, advantages, mask.long()), loss_type=loss_type, level=level, low=config.clip_low,
-        high=high, beta=config.kl_penalty_coef, entropy_coef=config.entropy_coef, cap=config.importance_cap,
-    )  # fmt: skip
+        (new, old, sampler, ref, entropy, advantages, mask.long()),
+        loss_type=loss_type,
+        level=level,
+        low=config.clip_low,
+        high=high,
+        beta=config.kl_penalty_coef,
+        entropy_coef=config.entropy_coef,
+        cap=config.importance_cap,
+    )
     (gradient,) = torch.autograd.grad(wanted, new)
 
     rows = [TokenRow(i, "", (1,), (2,) * n, (), None, (0.0,) * n, 1.0) for i, n in enumerate(LENGTHS)]

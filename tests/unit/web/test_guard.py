@@ -65,10 +65,15 @@ class Places:
             await socket.close()
 
         routes = [
-            Route("/", echo), Route("/echo", echo, methods=["POST"]), Route("/thing", thing, methods=["POST"]),
-            Route("/fail", fail), Route("/refuse", refuse), Route("/wait", wait), Route("/large", large),
+            Route("/", echo),
+            Route("/echo", echo, methods=["POST"]),
+            Route("/thing", thing, methods=["POST"]),
+            Route("/fail", fail),
+            Route("/refuse", refuse),
+            Route("/wait", wait),
+            Route("/large", large),
             WebSocketRoute("/talk", talk),
-        ]  # fmt: skip
+        ]
         return application(routes, rules)
 
 
@@ -144,8 +149,12 @@ def test_every_error_is_json_in_the_words_of_the_protocol():
     ):
         app = Places().app(replace(RULES, say=say))
         for method, at, status in (
-            ("GET", "/absent", 404), ("DELETE", "/echo", 405), ("OPTIONS", "/", 405), ("POST", "/thing", 415), ("GET", "/refuse", 409),
-        ):  # fmt: skip
+            ("GET", "/absent", 404),
+            ("DELETE", "/echo", 405),
+            ("OPTIONS", "/", 405),
+            ("POST", "/thing", 415),
+            ("GET", "/refuse", 409),
+        ):
             reply = ask(app, method, at)
             found = reply.json()
             for name in path:
@@ -270,7 +279,8 @@ def test_body_that_goes_on_after_its_answer_is_cut_off(monkeypatch):
 @pytest.mark.parametrize(
     "sent",
     [
-        b"GET / HTTP/1.1\r\n\r\n", b"GET / FTP/1.1\r\nHost: a\r\n\r\n", b"\x16\x03\x01\x02\x00", b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n", b"GET / FTP/1.1\r\nHost: a\r\n\r\n", b"\x16\x03\x01\x02\x00",
+        b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"y" * 70_000, HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
         HEAD + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\n1",
@@ -312,12 +322,17 @@ def until(true):
 @pytest.mark.parametrize(
     ("method", "more"),
     [
-        ("POST", "Content-Length: 2"), ("POST", "Transfer-Encoding: chunked"), ("DELETE", "X-Y: 1"), ("HEAD", "X-Y: 1"),
-        ("GET", "Content-Length: 2"), ("GET", "Transfer-Encoding: chunked"),
-        ("GET", "\r\n".join(f"X-{n}: 1" for n in range(200))), ("GET", f"X-Y: {'1' * 9000}"),
+        ("POST", "Content-Length: 2"),
+        ("POST", "Transfer-Encoding: chunked"),
+        ("DELETE", "X-Y: 1"),
+        ("HEAD", "X-Y: 1"),
+        ("GET", "Content-Length: 2"),
+        ("GET", "Transfer-Encoding: chunked"),
+        ("GET", "\r\n".join(f"X-{n}: 1" for n in range(200))),
+        ("GET", f"X-Y: {'1' * 9000}"),
     ],
     ids=lambda value: value[:20],
-)  # fmt: skip
+)
 def test_what_only_looks_like_the_opening_of_a_websocket_is_answered(method, more):
     pytest.importorskip("websockets")
     asked = f"{method} / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n{more}\r\n\r\n[]"

@@ -55,6 +55,9 @@ def experiment(folder, **fields):
     """On lamps, watched."""
     flags = {"env": f"{__name__}:Lamp", **fields}
     return Experiment(
-        resolved=resolve(flags=flags), settings=Settings.load(runs_dir=folder / "runs"), watcher=Remembers(), tasks=TASKS,
+        resolved=resolve(flags=flags),
+        settings=Settings.load(runs_dir=folder / "runs"),
+        watcher=Remembers(),
+        tasks=TASKS,
         eval_tasks=TASKS,
-    )  # fmt: skip
+    )

@@ -21,9 +21,13 @@ def run(tmp_path):
 def evaluated(run, rates, seed=0, label="tasks"):
     for step, rate in rates.items():
         made = Evaluation(
-            label=label, step=step, seed=seed, started_at=step, settings={"purpose": label} if label == VALIDATION else {},
+            label=label,
+            step=step,
+            seed=seed,
+            started_at=step,
+            settings={"purpose": label} if label == VALIDATION else {},
             overall=Summary(n=10, tasks=1, success_rate=rate, failed=0),
-        )  # fmt: skip
+        )
         write_results(run / "evals" / f"{label}-{seed}-{step}", made)
 
 

@@ -53,18 +53,33 @@ def play(format, name, run_id="r1", window=None, **fields):
         observation = Observation(shot, {"note": f"page {i} said no"} if i % 2 else {})
         decision = anyio.run(agent.act, TASK, observation, turns, 5)
         pictures += decision.pictures.values()
-        turns.append(Turn(
-            index=i, screenshot=shot.ref, action=decision.action, parse_error=decision.parse_error, sampled=decision.sampled,
-            resized=decision.resized, text=observation.text, rejected="no such key" if i == 1 else None,
-        ))  # fmt: skip
+        turns.append(
+            Turn(
+                index=i,
+                screenshot=shot.ref,
+                action=decision.action,
+                parse_error=decision.parse_error,
+                sampled=decision.sampled,
+                resized=decision.resized,
+                text=observation.text,
+                rejected="no such key" if i == 1 else None,
+            )
+        )
     return episode(name, turns, agent=agent.name, run_id=run_id, **fields), pictures, sampler.shown
 
 
 def episode(name, turns, *, success=True, **fields):
     return Trajectory(
-        episode_id=name, task_id=TASK.task_id, goal=TASK.goal, env="phone", turns=tuple(turns), stop=StopReason.DONE,
-        verdict=Verdict(success=success, score=float(success)), reward=float(success), **fields,
-    )  # fmt: skip
+        episode_id=name,
+        task_id=TASK.task_id,
+        goal=TASK.goal,
+        env="phone",
+        turns=tuple(turns),
+        stop=StopReason.DONE,
+        verdict=Verdict(success=success, score=float(success)),
+        reward=float(success),
+        **fields,
+    )
 
 
 @pytest.fixture
@@ -86,9 +101,7 @@ def words(messages):
 def named(chat):
     """The words of a conversation with the digests of its pictures in their places."""
     digests = (one.digest for one in chat.pictures)
-    return [
-        (m.role, [next(digests) if isinstance(p, Picture) else p.text for p in m.parts]) for m in chat.messages
-    ]  # fmt: skip
+    return [(m.role, [next(digests) if isinstance(p, Picture) else p.text for p in m.parts]) for m in chat.messages]
 
 
 @pytest.mark.parametrize("family", formats.NAMES)
@@ -183,9 +196,7 @@ def test_datasets_loads_conversations_with_their_pictures(filled, tmp_path):
     export_chats(Chats(filled), tmp_path / "out", "trl")
     loaded = datasets.load_dataset(str(tmp_path / "out"), split="eval", cache_dir=str(tmp_path / "cache"))
     assert [one.size for one in loaded[0]["images"]] == [(SCREENS[0].width, SCREENS[0].height)]
-    assert loaded[0]["messages"][1]["content"] == [
-        {"type": "image", "text": None}, {"type": "text", "text": TASK.goal},
-    ]  # fmt: skip
+    assert loaded[0]["messages"][1]["content"] == [{"type": "image", "text": None}, {"type": "text", "text": TASK.goal}]
 
 
 def test_llama_factory_has_a_mark_for_each_picture_and_is_told_its_columns(filled, tmp_path):

@@ -64,9 +64,7 @@ def in_turn(source, backend=None, processes=ALONE, **fields):
     async def make(task):
         return Lamp()
 
-    collector = Collector(
-        config=resolve(flags=flags).config, tasks=TASKS, run_id="r", backend=backend or Backend(make)
-    )  # fmt: skip
+    collector = Collector(config=resolve(flags=flags).config, tasks=TASKS, run_id="r", backend=backend or Backend(make))
     return InTurn(collector, source, processes=processes)
 
 
@@ -114,7 +112,10 @@ async def test_processes_share_a_step_and_together_collect_what_one_does(monkeyp
     assert [g.group_id for g in shared[0]] == [g.group_id for g in alone[0::2]]
     assert [g.group_id for g in shared[1]] == [g.group_id for g in alone[1::2]]
     actions = [[turn.action for t in g.trajectories for turn in t.turns] for g in alone]
-    assert actions == [[turn.action for t in g.trajectories for turn in t.turns] for g in (shared[0][0], shared[1][0], shared[0][1], shared[1][1])]  # fmt: skip
+    assert actions == [
+        [turn.action for t in g.trajectories for turn in t.turns]
+        for g in (shared[0][0], shared[1][0], shared[0][1], shared[1][1])
+    ]
 
 
 @pytest.mark.anyio

@@ -134,9 +134,17 @@ RING = Task(id="ring", description="Ring", env="bell", checks=(Check(path="rung"
 def rings(config):
     """Whether two episodes of one action each ring the bell."""
     found = backend(config, [RING], Settings())
-    groups = anyio.run(partial(collect, plan([RING], group_size=2, run_seed=0, prefix="x"), Setup(
-        make_env=found.make_env, make_agent=lambda spec, env: RandomAgent(env.capabilities.actions), limits=Limits(max_turns=1),
-    )))  # fmt: skip
+    groups = anyio.run(
+        partial(
+            collect,
+            plan([RING], group_size=2, run_seed=0, prefix="x"),
+            Setup(
+                make_env=found.make_env,
+                make_agent=lambda spec, env: RandomAgent(env.capabilities.actions),
+                limits=Limits(max_turns=1),
+            ),
+        )
+    )
     return [t.success for t in groups[0].trajectories]
 
 

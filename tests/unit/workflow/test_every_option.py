@@ -1,8 +1,8 @@
 """Every field of an experiment, with every trainer, algorithm and environment, has an effect or is refused by name.
 
 Refused: the configuration can't be made, and the message names the field. Else it must change what the parts of a run
-are told (``told``), or be read by the code that every such run goes through (``READ``). What an algorithm's options change
-in an update is in ``tests/unit/train/test_every_option.py``.
+are told (``told``), or be read by the code that every such run goes through (``READ``). What an algorithm's options
+change in an update is in ``tests/unit/train/test_every_option.py``.
 """
 
 import ast
@@ -38,15 +38,18 @@ OTHER = {
     "model_name": "other", "load_checkpoint_path": "other", "lora_target_modules": ("q_proj",), "device": "cuda:7",
     "sampler_device": "cpu", "renderer_name": "json", "model_base_url": "http://127.0.0.1:9/v1", "reward": "simple",
     "served_model_name": "other", "sft_runs": ("other",), "lora_rank": 8, "clip_low": 0.11, "clip_high": 0.13,
-    "linux_screen": "800x600", "browser_viewport": "800x600", "gbox_expires_in": "90m", "gym_eval_number_range": "001-009",
+    "linux_screen": "800x600", "browser_viewport": "800x600", "gbox_expires_in": "90m",
+    "gym_eval_number_range": "001-009",
     "gym_listen": "127.0.0.1:9", "gymnasium_actions": "point", "max_task_time_seconds": 900.0, "overlong_buffer": 9,
     "openenv_actions": "{}", "adam_beta1": 0.8, "adam_beta2": 0.9, "pods_expires_seconds": 7200, "browser_scale": 2.0,
 }  # fmt: skip
 """A value that is not the default, where one can't be made from the kind of the field."""
 TOGETHER = {
     "model_name": {"renderer_name": "json"}, "activation_gib": {"gradient_checkpointing": True},
-    "lora_target_modules": {"lora_target_option": "custom"}, "served_model_name": {"model_base_url": "http://127.0.0.1:9/v1"},
-    "rescore": {"model_base_url": "http://127.0.0.1:9/v1"}, "keep_adapters": {"model_base_url": "http://127.0.0.1:9/v1"}, "sft_runs": {"algorithm": "sft"},
+    "lora_target_modules": {"lora_target_option": "custom"},
+    "served_model_name": {"model_base_url": "http://127.0.0.1:9/v1"},
+    "rescore": {"model_base_url": "http://127.0.0.1:9/v1"},
+    "keep_adapters": {"model_base_url": "http://127.0.0.1:9/v1"}, "sft_runs": {"algorithm": "sft"},
     "tinker_loss": {"trainer": "tinker"}, "coordinate_mode": {"env": "gbox"},
     "gym_agent": {"gym_actor": "mini-agent"}, "gym_poll_seconds": {"gym_actor": "mini-agent"},
     "gym_listen": {"gym_actor": "mini-agent"}, "gym_model_url": {"gym_actor": "mini-agent"},

@@ -33,9 +33,14 @@ def folder(tmp_path):
 def push(hub, folder, tmp_path, *, token="hf_ok", public=False):
     """In a process of its own: the library reads its endpoint when it is imported."""
     environment = {
-        **os.environ, "HF_ENDPOINT": hub.url, "HF_TOKEN": token, "HF_HOME": str(tmp_path / "hf"), "NO_PROXY": "127.0.0.1",
-        "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1",
-    }  # fmt: skip
+        **os.environ,
+        "HF_ENDPOINT": hub.url,
+        "HF_TOKEN": token,
+        "HF_HOME": str(tmp_path / "hf"),
+        "NO_PROXY": "127.0.0.1",
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+    }
     environment.pop("HF_HUB_OFFLINE", None)
     command = [sys.executable, "-c", PUSH, str(folder), "public" if public else "private"]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True).stdout
@@ -47,9 +52,7 @@ def test_a_folder_becomes_a_private_data_set_and_pushes_replace_each_other(folde
         assert hub.cards == ["# card\n"]
         asked = hub.made["ann/phones"]
         assert asked["type"] == "dataset" and (asked.get("private") is True or asked.get("visibility") == "private")
-        assert hub.files["ann/phones"] == {
-            "README.md": b"# card\n", "turns/train-00000.parquet": b"PAR1\x00\xff",
-        }  # fmt: skip
+        assert hub.files["ann/phones"] == {"README.md": b"# card\n", "turns/train-00000.parquet": b"PAR1\x00\xff"}
         (folder / "turns" / "train-00000.parquet").rename(folder / "turns" / "eval-00000.parquet")
         push(hub, folder, tmp_path)
         assert set(hub.files["ann/phones"]) == {"README.md", "turns/eval-00000.parquet"}

@@ -25,7 +25,8 @@ def store(tmp_path):
 
 @pytest.fixture
 def shown(tmp_path, store):
-    """The name of a run with an episode of each task, of which that of lamp_off succeeds, and both say how they were sampled."""
+    """The name of a run with an episode of each task, of which that of lamp_off succeeds, and both say how they were
+    sampled."""
     (tmp_path / "runs").mkdir(exist_ok=True)
     run, trajectories = collect(experiment(tmp_path, max_turns=2), TASKS, 1, scripted("nothing"))
     for t in trajectories:

@@ -153,9 +153,7 @@ def test_whoever_cancels_waits_until_it_has_ended(settings):
 
 def test_what_can_not_be_imported_is_held_and_can_not_be_resumed(settings):
     reward = lambda trajectory: 0.0  # noqa: E731
-    run = cuarl.train(
-        cuarl.Config(**SHORT, model_name="tiny"), tasks=TASKS, env=Lamp, reward=reward, settings=settings
-    )  # fmt: skip
+    run = cuarl.train(cuarl.Config(**SHORT, model_name="tiny"), tasks=TASKS, env=Lamp, reward=reward, settings=settings)
     assert "<lambda>" in run.config.reward
     with pytest.raises(ConfigError, match=r"the reward .*<lambda> is an object of this session alone"):
         cuarl.train(tasks=TASKS, resume=run.name, settings=settings)

@@ -114,9 +114,13 @@ def test_a_terminal_that_hangs_up_takes_nothing_with_it(tmp_path):
     done = tmp_path / "done"
     code = WORK.replace("time.sleep(0.5)", f"open({str(done)!r}, 'w').close()")
     process = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        [sys.executable, "-c", code],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
         preexec_fn=lambda: os.close(os.open(os.ttyname(0), os.O_RDWR)),  # so that it becomes its terminal
-    )  # fmt: skip
+    )
     os.close(theirs)
     assert b"working" in os.read(mine, 100)
     os.close(mine)

@@ -58,18 +58,29 @@ def unmoved(monkeypatch, job, *, start=0, shutdown=None):
     @asynccontextmanager
     async def collecting(sink, place):
         collector = Collector(
-            config=job.config, tasks=job.tasks, run_id=place.run.run_id, record=place.record,
+            config=job.config,
+            tasks=job.tasks,
+            run_id=place.run.run_id,
+            record=place.record,
             backend=backend(job.config, job.tasks, job.experiment.settings),
-        )  # fmt: skip
+        )
         yield Collecting(InTurn(collector, Source(scripted("nothing")), watcher=job.experiment.watcher))
 
     @contextmanager
     def opened():
         with recorded(job) as place:
-            yield place, Trainer(
-                learner, saver, start, None, scripted("nothing"), lambda sink: collecting(sink, place),
-                shutdown or Shutdown(),
-            )  # fmt: skip
+            yield (
+                place,
+                Trainer(
+                    learner,
+                    saver,
+                    start,
+                    None,
+                    scripted("nothing"),
+                    lambda sink: collecting(sink, place),
+                    shutdown or Shutdown(),
+                ),
+            )
 
     monkeypatch.setattr(training, "_of_this_process", lambda job: (job, opened()))
     return learner, saver
@@ -83,8 +94,11 @@ def test_a_run_is_planned_trained_evaluated_and_recorded(tmp_path, monkeypatch):
     assert watcher.events[0] == ("plan", job.plan())
     assert (watcher.steps, learner.seen, saver.steps) == ([0, 1, 2], [(1, 2), (2, 2)], [1, 2])
     assert watcher.parts == [
-        ("evaluation at step 0", True), ("step 1 of 2", True), ("step 2 of 2", True), ("evaluation at step 2", True),
-    ]  # fmt: skip
+        ("evaluation at step 0", True),
+        ("step 1 of 2", True),
+        ("step 2 of 2", True),
+        ("evaluation at step 2", True),
+    ]
     assert done.main and done.run.status == "success" and done.last == done.after
     assert done.before.overall.success_rate == done.after.overall.success_rate == 0.5
     with Store.open(f"sqlite:///{tmp_path}/runs/cuarl.db") as store:
@@ -101,8 +115,12 @@ def test_a_run_that_skips_the_baseline_has_none(tmp_path, monkeypatch):
 
 def test_checkpoints_are_chosen_by_tasks_that_are_neither_trained_on_nor_evaluated(tmp_path, monkeypatch):
     asked = experiment(
-        tmp_path, **SHORT | {"max_steps": 3, "save_every": 2}, validation_split=0.5, validation_episodes=3, skip_baseline=True
-    )  # fmt: skip
+        tmp_path,
+        **SHORT | {"max_steps": 3, "save_every": 2},
+        validation_split=0.5,
+        validation_episodes=3,
+        skip_baseline=True,
+    )
     job = Job.of(replace(asked, eval_tasks=[TASKS[0].model_copy(update={"id": "dim", "description": "Dim it"})]))
     unmoved(monkeypatch, job)
     done = train(job)

@@ -1,4 +1,5 @@
-"""Calls that are cut off, numbers that are not plain digits, and texts that look like special tokens, in every format."""
+"""Calls that are cut off, numbers that are not plain digits, and texts that look like special tokens, in every
+format."""
 
 import json
 from typing import Any
@@ -89,7 +90,8 @@ def test_however_far_an_answer_got_it_does_what_was_meant_or_nothing(
     [
         ('{"a": "b', True), ('{"a": "b"', False), ('{"a": 1', True), ('{"a": [1]', False), ('{"a": [1, 2', True),
         ("{'a': 'it's", True), ("{'a': 'it's'}", False), ('{"a": "it"s fine"}', False), ('{"a": "it"s fine', True),
-        ('{"a": "b\\', True), ('{"a": "b\\"', True), ("{a: b", True), ('{"a":', True), ('{"a": "b",', True), ('{"a": [1,', True), ("{a: b}", False), ('{"a": 1}\n```', False),
+        ('{"a": "b\\', True), ('{"a": "b\\"', True), ("{a: b", True), ('{"a":', True), ('{"a": "b",', True),
+        ('{"a": [1,', True), ("{a: b}", False), ('{"a": 1}\n```', False),
         ('{"a": 1}} and more', False),
     ],
 )  # fmt: skip

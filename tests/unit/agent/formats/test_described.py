@@ -49,10 +49,13 @@ def call(kind: str = "phone", **arguments: object) -> str:
         ("phone", {"action": "swipe", "target": MENU, "target2": WIFI}, Swipe(x=0, y=0, x2=0, y2=0),
          ["menu", 'blue switch labelled "Wi-Fi", at the top']),
         ("phone", {"action": "scroll", "direction": "down"}, Scroll(direction="down", amount=48), []),
-        ("phone", {"action": "scroll", "direction": "up", "target": MENU}, Scroll(x=0, y=0, direction="up", amount=48), ["menu"]),
+        ("phone", {"action": "scroll", "direction": "up", "target": MENU}, Scroll(x=0, y=0, direction="up", amount=48),
+            ["menu"]),
         ("desktop", {"action": "double_click", "target": MENU}, Click(x=0, y=0, count=2), ["menu"]),
-        ("desktop", {"action": "left_click_drag", "target": MENU, "target2": MENU}, Drag(path=((0, 0), (0, 0))), ["menu", "menu"]),
-        ("desktop", {"action": "scroll", "pixels": -90, "target": MENU}, Scroll(x=0, y=0, direction="down", amount=90), ["menu"]),
+        ("desktop", {"action": "left_click_drag", "target": MENU, "target2": MENU}, Drag(path=((0, 0), (0, 0))),
+            ["menu", "menu"]),
+        ("desktop", {"action": "scroll", "pixels": -90, "target": MENU}, Scroll(x=0, y=0, direction="down", amount=90),
+            ["menu"]),
     ],
 )  # fmt: skip
 def test_a_target_is_put_into_words_and_its_point_left_open(kind, arguments, action, described) -> None:
@@ -87,8 +90,16 @@ def test_evaluation_takes_a_plain_text_for_a_description_and_says_so() -> None:
 
 @pytest.mark.parametrize(
     "action",
-    [Answer(text="a"), Button(name="back"), Finish(success=False), Key(keys=("a",)), OpenApp(name="Maps"), TypeText(text="x"), Wait(seconds=2)],
-)  # fmt: skip
+    [
+        Answer(text="a"),
+        Button(name="back"),
+        Finish(success=False),
+        Key(keys=("a",)),
+        OpenApp(name="Maps"),
+        TypeText(text="x"),
+        Wait(seconds=2),
+    ],
+)
 def test_what_has_no_point_survives_writing_and_reading(action) -> None:
     assert Described().parse(Described().render(action, SCREEN), SCREEN).action == action
 

@@ -53,7 +53,8 @@ ACTIONS = {
     | st.builds(Scroll, direction=directions, unit=st.sampled_from(["px", "notch"])),
     "type": st.builds(TypeText, text=texts, submit=st.booleans()),
     "key": st.builds(
-        Key, keys=st.lists(st.sampled_from(["ctrl", "c", "Return", "é", "+", "home", "a b"]), min_size=1, max_size=3).map(tuple)
+        Key, keys=st.lists(st.sampled_from(["ctrl", "c", "Return", "é", "+", "home", "a b"]), min_size=1,
+            max_size=3).map(tuple)
     ),
     "button": st.sampled_from(["back", "home", "recents", "menu", "power", "volume_up", "volume_down", "enter"]).map(
         lambda name: Button(name=name)
@@ -315,9 +316,11 @@ FRAMES = {
 @pytest.mark.parametrize("name", ["openai", "anthropic", "gemini"])
 @settings(max_examples=200)
 @given(
-    word=st.sampled_from(WORDS), fields=st.dictionaries(st.sampled_from(FIELDS), values, max_size=5),
-    strict=st.booleans(), kind=st.sampled_from(["phone", "desktop"]),
-)  # fmt: skip
+    word=st.sampled_from(WORDS),
+    fields=st.dictionaries(st.sampled_from(FIELDS), values, max_size=5),
+    strict=st.booleans(),
+    kind=st.sampled_from(["phone", "desktop"]),
+)
 def test_any_arguments_give_a_valid_action_or_an_error(
     name: str, word: str, fields: dict[str, Any], strict: bool, kind: str
 ) -> None:

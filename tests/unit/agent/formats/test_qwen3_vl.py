@@ -208,9 +208,10 @@ json_values = st.recursive(
 
 
 @given(
-    st.sampled_from(WORDS["desktop"]), st.dictionaries(st.sampled_from([*EVERY, "path"]), json_values, max_size=4),
+    st.sampled_from(WORDS["desktop"]),
+    st.dictionaries(st.sampled_from([*EVERY, "path"]), json_values, max_size=4),
     st.booleans(),
-)  # fmt: skip
+)
 def test_any_arguments_give_a_valid_action_or_an_error(word: str, arguments: dict[str, Any], strict: bool) -> None:
     parsed = DESKTOP.parse(call("computer_use", action=word, **arguments), SCREEN, strict=strict)
     if code(parsed) is None:

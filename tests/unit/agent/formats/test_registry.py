@@ -9,8 +9,9 @@ from cuarl.errors import ConfigError
 
 def test_a_format_has_a_name_for_each_kind_of_device() -> None:
     assert [formats.get("qwen3-vl", kind).name for kind in ("phone", "desktop")] == [
-        "qwen3-vl-mobile", "qwen3-vl-computer",
-    ]  # fmt: skip
+        "qwen3-vl-mobile",
+        "qwen3-vl-computer",
+    ]
 
 
 @pytest.mark.parametrize("name", ["qwen3_vl", "Qwen3-VL", "qwen3vl"])

@@ -38,11 +38,17 @@ def done(format: Format, text: str, strict: bool) -> Any:
 @pytest.mark.parametrize(
     "thought",
     [
-        "{open}\n{other}\n{close}\n", "{open}{other}{close}", "Let me see: {other}\n{close}\n\n", "{open}{other}{open}{close}",
-        "{open}```\n{other}\n```{close}", "{open}{other}{close}\n{open}{other}{close}", "{open}<thinking>{other}</thinking>{close}",
-        "{open}</thinking>{other}{close}", "{other} {open}{other}{close}",
+        "{open}\n{other}\n{close}\n",
+        "{open}{other}{close}",
+        "Let me see: {other}\n{close}\n\n",
+        "{open}{other}{open}{close}",
+        "{open}```\n{other}\n```{close}",
+        "{open}{other}{close}\n{open}{other}{close}",
+        "{open}<thinking>{other}</thinking>{close}",
+        "{open}</thinking>{other}{close}",
+        "{other} {open}{other}{close}",
     ],
-)  # fmt: skip
+)
 def test_a_call_in_closed_thinking_is_not_done(name: str, strict: bool, thought: str) -> None:
     format = format_(name)
     thought = thought.format(open=OPEN, close=CLOSE, other=call(format, 1))
@@ -93,7 +99,8 @@ thoughts = st.text(max_size=40) | st.sampled_from(
 def test_what_is_inside_thinking_never_changes_what_is_done(
     name: str, parts: list[Any], opened: bool, strict: bool
 ) -> None:
-    """Anything but the closing tag; where the prompt opened the thinking, anything but the opening of another kind, too."""
+    """Anything but the closing tag; where the prompt opened the thinking, anything but the opening of another kind,
+    too."""
     format = format_(name)
     inside = "".join(call(format, p) if isinstance(p, int) else p for p in parts).replace(CLOSE, "")
     inside = inside if opened else inside.replace("<thinking>", "")

@@ -54,9 +54,14 @@ def test_c11_a_path_keeps_its_points_and_none_is_made_up(text: str, expected: Ac
 def test_the_output_items_of_a_reply_are_read_whole_in_evaluation() -> None:
     items = [
         {"type": "reasoning", "summary": []},
-        {"type": "computer_call", "call_id": "c1", "status": "completed", "pending_safety_checks": [],
-         "action": {"type": "click", "button": "wheel", "x": 3, "y": 4}},
-    ]  # fmt: skip
+        {
+            "type": "computer_call",
+            "call_id": "c1",
+            "status": "completed",
+            "pending_safety_checks": [],
+            "action": {"type": "click", "button": "wheel", "x": 3, "y": 4},
+        },
+    ]
     parsed = OPENAI.parse(json.dumps(items), THOUSAND, strict=False)
     assert parsed.action == Click(x=3, y=4, button="middle") and parsed.warnings
     assert OPENAI.parse(json.dumps(items), THOUSAND).error is not None
@@ -182,11 +187,13 @@ def test_b11_held_keys_and_repeats_are_refused_by_name(
 @pytest.mark.parametrize(
     ("format", "text"),
     [
-        (OPENAI, call(type="click", **AT, keys=[])), (OPENAI, call(type="click", **AT, keys=None)),
-        (ANTHROPIC, use(**CLICK, text="")), (ANTHROPIC, use(**CLICK, repeat=1)),
+        (OPENAI, call(type="click", **AT, keys=[])),
+        (OPENAI, call(type="click", **AT, keys=None)),
+        (ANTHROPIC, use(**CLICK, text="")),
+        (ANTHROPIC, use(**CLICK, repeat=1)),
         (OPENAI, call(type="click", **AT, note="the icon")),
     ],
-)  # fmt: skip
+)
 def test_b11_what_asks_for_nothing_more_is_a_warning_in_evaluation(format: formats.Format, text: str) -> None:
     parsed = format.parse(text, THOUSAND, strict=False)
     assert parsed.action == Click(x=310, y=220) and any("needless" in w for w in parsed.warnings)
@@ -242,7 +249,8 @@ BROKEN = [
     (ANTHROPIC, '{"type": "tool_use", "name": "computer", "input": {"action": "wait", "duration": 1}', Wait()),
     (GEMINI, '{"name": "click", "args": {"x": 5, "y": 6,}}', Click(x=5, y=6)),
     (formats.get("json"), '{"action": "click", coordinate: [5, 6]}', Click(x=5, y=6)),
-    (formats.get("qwen3-vl"), '<tool_call>{"name": "mobile_use", "arguments": {"action": "wait", "time": 1}</tool_call>',
+    (formats.get("qwen3-vl"),
+        '<tool_call>{"name": "mobile_use", "arguments": {"action": "wait", "time": 1}</tool_call>',
      Wait()),
 ]  # fmt: skip
 

@@ -18,8 +18,9 @@ from tests.unit.env.adb.phones import TASK, shell_task, with_phone
 # adbutils leaves the socket of a refused request to the collector
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 BRIGHTNESS = {
-    "setup": ["settings put system screen_brightness 40"], "teardown": ["settings put system screen_brightness 9"],
-}  # fmt: skip
+    "setup": ["settings put system screen_brightness 40"],
+    "teardown": ["settings put system screen_brightness 9"],
+}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -50,8 +51,10 @@ def test_a_task_of_shell_commands_is_set_up_read_and_torn_down():
     reads = {
         "brightness": "settings system screen_brightness", "gone": "settings secure nothing", "app": "package android",
         "awake": "dumpsys power mWakefulness=([A-Za-z]+)", "file": "file /nothing", "none": "files /nothing",
-        "saved": "file /sdcard/a.txt", "folder": "files /sdcard", "people": "content content://com.android.contacts/contacts display_name",
-        "camera": "permission com.android.camera android.permission.CAMERA", "shown": "foreground", "told": "notifications",
+        "saved": "file /sdcard/a.txt", "folder": "files /sdcard",
+        "people": "content content://com.android.contacts/contacts display_name",
+        "camera": "permission com.android.camera android.permission.CAMERA", "shown": "foreground",
+        "told": "notifications",
         "up": "property sys.boot_completed", "unset": "property nothing",
     }  # fmt: skip
 
@@ -168,8 +171,10 @@ def test_apps_open_by_the_name_people_see_the_tasks_own_or_the_package():
         await env.reset(shell_task(open="Shop", apps=named, reads={"shown": "foreground"}), 1)
         assert (await env.state())["shown"]["app"] == "com.android.vending"
         for name, package in (
-            ("settings", "com.android.settings"), ("Weather", "com.android.weather"), ("com.android.chrome", "com.android.chrome"),
-        ):  # fmt: skip
+            ("settings", "com.android.settings"),
+            ("Weather", "com.android.weather"),
+            ("com.android.chrome", "com.android.chrome"),
+        ):
             assert "rejected" not in (await env.step(OpenApp(name=name))).info
             assert (await env.state())["shown"]["app"] == package
         assert "no installed app" in (await env.step(OpenApp(name="Doom"))).info["rejected"]

@@ -32,7 +32,8 @@ def test_an_action_is_what_androids_shell_calls_it(action, lines):
     [
         (("Esc",), "input keyevent 111"), (("Del",), "input keyevent 112"), (("KP_Enter",), "input keyevent 160"),
         (("ARROWLEFT",), "input keyevent 21"), (("ctrl+shift+t",), "input keycombination 113 59 48"),
-        (("CTRL", "C"), "input keycombination 113 31"), (("A",), "input keycombination 59 29"), (("a",), "input keyevent 29"),
+        (("CTRL", "C"), "input keycombination 113 31"), (("A",), "input keycombination 59 29"),
+        (("a",), "input keyevent 29"),
         (("Page_Down",), "input keyevent 93"), (("super", "d"), "input keycombination 117 32"),
     ],
     ids=str,
@@ -66,7 +67,8 @@ def test_scrolls_stay_on_the_screen_and_add_up():
 @pytest.mark.parametrize(
     ("name", "package"),
     [
-        ("Settings", "com.android.settings"), ("mail", "com.google.android.gm"), ("org.example.notes", "org.example.notes"),
+        ("Settings", "com.android.settings"), ("mail", "com.google.android.gm"),
+        ("org.example.notes", "org.example.notes"),
         ("Notes", "org.example.notes"), ("Shop", "com.android.vending"), ("Lost", None), ("twin", None), ("Doom", None),
     ],
 )  # fmt: skip

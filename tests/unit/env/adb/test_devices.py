@@ -157,8 +157,9 @@ def test_an_episode_waits_for_a_device_and_one_that_is_lost_is_passed_over(ledge
 @pytest.mark.parametrize("by", ["sweep", "the next run"])
 def test_what_a_killed_run_began_is_undone_and_the_device_is_free(ledger, by):
     preset = {
-        "setup": ["settings put system screen_brightness 40"], "teardown": ["settings put system screen_brightness 9"],
-    }  # fmt: skip
+        "setup": ["settings put system screen_brightness 40"],
+        "teardown": ["settings put system screen_brightness 9"],
+    }
 
     async def work(adb, phones):
         devices = Devices(adb, ["p0"], ledger, QUICK)
@@ -182,9 +183,10 @@ def test_what_a_killed_run_began_is_undone_and_the_device_is_free(ledger, by):
 def test_a_device_with_something_to_undo_that_does_not_answer_stays_on_record(ledger):
     async def work(adb, phones):
         lease = ledger.hold(
-            "adb", f"p0@127.0.0.1:{adb.port}",
+            "adb",
+            f"p0@127.0.0.1:{adb.port}",
             {"host": "127.0.0.1", "port": str(adb.port), "serial": "p0", "undo": '["rm -f /sdcard/a"]'},
-        )  # fmt: skip
+        )
         orphan(lease)
         phones[0].gone = True
         with pytest.raises(EnvError, match="does not answer"):

@@ -80,13 +80,30 @@ def test_b27_what_is_no_key_and_no_chord_is_refused_by_name(keys):
 @pytest.mark.parametrize(
     ("keys", "does"),
     [
-        *((keys, "copy") for keys in (("ctrl", "c"), ("CTRL", "C"), ("Control_L", "C"), ("ctrl+C",), ("c", "ctrl"), ("Insert", "ctrl"))),
+        *(
+            (keys, "copy")
+            for keys in (
+                ("ctrl", "c"),
+                ("CTRL", "C"),
+                ("Control_L", "C"),
+                ("ctrl+C",),
+                ("c", "ctrl"),
+                ("Insert", "ctrl"),
+            )
+        ),
         *((keys, "cut") for keys in (("ctrl", "x"), ("CTRL+X",), ("shift", "Del"))),
         *((keys, "paste") for keys in (("ctrl", "V"), ("shift", "ctrl", "v"), ("SHIFT", "Insert"))),
-        (("CTRL", "R"), "reload"), (("F5",), "reload"), (("CTRL", "W"), "close"), (("alt", "Left"), "back"),
-        (("ctrl", "a"), None), (("c",), None), (("Insert",), None), (("ctrl",), None), (("alt", "c"), None),
+        (("CTRL", "R"), "reload"),
+        (("F5",), "reload"),
+        (("CTRL", "W"), "close"),
+        (("alt", "Left"), "back"),
+        (("ctrl", "a"), None),
+        (("c",), None),
+        (("Insert",), None),
+        (("ctrl",), None),
+        (("alt", "c"), None),
     ],
-)  # fmt: skip
+)
 def test_b06_chords_are_known_in_whatever_case_and_order(keys, does):
     assert shortcut(chord(keys)) == does
 
@@ -133,8 +150,10 @@ def test_page_task_reads_checks_and_scripts():
     assert made.goal == "Buy {2} lamps"
     assert made.preset == {"url": "http://127.0.0.1:8000/{x}", "read": {"check2": "1 === 1"}}
     assert [(c.path, c.op, c.value) for c in made.checks] == [
-        ("app.cart", "has", {"id": 7}), ("text", "empty", None), ("read.check2", "equals", True),
-    ]  # fmt: skip
+        ("app.cart", "has", {"id": 7}),
+        ("text", "empty", None),
+        ("read.check2", "equals", True),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,8 @@ def test_pictures_of_any_form_become_rgb(given, shape, first):
 
 @pytest.mark.parametrize(
     "given",
-    [np.zeros(5), np.full((4, 6), 7.5), np.full((4, 6), np.nan), np.full((4, 6), 300), np.zeros((5, 6, 7)), None, np.zeros((0, 4))],
+    [np.zeros(5), np.full((4, 6), 7.5), np.full((4, 6), np.nan), np.full((4, 6), 300), np.zeros((5, 6, 7)), None,
+        np.zeros((0, 4))],
     ids=lambda given: str(np.shape(given)),
 )  # fmt: skip
 def test_what_is_no_picture_is_refused(given):

@@ -61,7 +61,8 @@ def test_box_keeps_the_contract(check, server, tmp_path):
 @pytest.mark.parametrize(
     "action",
     [
-        Click(x=3, y=4), Click(x=3, y=4, count=2), Click(x=3, y=4, button="right"), LongPress(x=1, y=2, duration_ms=700),
+        Click(x=3, y=4), Click(x=3, y=4, count=2), Click(x=3, y=4, button="right"),
+        LongPress(x=1, y=2, duration_ms=700),
         Swipe(x=1, y=2, x2=3, y2=40, duration_ms=250), Drag(path=((1, 2), (3, 4), (5, 6)), duration_ms=400),
         Scroll(x=5, y=6, direction="up", amount=90), TypeText(text="ä b", submit=True), Key(keys=("ctrl", "c")),
         Key(keys=("Return",)), Button(name="recents"), Button(name="volume_up"),
@@ -298,9 +299,10 @@ def test_answers_and_waits_are_told_to_the_box_and_it_tells_what_changed_by_itse
     task = PHONE.model_copy(
         update={
             "checks": (Check(path="network.airplane_mode", value=True), Check(path="answer", value="blue")),
-            "plan": ({"wait": 0.1},), "preset": {"network.wifi.enabled": True},
+            "plan": ({"wait": 0.1},),
+            "preset": {"network.wifi.enabled": True},
         }
-    )  # fmt: skip
+    )
 
     async def run():
         env = box(server[1], Ledger(tmp_path))

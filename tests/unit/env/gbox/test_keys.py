@@ -24,9 +24,11 @@ def test_every_other_name_leads_to_one_of_them():
 @pytest.mark.parametrize(
     ("keys", "sent"),
     [
-        (("ctrl", "c"), ["control", "c"]), (("CTRL", "SHIFT", "T"), ["control", "shift", "t"]), (("ctrl+s",), ["control", "s"]),
+        (("ctrl", "c"), ["control", "c"]), (("CTRL", "SHIFT", "T"), ["control", "shift", "t"]),
+        (("ctrl+s",), ["control", "s"]),
         (("Return",), ["enter"]), (("Page_Up",), ["pageUp"]), (("PAGEDOWN",), ["pageDown"]), (("Prior",), ["pageUp"]),
-        (("Up",), ["arrowUp"]), (("ArrowLeft",), ["arrowLeft"]), (("super", "d"), ["meta", "d"]), (("Esc",), ["escape"]),
+        (("Up",), ["arrowUp"]), (("ArrowLeft",), ["arrowLeft"]), (("super", "d"), ["meta", "d"]),
+        (("Esc",), ["escape"]),
         (("BackSpace",), ["backspace"]), (("Caps_Lock",), ["capsLock"]), (("F12",), ["f12"]), ((" ",), ["space"]),
         (("A",), ["shift", "a"]), (("ctrl", "bracketleft"), ["control", "["]), (("KP_Enter",), ["numpadEnter"]),
         (("Print",), ["printScreen"]), (("7",), ["7"]), (("-",), ["-"]),

@@ -1,4 +1,5 @@
-"""Actions of gbox-mini-agent: shares of the screen become pixels, and every action of ours survives the way there and back."""
+"""Actions of gbox-mini-agent: shares of the screen become pixels, and every action of ours survives the way there and
+back."""
 
 from __future__ import annotations
 
@@ -61,9 +62,11 @@ def test_other_wordings(name, args, action):
 @pytest.mark.parametrize(
     ("name", "args", "code"),
     [
-        ("levitate", {}, "unsupported_action"), ("click", {}, "missing_argument"), ("click", {"point": [1, 2]}, "bad_argument"),
+        ("levitate", {}, "unsupported_action"), ("click", {}, "missing_argument"),
+        ("click", {"point": [1, 2]}, "bad_argument"),
         ("click", {"point": {"x": 500, "y": 500}}, "bad_argument"), ("type", {}, "missing_argument"),
-        ("click", {"point": {"x": float("nan"), "y": 0}}, "bad_argument"), ("scroll", {"direction": "in"}, "bad_argument"),
+        ("click", {"point": {"x": float("nan"), "y": 0}}, "bad_argument"),
+        ("scroll", {"direction": "in"}, "bad_argument"),
         ("swipe", {"direction": "in"}, "missing_argument"), ("pressKey", {"key": 3}, "bad_argument"),
     ],
 )  # fmt: skip

@@ -280,7 +280,8 @@ def test_credentials_stay_here(play, monkeypatch):
 @pytest.mark.parametrize(
     ("preset", "said"),
     [
-        ({"id": 5}, "id can't be 5"), ({"id": "a", "device": "tv"}, "device can't be 'tv'"), ({"id": "a", "scale": 0}, "scale"),
+        ({"id": 5}, "id can't be 5"), ({"id": "a", "device": "tv"}, "device can't be 'tv'"),
+        ({"id": "a", "scale": 0}, "scale"),
         ({"kwargs": {}}, "no id"), ({"id": "a", "colour": 1}, "presets colour"), ({"id": "a", "kwargs": [1]}, "kwargs"),
         ({"id": "a", "actions": {"clik": 1}}, "did you mean"),
     ],

@@ -36,8 +36,9 @@ def test_settings_are_read_as_they_were_written(tmp_path):
 
 def test_a_setting_that_is_nowhere_set_is_none():
     assert with_named({"a": {"g": {"k": 1}}}, iter(["a.g.other", "b.g.k"])) == {
-        "a": {"g": {"k": 1, "other": None}}, "b": {"g": {"k": None}},
-    }  # fmt: skip
+        "a": {"g": {"k": 1, "other": None}},
+        "b": {"g": {"k": None}},
+    }
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,13 @@ from cuarl.web.listen import serving
 
 asked = pytest.importorskip("websockets.asyncio.client", reason="the extra openenv is not installed")
 
-WIFI = Task(id="wifi", description="Turn {to} Wi-Fi.", params={"to": ("off",)},
-            checks=(Check(path="network.wifi.enabled", value=False),), max_steps=12)  # fmt: skip
+WIFI = Task(
+    id="wifi",
+    description="Turn {to} Wi-Fi.",
+    params={"to": ("off",)},
+    checks=(Check(path="network.wifi.enabled", value=False),),
+    max_steps=12,
+)
 ASK = Task(id="ask", description="Say four.", checks=(Check(path="answer", value="four"),), max_steps=2)
 
 
@@ -191,11 +196,16 @@ def test_what_is_no_message_is_answered_with_an_error() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        "[" * 100_000, '{"type":' * 100_000, '{"type": "reset", "data": {"task": ["a"]}}', '{"type": "reset", "data": {"task": {}}}',
-        '{"type": "reset", "data": {"seed": -1}}', '{"type": "reset", "data": {"seed": 1.5}}', '{"type": "reset", "data": {"seed": NaN}}',
-        '{"type": "reset", "data": {"seed": 1e999}}', '{"type": "reset", "data": {"episode_id": [1]}}', '{"type": {"a": []}}',
-        '{"type": ["step"], "data": {}}', '{"type": "step", "data": {"kind": ["wait"]}}', '{"type": "step", "data": {"kind": "wait", "seconds": 61}}',
-        '{"type": "step", "data": {"kind": "click", "x": ' + "1" * 5000 + ', "y": 1}}', '"\\ud800"', b"\xff\x00", "", "null",
+        "[" * 100_000, '{"type":' * 100_000, '{"type": "reset", "data": {"task": ["a"]}}',
+        '{"type": "reset", "data": {"task": {}}}',
+        '{"type": "reset", "data": {"seed": -1}}', '{"type": "reset", "data": {"seed": 1.5}}',
+        '{"type": "reset", "data": {"seed": NaN}}',
+        '{"type": "reset", "data": {"seed": 1e999}}', '{"type": "reset", "data": {"episode_id": [1]}}',
+        '{"type": {"a": []}}',
+        '{"type": ["step"], "data": {}}', '{"type": "step", "data": {"kind": ["wait"]}}',
+        '{"type": "step", "data": {"kind": "wait", "seconds": 61}}',
+        '{"type": "step", "data": {"kind": "click", "x": ' + "1" * 5000 + ', "y": 1}}', '"\\ud800"', b"\xff\x00", "",
+        "null",
         json.dumps({"type": "step", "data": {"kind": "type", "text": "x" * 10_001}}),
     ],
     ids=lambda message: str(message)[:70],
@@ -262,9 +272,12 @@ def test_step_of_a_client_that_left_is_given_up() -> None:
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("/cuarl/task", b'{"split": "train", "index": 1e999}'), ("/cuarl/task", b"[" * 100_000), ("/cuarl/task", b'{"split": ["train"]}'),
-        ("/cuarl/task", b'{"split": "train", "index": 1.5}'), ("/cuarl/task", b'{"split": "train", "index": -1}'), ("/cuarl/tasks", b"[]"),
-        ("/cuarl/task_range", b'{"split": "train", "start": "a"}'), ("/cuarl/num_tasks", b'{"split": {}}'), ("/cuarl/tasks", b"\xff"),
+        ("/cuarl/task", b'{"split": "train", "index": 1e999}'), ("/cuarl/task", b"[" * 100_000),
+        ("/cuarl/task", b'{"split": ["train"]}'),
+        ("/cuarl/task", b'{"split": "train", "index": 1.5}'), ("/cuarl/task", b'{"split": "train", "index": -1}'),
+        ("/cuarl/tasks", b"[]"),
+        ("/cuarl/task_range", b'{"split": "train", "start": "a"}'), ("/cuarl/num_tasks", b'{"split": {}}'),
+        ("/cuarl/tasks", b"\xff"),
     ],
     ids=lambda part: str(part)[:50],
 )  # fmt: skip

@@ -26,11 +26,12 @@ TOKEN = "cluster-marker-77"
 
 def config(path, *, server="https://one:6443", user=None, cluster=None, name="one", current=True, namespace=None):
     body = {
-        "apiVersion": "v1", "kind": "Config",
+        "apiVersion": "v1",
+        "kind": "Config",
         "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": namespace}}],
         "clusters": [{"name": name, "cluster": {"server": server, **(cluster or {})}}],
         "users": [{"name": name, "user": user or {}}],
-    }  # fmt: skip
+    }
     if current:
         body["current-context"] = name
     path.write_text(yaml.safe_dump(body))
@@ -136,10 +137,15 @@ def plugin(folder, script):
     path = folder / "bin" / "plugin"
     path.write_text(f"#!{sys.executable}\nimport json, os, sys\n{script}")
     path.chmod(0o700)
-    return {"exec": {
-        "apiVersion": "client.authentication.k8s.io/v1", "command": "./bin/plugin", "args": ["get-token"],
-        "env": [{"name": "WHO", "value": "me"}], "installHint": "install the plug-in",
-    }}  # fmt: skip
+    return {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": "./bin/plugin",
+            "args": ["get-token"],
+            "env": [{"name": "WHO", "value": "me"}],
+            "installHint": "install the plug-in",
+        }
+    }
 
 
 COUNTING = """
@@ -148,7 +154,8 @@ assert sys.argv[1:] == ["get-token"] and os.environ["WHO"] == "me", sys.argv
 path = os.path.join(os.path.dirname(__file__), "count")
 count = int(open(path).read()) + 1 if os.path.exists(path) else 1
 open(path, "w").write(str(count))
-print(json.dumps({"apiVersion": asked["apiVersion"], "kind": "ExecCredential", "status": {"token": f"plugin-token-{count}"}}))
+token = f"plugin-token-{count}"
+print(json.dumps({"apiVersion": asked["apiVersion"], "kind": "ExecCredential", "status": {"token": token}}))
 """
 
 

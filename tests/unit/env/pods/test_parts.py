@@ -27,11 +27,12 @@ from cuarl.types import (
     Swipe,
     TypeText,
     Wait,
-)  # fmt: skip
+)
 
 VALUES = {"session_id": "0a1b2c3d", "session_type": "phone", "image": "repo/image:1", "token": "se${cret"}
 PLAIN = [
-    Click(x=3, y=4), Click(x=3, y=4, count=2), Click(x=3, y=4, count=3), Click(x=3, y=4, button="right"), Move(x=0, y=9),
+    Click(x=3, y=4), Click(x=3, y=4, count=2), Click(x=3, y=4, count=3), Click(x=3, y=4, button="right"),
+    Move(x=0, y=9),
     TypeText(text="ä & b=c%20+"), Scroll(x=5, y=6, direction="up", amount=3, unit="notch"),
     Scroll(direction="down", amount=3, unit="notch"),
 ]  # fmt: skip
@@ -130,8 +131,10 @@ def test_progress_is_read_in_both_forms():
     later = progress.read({"submitted_row_indices": [4, 0, 7], "num_incorrect_submissions": 1})
     assert later == Progress(3, 1, (0, 4, 7))
     assert later.state() == {
-        "num_correct_submissions": 3, "num_incorrect_submissions": 1, "submitted_row_indices": [0, 4, 7]
-    }  # fmt: skip
+        "num_correct_submissions": 3,
+        "num_incorrect_submissions": 1,
+        "submitted_row_indices": [0, 4, 7],
+    }
     assert later.reward_since(earlier) == 1.0
     assert earlier.reward_since(earlier) == later.reward_since(later) == -0.01
 

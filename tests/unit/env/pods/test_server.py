@@ -25,10 +25,12 @@ from cuarl.types import Screenshot, TypeText
 TOKEN = "session-marker-31d0"
 HEADERS = {"X-Session-Token": TOKEN}
 TASK = TaskInstance(
-    task_id="t", goal="g", env="phone",
+    task_id="t",
+    goal="g",
+    env="phone",
     checks=(Check(path="network.nfc", value=True), Check(path="network.wifi.enabled", value=False)),
     preset={"network.nfc": False, "network.wifi.enabled": False},
-)  # fmt: skip
+)
 
 
 phone = partial(make_sim, "phone", "small", clutter=0.0)
@@ -116,12 +118,14 @@ async def append(replies, coming):
 @asked
 async def test_requests_that_mean_nothing_are_refused_with_the_reason(client, session):
     for query, says in (
-        ({"action_type": "left_click", "x": 1}, "y is missing"), ({}, "action_type is missing"),
-        ({"action_type": "left_click", "x": "a", "y": 1}, "x is a whole number, not 'a'"), ({"action_type": "fly"}, "no action_type 'fly'"),
+        ({"action_type": "left_click", "x": 1}, "y is missing"),
+        ({}, "action_type is missing"),
+        ({"action_type": "left_click", "x": "a", "y": 1}, "x is a whole number, not 'a'"),
+        ({"action_type": "fly"}, "no action_type 'fly'"),
         ({"action_type": "screenshot", "delay": "soon"}, "delay is 0 to 60 seconds, not 'soon'"),
         ({"action_type": "left_click", "x": 99999, "y": 1}, "outside"),
         ({"action_type": "click", "action": '{"kind": "click"}'}, "click.x: Field required"),
-    ):  # fmt: skip
+    ):
         reply = await client.get("/act", params=query)
         assert reply.status_code == 422 and says in reply.json()["detail"], reply.text
     assert session.acted == 0
@@ -218,10 +222,12 @@ async def test_what_one_request_may_take_is_bounded(client, session):
         reply = await client.get("/act", params={"action_type": "left_click", "x": 5, "y": 5, "delay": delay})
         assert reply.status_code == 422 and "delay is 0 to 60 seconds" in reply.json()["detail"]
     for action, says in (
-        ({"kind": "type", "text": "x" * 10_001}, "10001 characters"), ({"kind": "scroll", "direction": "up", "amount": 1 << 40}, "scroll"),
-        ({"kind": "long_press", "x": 1, "y": 1, "duration_ms": 10**9}, "60000 ms"), ({"kind": "wait", "seconds": 61}, "seconds"),
+        ({"kind": "type", "text": "x" * 10_001}, "10001 characters"),
+        ({"kind": "scroll", "direction": "up", "amount": 1 << 40}, "scroll"),
+        ({"kind": "long_press", "x": 1, "y": 1, "duration_ms": 10**9}, "60000 ms"),
+        ({"kind": "wait", "seconds": 61}, "seconds"),
         ({"kind": "drag", "path": [[1, 1], [2, 2]], "duration_ms": 60_001}, "60000 ms"),
-    ):  # fmt: skip
+    ):
         reply = await client.get("/act", params={"action_type": "x", "action": json.dumps(action), "delay": 0})
         assert reply.status_code == 422 and says in reply.json()["detail"], reply.text
     assert session.acted == 0

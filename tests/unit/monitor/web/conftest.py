@@ -23,7 +23,8 @@ def store(sqlite_url, tmp_path):
 
 
 def fill(store, evil=""):
-    """Two trainings, of which one is under way, each with two steps, evaluations and a failure; ``evil`` is put into every text."""
+    """Two trainings, of which one is under way, each with two steps, evaluations and a failure; ``evil`` is put into
+    every text."""
     store.blobs.put([PICTURE])
     store.save_tasks([task(name, evil) for name in ("wifi_on", "dark_mode")])
     for name in ("base", "better"):
@@ -47,11 +48,16 @@ def fill(store, evil=""):
             measured = {"success_rate": 0.5, "ci_low": 0.1, "ci_high": 0.9, "n": 2.0}
             store.save_evaluation(
                 EvaluationRecord(
-                    id=f"{name}.eval.{step}", run_id=name, suite=f"settings{evil}", step=step, metrics=measured,
-                    baselines={f"random{evil}": baseline}, info={"x": evil},
+                    id=f"{name}.eval.{step}",
+                    run_id=name,
+                    suite=f"settings{evil}",
+                    step=step,
+                    metrics=measured,
+                    baselines={f"random{evil}": baseline},
+                    info={"x": evil},
                 ),
                 ids,
-            )  # fmt: skip
+            )
     store.drain()
     store.finish_run("base", "completed", evil)
     store.save_human_verdict(

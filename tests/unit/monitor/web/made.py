@@ -16,9 +16,13 @@ def task(name, evil=""):
 
 def turns(evil):
     said = Sampled(
-        prompt_ids=(1, 2, 3), images=(REF,), token_ids=(4, 5), logprobs=(-0.1, -2.0), text=f"<tool_call>{evil}",
+        prompt_ids=(1, 2, 3),
+        images=(REF,),
+        token_ids=(4, 5),
+        logprobs=(-0.1, -2.0),
+        text=f"<tool_call>{evil}",
         policy="tiny",
-    )  # fmt: skip
+    )
     return (
         Turn(index=0, screenshot=REF, action=Click(x=20, y=30), sampled=said, started_at=1.7e9, model_s=1, env_s=0.1),
         Turn(index=1, screenshot=REF, action=TypeText(text=f"hello{evil}"), sampled=said, rejected=f"no{evil}"),
@@ -32,16 +36,42 @@ def episode(run_id, step, group, attempt, title, evil="", *, purpose="train", su
     done = (attempt + group) % 2 == 0 if success is None else success
     check = CheckResult(path=f"wifi{evil}", op="equals", expected=f"on{evil}", actual=f"off{evil}", passed=done)
     values = {
-        "episode_id": f"{run_id}.{step}.{group}.{attempt}", "run_id": run_id, "group_id": f"{run_id}.{step}.{group}",
-        "attempt": attempt, "step": step, "purpose": purpose, "task_id": title, "goal": f"Do {title}{evil}",
-        "category": "settings", "difficulty": "easy" if group % 2 else "hard", "env": "phone", "backend": "gbox", "device": f"box-{attempt}{evil}",
-        "agent": f"agent{evil}", "policy": "tiny", "policy_version": step, "seed": 7, "turns": turns(evil)[: 4 - group % 2],
-        "final_screenshot": REF, "answer": f"42{evil}", "stop": StopReason.FAILED if lost else StopReason.DONE,
-        "failure": Failure(boundary="env", kind="EnvError", message=f"gone{evil}", traceback=f"trace{evil}") if lost else None,
-        "verdict": None if lost else Verdict(success=done, score=float(done), checks=(check,), claimed=True, side_effects=(f"x{evil}",)),
-        "reward": None if lost else float(done), "reward_parts": (RewardPart(name=f"done{evil}", value=1.0, evidence=f"yes{evil}"),),
-        "started_at": 1.7e9, "ready_s": 0.5, "check_at": 1.7e9 + 3, "check_s": 0.25, "wall_s": 3.5 + attempt, "info": {"note": evil},
-    }  # fmt: skip
+        "episode_id": f"{run_id}.{step}.{group}.{attempt}",
+        "run_id": run_id,
+        "group_id": f"{run_id}.{step}.{group}",
+        "attempt": attempt,
+        "step": step,
+        "purpose": purpose,
+        "task_id": title,
+        "goal": f"Do {title}{evil}",
+        "category": "settings",
+        "difficulty": "easy" if group % 2 else "hard",
+        "env": "phone",
+        "backend": "gbox",
+        "device": f"box-{attempt}{evil}",
+        "agent": f"agent{evil}",
+        "policy": "tiny",
+        "policy_version": step,
+        "seed": 7,
+        "turns": turns(evil)[: 4 - group % 2],
+        "final_screenshot": REF,
+        "answer": f"42{evil}",
+        "stop": StopReason.FAILED if lost else StopReason.DONE,
+        "failure": Failure(boundary="env", kind="EnvError", message=f"gone{evil}", traceback=f"trace{evil}")
+        if lost
+        else None,
+        "verdict": None
+        if lost
+        else Verdict(success=done, score=float(done), checks=(check,), claimed=True, side_effects=(f"x{evil}",)),
+        "reward": None if lost else float(done),
+        "reward_parts": (RewardPart(name=f"done{evil}", value=1.0, evidence=f"yes{evil}"),),
+        "started_at": 1.7e9,
+        "ready_s": 0.5,
+        "check_at": 1.7e9 + 3,
+        "check_s": 0.25,
+        "wall_s": 3.5 + attempt,
+        "info": {"note": evil},
+    }
     return Trajectory(**{**values, **fields})
 
 
@@ -49,10 +79,20 @@ def live_rows(run_id, evil=""):
     """A run in its third step, with one episode under way."""
     whole = {"step": 3, "total_steps": 4, "episodes": 4, "done": 1, "percent": 56.0, "left_s": 90.0}
     one = {
-        "task_id": "wifi_on", "goal": f"Do it{evil}", "group_id": f"{run_id}.3.0", "attempt": 0, "step": 3, "purpose": "train",
-        "backend": "gbox", "device": f"box-9{evil}", "started_at": 1.7e9, "max_turns": 10, "seed": "7",
-        "turns": [t.model_dump(mode="json") for t in turns(evil)[:2]], "screen": REF.model_dump(mode="json"),
-    }  # fmt: skip
+        "task_id": "wifi_on",
+        "goal": f"Do it{evil}",
+        "group_id": f"{run_id}.3.0",
+        "attempt": 0,
+        "step": 3,
+        "purpose": "train",
+        "backend": "gbox",
+        "device": f"box-9{evil}",
+        "started_at": 1.7e9,
+        "max_turns": 10,
+        "seed": "7",
+        "turns": [t.model_dump(mode="json") for t in turns(evil)[:2]],
+        "screen": REF.model_dump(mode="json"),
+    }
     return [
         LiveRecord(run_id=run_id, phase="collecting", at=1.7e9, data=whole),
         LiveRecord(run_id=run_id, episode_id=f"{run_id}.3.0.0", phase="acting", at=1.7e9, data=one),

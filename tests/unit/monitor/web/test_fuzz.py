@@ -1,4 +1,5 @@
-"""Requests that no browser makes: whatever stands in a path or a query, the answer is one of ours and never a failure."""
+"""Requests that no browser makes: whatever stands in a path or a query, the answer is one of ours and never a
+failure."""
 
 import json
 import random
@@ -11,8 +12,10 @@ from tests.unit.monitor.web.conftest import asking, fill
 
 pytestmark = pytest.mark.anyio
 WORDS = (
-    "base", "better", "base.1.0.0", "better.3.0.0", "base.eval.2", "nobody", "a/b", "\x00", "\ud800", "x" * 3000, "%", "..", "1", "-1",
-    "9" * 50, "base:1", "base:x", ":", "é", "'", '"; drop table runs; --', "evaluation:base.eval.2", "run:base", "evaluation:", "nan",
+    "base", "better", "base.1.0.0", "better.3.0.0", "base.eval.2", "nobody", "a/b", "\x00", "\ud800", "x" * 3000, "%",
+    "..", "1", "-1",
+    "9" * 50, "base:1", "base:x", ":", "é", "'", '"; drop table runs; --', "evaluation:base.eval.2", "run:base",
+    "evaluation:", "nan",
 )  # fmt: skip
 API = (
     "/api/trainings", "/api/trainings/{}", "/api/trainings/{}/timeline", "/api/timeline/{}/{}", "/api/rollouts/{}",
@@ -20,7 +23,8 @@ API = (
     "/api/rollouts/{}/validation-override", "/screens/{}", "/files/{}", "/login",
 )  # fmt: skip
 KEYS = (
-    "run", "task", "suite", "result", "stop", "failure", "step", "seed", "sort", "page", "min_reward", "max_reward", "a", "b", "x",
+    "run", "task", "suite", "result", "stop", "failure", "step", "seed", "sort", "page", "min_reward", "max_reward",
+    "a", "b", "x",
     "y", "turn", "only", "q", "status", "before", "next", "evaluation", "group", "purpose",
 )  # fmt: skip
 JSON = {"content-type": "application/json"}

@@ -31,13 +31,22 @@ def _qwen2(text: dict[str, Any], special: dict[str, int]) -> Any:
 
 def _qwen3_moe(text: dict[str, Any], special: dict[str, int]) -> Any:
     text |= dict(
-        head_dim=32, moe_intermediate_size=32, num_experts=4, num_experts_per_tok=2,
+        head_dim=32,
+        moe_intermediate_size=32,
+        num_experts=4,
+        num_experts_per_tok=2,
         rope_parameters=dict(rope_type="default", rope_theta=1e4, mrope_section=[4, 6, 6], mrope_interleaved=True),
-    )  # fmt: skip
+    )
     vision = dict(
-        depth=2, hidden_size=32, intermediate_size=48, num_heads=2, out_hidden_size=64, patch_size=16,
-        num_position_embeddings=64, deepstack_visual_indexes=[0],
-    )  # fmt: skip
+        depth=2,
+        hidden_size=32,
+        intermediate_size=48,
+        num_heads=2,
+        out_hidden_size=64,
+        patch_size=16,
+        num_position_embeddings=64,
+        deepstack_visual_indexes=[0],
+    )
     return Qwen3VLMoeForConditionalGeneration(Qwen3VLMoeConfig(text_config=text, vision_config=vision, **special))
 
 
@@ -49,14 +58,23 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, tokenizer: PreTrained
 def save_qwen(name: str, folder: Path, tokenizer: PreTrainedTokenizerFast) -> Path:
     ids = tokenizer.get_vocab()
     text = dict(
-        vocab_size=max(ids.values()) + 1, hidden_size=64, intermediate_size=64, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=4096, bos_token_id=None,
-        pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id,
-    )  # fmt: skip
+        vocab_size=max(ids.values()) + 1,
+        hidden_size=64,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=4096,
+        bos_token_id=None,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
     special = dict(
-        image_token_id=ids["<|image_pad|>"], video_token_id=ids["<|video_pad|>"],
-        vision_start_token_id=ids["<|vision_start|>"], vision_end_token_id=ids["<|vision_end|>"],
-    )  # fmt: skip
+        image_token_id=ids["<|image_pad|>"],
+        video_token_id=ids["<|video_pad|>"],
+        vision_start_token_id=ids["<|vision_start|>"],
+        vision_end_token_id=ids["<|vision_end|>"],
+    )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = (_qwen2 if name == "qwen2_vl" else _qwen3_moe)(text, special)

@@ -63,9 +63,14 @@ def test_greedy_answers_equal_those_of_transformers(policy: QwenVLPolicy) -> Non
                 "image_grid_thw": torch.tensor([[1, g.rows, g.cols] for g in grids]),
             }
         theirs = policy.base.generate(
-            input_ids=ids, attention_mask=torch.ones_like(ids), mm_token_type_ids=(ids == policy.special.image).int(),
-            max_new_tokens=6, do_sample=False, suppress_tokens=list(policy.special.suppressed), **extra,
-        )  # fmt: skip
+            input_ids=ids,
+            attention_mask=torch.ones_like(ids),
+            mm_token_type_ids=(ids == policy.special.image).int(),
+            max_new_tokens=6,
+            do_sample=False,
+            suppress_tokens=list(policy.special.suppressed),
+            **extra,
+        )
         assert sampled.token_ids == tuple(theirs[0, ids.shape[1] :].tolist())
 
 

@@ -30,9 +30,11 @@ def test_c23_positions_equal_transformers_in_a_ragged_batch(policy: QwenVLPolicy
     image = ids == s.image
     axes, after = multi_axis_positions(image, mask, grids)
     expected, delta = policy.base.model.get_rope_index(
-        ids, mm_token_type_ids=image.int(), attention_mask=mask.long(),
+        ids,
+        mm_token_type_ids=image.int(),
+        attention_mask=mask.long(),
         image_grid_thw=torch.tensor([[1, g.rows, g.cols] for g in grids]),
-    )  # fmt: skip
+    )
     assert torch.equal(axes[:, mask], expected[:, mask])
     assert torch.equal(after - mask.sum(1), delta[:, 0])
 

@@ -23,8 +23,9 @@ def _rows(policy: QwenVLPolicy) -> list[Row]:
     first = row(policy, "open the settings", [screen(2)], [50, 51])
     later = Row(
         (*first.prompt_ids, *first.answer_ids, *row(policy, "go", [screen(3, 96, 64)], []).prompt_ids),
-        (*first.screenshots, screen(3, 96, 64)), (52, 53, 54),
-    )  # fmt: skip
+        (*first.screenshots, screen(3, 96, 64)),
+        (52, 53, 54),
+    )
     return [*shared, first, later, row(policy, "no picture", [], [60])]
 
 

@@ -12,8 +12,17 @@ import pytest
 from cuarl.errors import SamplerError
 from cuarl.policy.remote.openai import OpenAISampler
 
-RANK = json.dumps({"error": {"message": "Call to add_lora method failed: Worker failed with error 'LoRA rank 32 is greater than "
-                             "max_lora_rank 16.'", "type": "InternalServerError", "param": None, "code": 500}})  # fmt: skip
+RANK = json.dumps(
+    {
+        "error": {
+            "message": "Call to add_lora method failed: Worker failed with error 'LoRA rank 32 is greater than "
+            "max_lora_rank 16.'",
+            "type": "InternalServerError",
+            "param": None,
+            "code": 500,
+        }
+    }
+)
 """As vLLM 0.32 says it."""
 
 

@@ -1,4 +1,5 @@
-"""Draws against told probabilities: servers that sample as they tell pass, those that don't are found, as often as is said."""
+"""Draws against told probabilities: servers that sample as they tell pass, those that don't are found, as often as is
+said."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def cumulative(number: int, spread: float, way: Way) -> list[float]:
 
 
 def reply(rng: random.Random, way: Way, tokens: int, *, told: Way = as_told, spread: float = 2.0) -> dict[str, Any]:
-    """A completion whose tokens are drawn in a way, with its likeliest as vLLM lists them: what was drawn comes first."""
+    """A completion whose tokens are drawn in a way, with its likeliest as vLLM lists them: what was drawn comes
+    first."""
     content = []
     for _ in range(tokens):
         number = rng.randrange(30)

@@ -72,9 +72,15 @@ def test_an_answer_comes_with_ids_and_logprobs_where_the_server_gives_them() -> 
     server = Server(completion())
     sampled = ask(server, version=4, name="mine")
     assert sampled == Sampled(
-        prompt_ids=(1, 2, 3), token_ids=(5, 6), logprobs=(-0.5, -1.0), text="hi", stop="eos", policy="mine",
-        policy_version=4, exact=True,
-    )  # fmt: skip
+        prompt_ids=(1, 2, 3),
+        token_ids=(5, 6),
+        logprobs=(-0.5, -1.0),
+        text="hi",
+        stop="eos",
+        policy="mine",
+        policy_version=4,
+        exact=True,
+    )
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
@@ -88,8 +94,14 @@ def test_pictures_are_sent_as_data_uris_in_order(encoding: str) -> None:
     sampled = ask(server, SampleRequest(messages("go", shot, screen(2)), params, seed=3), encoding=encoding)
     sent = server.requests[0]
     assert {k: sent[k] for k in ("model", "temperature", "top_p", "top_k", "max_tokens", "stop", "seed")} == {
-        "model": "phone-7b", "temperature": 0.5, "top_p": 0.9, "top_k": 20, "max_tokens": 7, "stop": ["x"], "seed": 3,
-    }  # fmt: skip
+        "model": "phone-7b",
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "top_k": 20,
+        "max_tokens": 7,
+        "stop": ["x"],
+        "seed": 3,
+    }
     system, user = sent["messages"]
     assert system == {"role": "system", "content": "You act on a phone."}
     assert [c["type"] for c in user["content"]] == ["image_url", "image_url", "text"]
@@ -213,7 +225,10 @@ def test_a_request_is_sent_again_only_if_it_never_arrived(error: type[httpx.Tran
 @pytest.mark.parametrize(
     "message",
     [
-        "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4872 in the messages).",
+        (
+            "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4872 in the "
+            "messages)."
+        ),
         "The decoder prompt (length 5000) is longer than the maximum model length; context length 4096",
         "max_tokens=128 does not fit: 5000 tokens in the prompt, context_length 4096",
     ],

@@ -61,7 +61,8 @@ def test_probing_does_without_what_a_server_rejects() -> None:
 
 
 class Strict:
-    """A server that refuses fields that it does not know, in words of its own; ``takes`` says of one value whether it may be."""
+    """A server that refuses fields that it does not know, in words of its own; ``takes`` says of one value whether it
+    may be."""
 
     def __init__(self, refuse: Callable[[set[str]], Any], *unknown: str, takes: Any = None, status: int = 400) -> None:
         self.refuse, self.unknown, self.takes, self.status = refuse, set(unknown), takes or (lambda body: True), status
@@ -107,8 +108,10 @@ def test_fields_that_a_server_refuses_by_name_are_left_out_and_no_others(refuse:
     assert set(features.left_out) == {"min_p", "repetition_penalty"}
     assert features.token_ids and features.logprobs
     assert {name: server.requests[-1][name] for name in ("top_k", "presence_penalty", "frequency_penalty")} == {
-        "top_k": 0, "presence_penalty": 0.0, "frequency_penalty": 0.0,
-    }  # fmt: skip
+        "top_k": 0,
+        "presence_penalty": 0.0,
+        "frequency_penalty": 0.0,
+    }
 
 
 def test_a_server_that_calls_no_cut_off_minus_one_is_told_so() -> None:

@@ -165,7 +165,8 @@ def test_waves_can_be_used_in_one_event_loop_after_another() -> None:
 
 
 async def test_a_wave_waits_for_those_who_wait_for_a_pass_of_their_own() -> None:
-    """However many there are: what is in a batch is decided by who asks, and not by when their turn to compute comes."""
+    """However many there are: what is in a batch is decided by who asks, and not by when their turn to compute
+    comes."""
     recorder = Recorder()
     batcher = recorder.collect()
 

@@ -63,8 +63,10 @@ def test_folding_and_switching_off_reach_one_alone():
         plain = [m.base_layer.weight for m in policy.model.modules() if hasattr(m, "base_layer")]
         folded = [m.base_layer.weight for m in other.model.modules() if hasattr(m, "base_layer")]
         assert not any(torch.equal(a, b) for a, b in zip(plain, folded, strict=True))
-    assert all(a.data_ptr() == m.base_layer.weight.data_ptr() for a, m in
-               zip(plain, [m for m in other.model.modules() if hasattr(m, "base_layer")], strict=True))  # fmt: skip
+    assert all(
+        a.data_ptr() == m.base_layer.weight.data_ptr()
+        for a, m in zip(plain, [m for m in other.model.modules() if hasattr(m, "base_layer")], strict=True)
+    )
 
 
 def test_a_fully_trained_policy_has_a_copy_too():

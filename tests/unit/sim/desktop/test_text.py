@@ -28,9 +28,11 @@ def test_erasing_takes_the_selection_or_one_character(box, forward, left):
 @pytest.mark.parametrize(
     ("start", "key", "word", "end"),
     [
-        (0, "left", False, 0), (19, "right", False, 19), (5, "left", True, 4), (0, "right", True, 3), (5, "home", False, 0),
+        (0, "left", False, 0), (19, "right", False, 19), (5, "left", True, 4), (0, "right", True, 3),
+        (5, "home", False, 0),
         (10, "end", False, 13), (10, "home", True, 0), (0, "end", True, 19), (10, "up", False, 2), (2, "up", False, 2),
-        (2, "down", False, 10), (7, "down", False, 13), (13, "down", False, 14), (14, "down", False, 15), (15, "up", False, 14),
+        (2, "down", False, 10), (7, "down", False, 13), (13, "down", False, 14), (14, "down", False, 15),
+        (15, "up", False, 14),
         (17, "down", False, 17), (14, "up", False, 8),
     ],
 )  # fmt: skip

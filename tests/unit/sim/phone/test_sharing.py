@@ -1,4 +1,5 @@
-"""What is remembered between steps, episodes and looks shows in nothing: screens and states are those drawn from nothing."""
+"""What is remembered between steps, episodes and looks shows in nothing: screens and states are those drawn from
+nothing."""
 
 import contextlib
 import hashlib
@@ -63,7 +64,8 @@ def digest(image):
 
 
 def attempts(profile, seed, count, steps):
-    """Attempts at one task side by side, half of whose steps they share: worlds, actions and pictures drawn as they come."""
+    """Attempts at one task side by side, half of whose steps they share: worlds, actions and pictures drawn as they
+    come."""
     look, task = Look.drawn(seed, 0.3), TASKS[seed % len(TASKS)]
     worlds = [prepare(task, look, PROFILES[profile]) for _ in range(count)]
     frames = [render.draw(view(world)) for world in worlds]
@@ -123,9 +125,17 @@ def test_what_a_page_shows_depends_on_what_it_is_remembered_by():
         app = page.partition("/")[0]
         world = World().with_ui(app=app, stacks=Bag(((app, (page,)),)))
         ui = replace(
-            world.ui, home_page=1, overlay="shade", toast="t", derived=("sound.dnd",), recents=("clock",), shift=True,
-            symbols=True, scroll=Bag((("page:x", 3),)), stacks=world.ui.stacks.put("somewhere", ("somewhere/else",)),
-        )  # fmt: skip
+            world.ui,
+            home_page=1,
+            overlay="shade",
+            toast="t",
+            derived=("sound.dnd",),
+            recents=("clock",),
+            shift=True,
+            symbols=True,
+            scroll=Bag((("page:x", 3),)),
+            stacks=world.ui.stacks.put("somewhere", ("somewhere/else",)),
+        )
         with contextlib.suppress(KeyError, IndexError, StopIteration, ValueError):  # pages of one of several things
             shown = [repr(build.__wrapped__(one, page)) for one in (world, replace(world, ui=ui))]
             assert shown[0] == shown[1]

@@ -80,8 +80,10 @@ def test_changed_weights_are_merged_anew_and_nothing_known_is_used(
 def test_top_k_and_top_p_cut_as_they_do_elsewhere(qwen3: QwenVLPolicy, make: Callable[..., Engine]) -> None:
     p = prompt(qwen3, "go", screen(1))
     settings = [
-        SamplingParams(top_k=3, max_tokens=9), SamplingParams(top_p=0.5, max_tokens=9), SamplingParams(max_tokens=9)
-    ]  # fmt: skip
+        SamplingParams(top_k=3, max_tokens=9),
+        SamplingParams(top_p=0.5, max_tokens=9),
+        SamplingParams(max_tokens=9),
+    ]
     _check(qwen3, [Job(p, s, seed=i) for i, s in enumerate(settings)], make(qwen3))
 
 

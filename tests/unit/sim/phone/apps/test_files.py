@@ -100,8 +100,13 @@ def test_deleting_a_folder_deletes_what_is_in_it():
     world = tap(device("files/folder:Music"), "More options", "Delete folder", "Delete")
     assert not [p for p in paths(world) if p.startswith("Music")]
     assert "Musical.txt" in paths(
-        tap(device("files/folder:Music", files=[*map(plain, FILES), {"path": "Musical.txt"}]), "More options", "Delete folder", "Delete")
-    )  # fmt: skip
+        tap(
+            device("files/folder:Music", files=[*map(plain, FILES), {"path": "Musical.txt"}]),
+            "More options",
+            "Delete folder",
+            "Delete",
+        )
+    )
 
 
 def plain(file):

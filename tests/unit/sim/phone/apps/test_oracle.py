@@ -42,7 +42,8 @@ def test_the_oracle_meets_a_check_without_side_effects(check):
         ),
         (
             {"path": "mails", "op": "has", "value": {"to": "ben@mail.test", "subject": "Hi"}},
-            [{"open": "mail/new"}, {"type": "Ben Ortiz", "into": "To"}, {"type": "Hi", "into": "Subject"}, {"tap": "Send"}],
+            [{"open": "mail/new"}, {"type": "Ben Ortiz", "into": "To"}, {"type": "Hi", "into": "Subject"},
+                {"tap": "Send"}],
         ),
         (
             {"path": "files", "op": "has", "value": {"path": "Download/logo.svg"}},
