@@ -37,3 +37,15 @@ def test_in_bfloat16_loss_and_gradient_equal_one_gpus_within_rounding():
     command = [sys.executable, "benchmarks/scaling.py", "--tiny"]
     done = subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_both_gpus_sampled_is_proven(tmp_path):
+    cuarl = [sys.executable, "-m", "cuarl"]
+    train = ["train", "--tasks", "settings", "--difficulty", "easy", "--processes", "2", "--max-steps", "2"]
+    sizes = ["--groups-per-batch", "4", "--group-size", "4", "--eval-episodes", "2", "--save-every", "1"]
+    places = {"CUARL_RUNS_DIR": str(tmp_path), "DATABASE_URL": f"sqlite:///{tmp_path}/cuarl.db"}
+    environment = ENVIRONMENT | places
+    subprocess.run([*cuarl, *train, *sizes, "--skip-baseline", "--name", "pair"], env=environment, check=True)
+    verify = [*cuarl, "rollout", "verify", "pair"]
+    done = subprocess.run(verify, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
