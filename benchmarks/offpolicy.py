@@ -35,7 +35,7 @@ from cuarl.train.loop import LoopConfig, train
 from cuarl.train.processes import join_processes
 from cuarl.types import Action, StepResult
 from cuarl.workflow import environments, players
-from cuarl.workflow.asynchronous import Asynchronous
+from cuarl.workflow.asynchronous import Asynchronous, own_copy
 from cuarl.workflow.collector import Collector, InTurn
 from cuarl.workflow.evaluation import EvaluationPlan, run_evaluation
 from cuarl.workflow.from_config import learner_config, model_spec
@@ -156,7 +156,7 @@ def trained(resolved: Resolved, tasks: Sequence[Task], latency_s: float) -> Trai
 
     async def work() -> None:
         if config.max_steps_off_policy:
-            beside = Asynchronous(collector, learner, sink)
+            beside = Asynchronous(collector, learner, own_copy(config, learner), sink)
             async with beside.running():
                 await train(loop, learner, beside, unmeasured, sink, Unsaved(), 0, beside.settled)
             return

@@ -50,8 +50,11 @@ def _endpoint(config: ExperimentConfig) -> list[str]:
         return ["policy openai needs policy.base_url, such as http://localhost:8000/v1"]
     if not url.startswith(("http://", "https://")):
         return [f'policy.base_url "{url}" is no URL such as http://localhost:8000/v1']
-    if config.max_steps_off_policy:
-        return ["max_steps_off_policy needs the sampler in this process, and policy openai is elsewhere: leave one out"]
+    if config.max_steps_off_policy and config.policy.rescore:
+        return [
+            "policy.rescore computes with the policy that is trained, which max_steps_off_policy does at the same time: "
+            "leave one out"
+        ]
     return []
 
 

@@ -91,8 +91,15 @@ class PauseGate:
             self.close()
         if self._opened is not None:
             await self._opened.wait()
+        self.check()
+
+    def check(self) -> None:
+        """Raise SamplerError if it will never open again."""
         if self.over:
             raise SamplerError("collecting has ended")
+
+    def finished(self) -> None:
+        """An episode is complete."""
 
     def close(self) -> None:
         """Let nobody through, and stop the clocks of those who ask."""

@@ -5,7 +5,9 @@ Training step t ``take``s the oldest complete groups, starts as many new ones, a
 run until the next batch is complete; then the gate shuts before the next pass, and they wait until the next ``take``,
 which is also the only moment at which the sampler's weights change. So what is sampled by which policy, and which
 groups are trained on when, is decided by counts of passes and groups and never by the clock (as long as the sampler's
-passes wait for every episode, and environments repeat themselves).
+passes wait for every episode, and environments repeat themselves). Behind a ``request_gate``, whose sampler answers
+each request by itself, episodes go on until the ``take``: that bound of age holds, but what is sampled by which policy
+depends on the clock.
 
 Step t turns policy version t − 1 into t. The age of a group at that step is t − 1 less the version of its first turns.
 A group that would be older than ``max_age`` when it could next be taken is dropped, whether it is complete or not.
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -118,8 +120,8 @@ class _InFlight:
 class Stream:
     """Collects groups for as long as it is ``running``.
 
-    ``setup`` must ask a sampler that goes through ``gate``, and ``join`` be that of its batcher. ``swap(version)``
-    gives the sampler the weights of that version. ``next_tasks(serial, count)`` chooses tasks, and is called in order.
+    ``setup`` must ask a sampler that goes through ``gate``, and ``join`` be that of its batcher, if it has one.
+    ``swap(version)`` gives the sampler the weights of that version. ``next_tasks(serial, count)`` chooses tasks, and is called in order.
     ``dropped`` is told of every group that got too old, with its age.
     """
 
@@ -131,7 +133,7 @@ class Stream:
         *,
         plan: Plan,
         next_tasks: Callable[[int, int], Sequence[str]],
-        swap: Callable[[int], None],
+        swap: Callable[[int], Awaitable[None]],
         join: Callable[[], AbstractContextManager[object]] = nullcontext,
         failures: FailureWindow | None = None,
         save: Save | None = None,
@@ -182,7 +184,7 @@ class Stream:
         """
         await self.settled()
         self._before = self._serial, [g.as_it_is() for g in self._air]
-        self._swap(version)
+        await self._swap(version)
         taken = [g for g in self._air if g.complete][: self._config.groups_per_batch]
         groups = tuple(g.group() for g in taken)
         refuse_if_all_failed([t for group in groups for t in group.trajectories])
@@ -272,6 +274,7 @@ class Stream:
                     if group.dropped or self._gate.over:
                         return
                     self._keep(group, attempt, episode)
+                    self._gate.finished()
         finally:
             self._running -= 1
             self._close_if_idle()

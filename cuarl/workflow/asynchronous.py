@@ -1,15 +1,21 @@
-"""Asynchronous training: the parts of ``rollout.stream`` put together from a configuration."""
+"""Asynchronous training: the parts of ``rollout.stream`` put together from a configuration.
+
+What is sampled from is a copy of the policy in this process, or a server that is given each new adapter.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from cuarl.policy.sampler import Sampler
 from cuarl.policy.sampling.gated import GatedSampler
 from cuarl.policy.sampling.sampler_copy import copy_weights, sampler_copy
 from cuarl.rollout.pause import PauseGate, RecallingSampler
+from cuarl.rollout.request_gate import GatedRequests, RequestGate
 from cuarl.rollout.setup import Setup
 from cuarl.rollout.spec import EpisodeSpec
 from cuarl.rollout.stream import Stream, StreamConfig, Ticket
@@ -23,32 +29,80 @@ from cuarl.workflow.collector import Collector, stretch
 from cuarl.workflow.from_config import check_alone
 from cuarl.workflow.players import Player
 
+if TYPE_CHECKING:
+    from cuarl.config.schema import ExperimentConfig
+    from cuarl.workflow.endpoint import Trained
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """What is sampled from while something else is trained."""
+
+    name: str
+    gate: PauseGate
+    sampler: Sampler
+    """It goes through ``gate``."""
+    swap: Callable[[int], Awaitable[None]]
+    """Gives it the learner's weights, under this version."""
+    join: Callable[[], AbstractContextManager[object]] = nullcontext
+    halt: Callable[[], None] = _nothing
+    """Nobody waits for answers any longer."""
+    within: Callable[[], AbstractContextManager[object]] = nullcontext
+    """Inside, it is sampled from."""
+
+
+def own_copy(config: ExperimentConfig, learner: Learner) -> Sampling:
+    """A copy of the policy, in this process. ``learner`` must have been restored, if there is something to restore."""
+    gate, policy = PauseGate(), learner.policy
+    copy = sampler_copy(policy, config.local_policy.sampler_device)
+    copy.halted = bool  # a signal lets it go on for as long as what is under way may be finished
+    sampler = GatedSampler(copy, gate.passing)
+
+    async def swap(version: int) -> None:
+        copy_weights(copy, policy, version)
+
+    def halt() -> None:
+        copy.halted = lambda: True
+
+    def within() -> AbstractContextManager[None]:
+        # a process either computes reproducibly or does not: both threads must agree on it
+        return reproducible(policy.device)
+
+    return Sampling(copy.name, gate, sampler, swap, sampler.join, halt, within)
+
+
+async def served(server: Trained) -> Sampling:
+    """A server, which is given the learner's weights as they are. Raises SamplerError if it can't load them."""
+    gate = RequestGate()
+    await server.refresh(server.learner.policy.version)
+    return Sampling(server.endpoint.name, gate, GatedRequests(server.endpoint, gate), server.refresh)
+
 
 class Asynchronous:
-    """Collects groups while others are trained on, with a copy of the policy that is at most some steps older."""
+    """Collects groups while others are trained on, from a sampler that is at most some steps older than the policy."""
 
-    def __init__(self, collector: Collector, learner: Learner, sink: Sink) -> None:
-        """``learner`` must have been restored, if there is something to restore.
-
-        Raises ConfigError for several processes.
-        """
+    def __init__(self, collector: Collector, learner: Learner, sampling: Sampling, sink: Sink) -> None:
+        """Raises ConfigError for several processes."""
         config = collector.config
         check_alone(config, learner.accelerator.num_processes)
-        self._collector, self._learner, self._sink = collector, learner, sink
-        self._copy = sampler_copy(learner.policy, config.local_policy.sampler_device)
-        self._copy.halted = bool  # a signal lets it go on for as long as what is under way may be finished
-        gate = PauseGate()
-        sampler = GatedSampler(self._copy, gate.passing)
+        self._collector, self._learner, self._sampling, self._sink = collector, learner, sampling, sink
         make = players.model_agents(
-            config, RecallingSampler(sampler, gate), config.model_name, temperature=config.temperature, strict=True
+            config,
+            RecallingSampler(sampling.sampler, sampling.gate),
+            config.model_name,
+            temperature=config.temperature,
+            strict=True,
         )
-        setup = collector.setup(Player(self._copy.name, make, join=sampler.join))
-        self._stream = self._streaming(gate, setup)
+        self._stream = self._streaming(collector.setup(Player(sampling.name, make, join=sampling.join)))
         self._ages: tuple[int, ...] = ()
         self._dropped = 0
         learner.stream = self._stream
 
-    def _streaming(self, gate: PauseGate, setup: Setup) -> Stream:
+    def _streaming(self, setup: Setup) -> Stream:
         config, record = self._collector.config, self._collector.record
         shape = StreamConfig(
             groups_per_batch=config.groups_per_batch,
@@ -57,12 +111,12 @@ class Asynchronous:
         )
         return Stream(
             shape,
-            gate,
+            self._sampling.gate,
             setup,
             plan=self._plan,
             next_tasks=self._next_tasks,
             join=setup.join,
-            swap=partial(copy_weights, self._copy, self._learner.policy),
+            swap=self._sampling.swap,
             save=record.save if record else None,
             failures=self._collector.failures,
             dropped=self._say_dropped,
@@ -72,13 +126,12 @@ class Asynchronous:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Inside, groups are collected: from where the restored checkpoint left off, or anew."""
-        # a process either computes reproducibly or does not: both threads must agree on it
-        with reproducible(self._learner.policy.device):
+        with self._sampling.within():
             async with parts.serving(self._collector.backend), self._stream.running(self._learner.restored_stream):
                 try:
                     yield
                 finally:  # those who wait for answers are cancelled now
-                    self._copy.halted = lambda: True
+                    self._sampling.halt()
 
     async def __call__(self, step: int, policy_version: int) -> Batch:
         """A ``train.loop.Collect``: what is complete by now, while further groups are started."""

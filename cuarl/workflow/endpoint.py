@@ -156,6 +156,8 @@ class Trained:
     note: Note = SILENT.note
     rescoring: RescoringSampler | None = None
     _ready: bool = False
+    _version: int | None = None
+    """Which weights it has; None before the first."""
     _loaded: Path | None = field(default=None)
 
     def source(self) -> Source:
@@ -177,6 +179,9 @@ class Trained:
             await _begin(self.endpoint, self.config)
             await self._forget_earlier()
             self._ready = True
+        if version == self._version:
+            return
+        self._version = version
         fresh = version == 0 and self.config.load_checkpoint_path is None
         self.endpoint.version = version
         if fresh:  # a new adapter changes nothing: the server's base is the policy

@@ -26,6 +26,9 @@ from cuarl.workflow.trainer import Collecting, Place, Trainer, imitation, record
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
+    from cuarl.workflow.asynchronous import Sampling
+    from cuarl.workflow.endpoint import Trained
+
 
 @contextmanager
 def trainer(job: Job, accelerator: Accelerator) -> Iterator[tuple[Place, Trainer]]:
@@ -92,9 +95,10 @@ async def _collecting(job: Job, place: Place, learner: Learner, sink: Sink) -> A
     if config.max_steps_off_policy:
         from cuarl.workflow.asynchronous import Asynchronous
 
-        asynchronous = Asynchronous(collector, learner, sink)
-        async with asynchronous.running():
-            yield Collecting(asynchronous, asynchronous.settled)
+        async with _sampling(job, place, learner) as sampling:
+            asynchronous = Asynchronous(collector, learner, sampling, sink)
+            async with asynchronous.running():
+                yield Collecting(asynchronous, asynchronous.settled)
         return
     async with _source(job, place, learner) as source:
         yield Collecting(InTurn(collector, source, processes=Processes.of(learner), watcher=job.experiment.watcher))
@@ -103,17 +107,36 @@ async def _collecting(job: Job, place: Place, learner: Learner, sink: Sink) -> A
 @asynccontextmanager
 async def _source(job: Job, place: Place, learner: Learner) -> AsyncIterator[Source]:
     """What is sampled from: the policy that is trained, a copy of it on another device, or a server."""
-    config, experiment = job.config, job.experiment
+    config = job.config
     if config.local_policy.sampler_device is not None:
         from cuarl.workflow.second_copy import second_copy
 
         yield second_copy(config, learner)
     elif config.model_base_url is not None:
-        from cuarl.workflow import endpoint
-
-        folder = place.run.path / "adapters"
-        trained = endpoint.trained(config, experiment.settings, learner, folder, experiment.watcher.note)
-        async with trained.connected():
-            yield trained.source()
+        async with _server(job, place, learner) as server:
+            yield server.source()
     else:
         yield Source(players.in_process(config, learner.policy, temperature=config.temperature, strict=True))
+
+
+@asynccontextmanager
+async def _sampling(job: Job, place: Place, learner: Learner) -> AsyncIterator[Sampling]:
+    """What is sampled from beside training: a copy of the policy, or a server."""
+    from cuarl.workflow import asynchronous
+
+    if job.config.model_base_url is None:
+        yield asynchronous.own_copy(job.config, learner)
+        return
+    async with _server(job, place, learner) as server:
+        yield await asynchronous.served(server)
+
+
+@asynccontextmanager
+async def _server(job: Job, place: Place, learner: Learner) -> AsyncIterator[Trained]:
+    """The server that is sampled from, which forgets the run's adapter at the end."""
+    from cuarl.workflow import endpoint
+
+    experiment, folder = job.experiment, place.run.path / "adapters"
+    server = endpoint.trained(job.config, experiment.settings, learner, folder, experiment.watcher.note)
+    async with server.connected():
+        yield server

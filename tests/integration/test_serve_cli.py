@@ -133,6 +133,30 @@ def test_cuarl_trains_what_cuarl_serves(place: Place, server: Server, monkeypatc
         assert 0 in versions and len(versions) >= 3
 
 
+def test_cuarl_trains_beside_collecting_from_what_cuarl_serves(
+    place: Place, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", TOKEN)
+    trained = place.cuarl(
+        "train", "--tasks", "train_02_enable_wifi", "--model-base-url", server.url, "--group-size", "2",
+        "--groups-per-batch", "1", "--max-turns", "2", "--max-steps", "3", "--save-every", "2", "--skip-baseline",
+        "--eval-episodes", "1", "--keep-adapters", "--max-steps-off-policy", "1", "--name", "t1",
+    )  # fmt: skip
+    assert trained.code == 0, trained.err
+    lines = [json.loads(x) for x in (place.folder / "runs" / "t1" / "metrics.jsonl").read_text().splitlines()]
+    assert [x["async/staleness_max"] for x in lines if "async/staleness_max" in x] == [0, 1, 1]
+    again = place.cuarl("train", "--resume", "t1", "--max-steps", "4")
+    assert again.code == 0, again.err
+    client = openai.OpenAI(base_url=server.url, api_key=TOKEN, max_retries=0)
+    assert [m.id for m in client.models.list()] == ["tiny"], "the run's adapters are unloaded at its end"
+    server.stop()
+    found = place.cuarl("rollout", "verify", "t1", "--json")
+    assert found.code == 0, found.err
+    versions = {v["policy_version"]: v for v in json.loads(found.out)}
+    assert all(v["largest"] < 1e-4 for v in versions.values())
+    assert {0, 1, 2} <= versions.keys()
+
+
 def test_server_that_takes_no_adapters_is_refused_before_a_step_is_collected(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from cuarl.train.learner import Learner
 from cuarl.train.loop import LoopConfig, train
 from cuarl.train.processes import join_processes
 from cuarl.workflow import environments, players
-from cuarl.workflow.asynchronous import Asynchronous
+from cuarl.workflow.asynchronous import Asynchronous, own_copy
 from cuarl.workflow.collector import Collector, InTurn
 from cuarl.workflow.from_config import learner_config, model_spec
 from cuarl.workflow.source import Source
@@ -88,7 +88,7 @@ def weights(model, age, *seconds):
 
     async def work():
         if age:
-            beside = Asynchronous(collector, learner, sink)
+            beside = Asynchronous(collector, learner, own_copy(config, learner), sink)
             async with beside.running():
                 await train(loop, learner, beside, unmeasured, sink, Unsaved(), 0, beside.settled)
             return

@@ -54,7 +54,8 @@ def test_an_option_that_needs_another_is_refused_without_it_and_taken_with_it(na
     with pytest.raises(ConfigError, match=f"{path} has no effect with {needs}"):
         made(algorithm, **fields)
     also = {"credit": "episode"} if option.needs == "replay_per_task" else {}
-    made(algorithm, **also, **{name: other(name), option.needs: option.values[0] if option.values else 1})
+    on = option.values[0] if option.values else {"validation_split": 0.5}.get(option.needs, 1)
+    made(algorithm, **also, **{name: other(name), option.needs: on})
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

@@ -89,8 +89,11 @@ def test_values_of_the_wrong_kind_are_refused(fields):
         ({"max_steps_off_policy": 1, "env": "adb"}, "without devices"),
         ({"max_steps_off_policy": 1, "algorithm": {"type": "sft", "runs": "a"}}, "no effect with algorithm sft"),
         (
-            {"max_steps_off_policy": 1, "policy": {"type": "openai", "base_url": "http://localhost:1/v1"}},
-            "sampler in this process",
+            {
+                "max_steps_off_policy": 1,
+                "policy": {"type": "openai", "base_url": "http://localhost:1/v1", "rescore": True},
+            },
+            "policy.rescore computes with the policy that is trained",
         ),
         ({"max_steps_off_policy": 1, "trainer": "tinker"}, "not supported with trainer tinker"),
         ({"lora_target_option": "custom"}, "need each other"),

@@ -62,7 +62,7 @@ class Place:
 
         return run
 
-    def swap(self, version):
+    async def swap(self, version):
         self.version = version
 
     async def steps(self, first, last, state=None):
