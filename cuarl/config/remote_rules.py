@@ -52,8 +52,8 @@ def _endpoint(config: ExperimentConfig) -> list[str]:
         return [f'policy.base_url "{url}" is no URL such as http://localhost:8000/v1']
     if config.max_steps_off_policy and config.policy.rescore:
         return [
-            "policy.rescore computes with the policy that is trained, which max_steps_off_policy does at the same time: "
-            "leave one out"
+            "policy.rescore computes with the policy that is trained, which max_steps_off_policy does at the same "
+            "time: leave one out"
         ]
     return []
 

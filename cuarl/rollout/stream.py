@@ -121,8 +121,8 @@ class Stream:
     """Collects groups for as long as it is ``running``.
 
     ``setup`` must ask a sampler that goes through ``gate``, and ``join`` be that of its batcher, if it has one.
-    ``swap(version)`` gives the sampler the weights of that version. ``next_tasks(serial, count)`` chooses tasks, and is called in order.
-    ``dropped`` is told of every group that got too old, with its age.
+    ``swap(version)`` gives the sampler the weights of that version. ``next_tasks(serial, count)`` chooses tasks, and
+    is called in order. ``dropped`` is told of every group that got too old, with its age.
     """
 
     def __init__(
