@@ -61,8 +61,6 @@ def plan_of(experiment: Experiment, agent: str, tasks: Sequence[Task]) -> dict[s
 
     Raises ConfigError, TaskError, RunExists, PrerequisiteError or CheckpointError.
     """
-    from cuarl.policy.load import examine
-
     config = experiment.config
     reward.get(config.reward)
     preflight.check_place(experiment)
@@ -76,6 +74,8 @@ def plan_of(experiment: Experiment, agent: str, tasks: Sequence[Task]) -> dict[s
 
         endpoint.check_there(config, config.model_base_url, experiment.settings)
         return {}
+    from cuarl.policy.load import examine
+
     spec = players.model_spec(config)
     if agent == "policy" and config.load_checkpoint_path is not None:
         found = checkpoint(Path(config.load_checkpoint_path), experiment.watcher.note)

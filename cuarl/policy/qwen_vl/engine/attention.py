@@ -18,11 +18,6 @@ import torch
 from cuarl.policy.qwen_vl.engine.pages import PAGE
 
 try:
-    from torch.nn.attention.varlen import varlen_attn
-except ImportError:  # before torch 2.10
-    varlen_attn = None
-
-try:
     from cuarl.policy.qwen_vl.engine.kernel import PagedAttention
 except ImportError:  # Triton comes with torch's CUDA builds only
     PagedAttention = None  # type: ignore[assignment,misc]
@@ -64,14 +59,14 @@ def causal(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, parts: Segments, s
     if flash(q):
         longest = parts.longest
         arguments = _arguments(q.shape[1] != k.shape[1])
-        return varlen_attn(q, k, v, parts.queries, parts.keys, *longest, scale=scale, **arguments)
+        return _varlen()(q, k, v, parts.queries, parts.keys, *longest, scale=scale, **arguments)
     bounds = zip(pairwise(parts.queries_list), pairwise(parts.keys_list), strict=True)
     return torch.cat([_one(q[a:b], k[c:d], v[c:d], scale) for (a, b), (c, d) in bounds])
 
 
 def flash(q: torch.Tensor) -> bool:
     """Whether flash attention for variable lengths runs for ``q``."""
-    return varlen_attn is not None and q.is_cuda and q.dtype in _HALF and q.shape[-1] <= 256
+    return q.is_cuda and q.dtype in _HALF and q.shape[-1] <= 256 and _varlen() is not None
 
 
 def paged_attention(rows: int, heads: int, kv_heads: int, size: int, device: torch.device) -> Any:
@@ -103,6 +98,16 @@ def decode(
     return torch.einsum("rhn,rnhd->rhd", weights, v).to(q.dtype)
 
 
+@lru_cache(1)
+def _varlen() -> Any:
+    """Imported where it runs only: it brings torch's compiler along, which takes longer than torch itself."""
+    try:
+        from torch.nn.attention.varlen import varlen_attn
+    except ImportError:  # before torch 2.10
+        return None
+    return varlen_attn
+
+
 def _one(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float) -> torch.Tensor:
     whole = len(q) == len(k)
     mask = None if whole else _last_ones(len(q), len(k), q.device)
@@ -121,7 +126,7 @@ def _last_ones(queries: int, keys: int, device: torch.device) -> torch.Tensor:
 
 def _arguments(grouped: bool) -> dict[str, Any]:
     """How this torch is told of causality and of groups."""
-    known = inspect.signature(varlen_attn).parameters
+    known = inspect.signature(_varlen()).parameters
     found: dict[str, Any] = {"window_size": (-1, 0)} if "window_size" in known else {"is_causal": True}
     if grouped and "enable_gqa" in known:
         found["enable_gqa"] = True
