@@ -32,7 +32,9 @@ def told(node: ast.AST) -> Iterator[str]:
 def printed() -> Iterator[tuple[str, str]]:
     """Where, and which command: those in hints and in what is named to be done next."""
     for path in sorted((ROOT / "cuarl").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        code = path.read_text(encoding="utf-8")
+        # every worker collects them anew, and few files print a command
+        for node in ast.walk(ast.parse(code)) if "cuarl " in code else ():
             if isinstance(node, ast.keyword) and node.arg in ("hint", "then"):
                 for text in told(node.value):
                     for command in re.findall(r"\bcuarl (?=[a-z])[^#|&();,…]*", text):

@@ -4,11 +4,16 @@ import ast
 import re
 import statistics
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FILES = [path.relative_to(ROOT) for path in sorted((ROOT / "cuarl").rglob("*.py"))]
-TREES = {path: ast.parse((ROOT / path).read_text(encoding="utf-8")) for path in FILES}
+
+
+@cache
+def trees():
+    return {path: ast.parse((ROOT / path).read_text(encoding="utf-8")) for path in FILES}
 
 
 def lines_by_package():
@@ -25,7 +30,7 @@ def test_no_package_is_nearly_half_of_the_house():
 
 
 def functions():
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
@@ -75,7 +80,7 @@ def test_every_name_is_used_somewhere_besides_tests():
         if path.suffix in (".py", ".md", ".ipynb", ".yaml", ".js")
     ]
     words = Counter(w for path in users for w in re.findall(r"\w+", path.read_text("utf-8")))
-    defined = {name: path for path, tree in TREES.items() for name in names_defined(tree)}
+    defined = {name: path for path, tree in trees().items() for name in names_defined(tree)}
     dead = {name: str(path) for name, path in defined.items() if words[name] == 1 and not name.startswith("__")}
     assert {name: path for name, path in dead.items() if name not in CALLED_BY_OTHERS} == {}
 
