@@ -21,8 +21,8 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ from cuarl.policy.inputs import Row
 from cuarl.policy.qwen_vl.images import ImageProcessor
 from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.qwen_vl.special import special_ids
-from cuarl.policy.sampler import SamplingParams
+from cuarl.policy.sampler import Sampler, SamplingParams
 from cuarl.policy.sampling.local import LocalSampler
 from cuarl.policy.score import Scorer
 from cuarl.policy.spec import LoraSpec
@@ -231,8 +231,8 @@ class Slides:
 
     capabilities = Capabilities(actions=frozenset({"click"}), state=True)
 
-    def __init__(self, number: int, size: Size) -> None:
-        self.number, self.size, self.steps = number, size, 0
+    def __init__(self, number: int, size: Size, grain: int = 1) -> None:
+        self.number, self.size, self.grain, self.steps = number, size, grain, 0
 
     async def reset(self, task: object, seed: int) -> Observation:
         return self._look()
@@ -250,8 +250,14 @@ class Slides:
     def _look(self) -> Observation:
         # the attempts of a group start on the same screen
         seed = (self.number if self.steps else 0, self.steps)
-        noise = np.random.default_rng(seed).integers(0, 256, (self.size.height, self.size.width, 3), dtype=np.uint8)
-        return Observation(Screenshot(Image.fromarray(noise)))
+        return Observation(Screenshot(noise(seed, self.size, self.grain)))
+
+
+def noise(seed: Sequence[int], size: Size, grain: int = 1) -> Image.Image:
+    """A picture of squares of ``grain`` pixels; of single ones nothing is left to compress."""
+    small = (-(-size.height // grain), -(-size.width // grain), 3)
+    squares = np.random.default_rng(seed).integers(0, 256, small, dtype=np.uint8)
+    return Image.fromarray(squares.repeat(grain, 0).repeat(grain, 1)[: size.height, : size.width])
 
 
 class AnyAnswer:
@@ -269,7 +275,7 @@ class AnyAnswer:
 
 
 def play(
-    policy: QwenVLPolicy,
+    sampler: Sampler,
     format: Format,
     size: Size,
     answer_tokens: int,
@@ -277,15 +283,20 @@ def play(
     attempts: int = ATTEMPTS,
     turns: int = TURNS,
     shown: int = PICTURES,
+    first: int = 0,
+    grain: int = 1,
 ) -> Batch:
-    """One group of attempts through the sampler and the runner that ``cuarl train`` uses; ``shown`` pictures at a
-    time."""
-    sampler, numbers, pictures = LocalSampler(policy), iter(range(10**6)), {}
+    """One group of attempts through the runner that ``cuarl train`` uses; ``shown`` pictures at a time.
+
+    Devices are numbered from ``first`` on; those of another number show other pictures after their first, of ``grain``.
+    """
+    numbers, pictures = iter(range(first, 10**6)), {}
+    join = sampler.join if isinstance(sampler, LocalSampler) else nullcontext
     window = format.window.but(history_images=shown, history_turns=shown)
     task = Task(id="slides", description="Turn on Wi-Fi", max_steps=turns, checks=(Check(path="number", value=1),))
 
     async def make_env(task: TaskInstance) -> Env:
-        return Slides(next(numbers), size)
+        return Slides(next(numbers), size, grain)
 
     def make_agent(spec: EpisodeSpec, env: Env) -> Agent:
         # answers of real models differ in length, so the prompts that they become part of are padded
@@ -296,11 +307,12 @@ def play(
         pictures.update(episode.pictures)
 
     async def work() -> Batch:
-        setup = Setup(
-            make_env=make_env, make_agent=make_agent, join=sampler.join, limits=Limits(max_turns=turns, turn_s=600)
-        )
-        specs = plan([task], group_size=attempts, run_seed=0, prefix="b")
-        return Batch(tuple(await collect(specs, setup, max_concurrent=attempts, save=save)), pictures)
+        setup = Setup(make_env=make_env, make_agent=make_agent, join=join, limits=Limits(max_turns=turns, turn_s=600))
+        specs = plan([task], group_size=attempts, run_seed=first, prefix=f"b{first}")
+        try:
+            return Batch(tuple(await collect(specs, setup, max_concurrent=attempts, save=save)), pictures)
+        finally:
+            await sampler.close()
 
     batch = anyio.run(work)
     failed = [t.failure for g in batch.groups for t in g.trajectories if t.failure]
@@ -389,9 +401,9 @@ def measure(
         policy = random_policy(name, device, rank)
     # the first calls compile and choose kernels, once a process
     with clock.phase("warm_up"):
-        play(policy, formats.get(family(name)), size, answer_tokens, attempts=2, turns=2)
+        play(LocalSampler(policy), formats.get(family(name)), size, answer_tokens, attempts=2, turns=2)
     with clock.phase("rollout"):
-        batch = play(policy, formats.get(family(name)), size, answer_tokens)
+        batch = play(LocalSampler(policy), formats.get(family(name)), size, answer_tokens)
     adapter = sum(p.numel() for p in policy.parameters())
     config = LearnerConfig(
         batch=BatchConfig(max_tokens=8192), gradient_checkpointing=True, activation_gib=activation_gib

@@ -29,6 +29,7 @@ from accelerate import Accelerator
 from cuarl.agent import formats
 from cuarl.agent.formats import Size
 from cuarl.policy.qwen_vl.policy import QwenVLPolicy
+from cuarl.policy.sampling.local import LocalSampler
 from cuarl.train.batch import Batch, BatchConfig
 from cuarl.train.config import LearnerConfig
 from cuarl.train.launch import launch_command
@@ -64,7 +65,7 @@ def batch_of(policy: QwenVLPolicy, name: str, folder: Path) -> Batch:
     played = folder / "batch.pickle"
     if not played.exists():
         size = Size(108, 240) if name in TINY else Size(1080, 2400)
-        made = play(policy, formats.get(family(name)), size, 32, attempts=8, turns=3, shown=2)
+        made = play(LocalSampler(policy), formats.get(family(name)), size, 32, attempts=8, turns=3, shown=2)
         played.write_bytes(pickle.dumps(made))
     batch: Batch = pickle.loads(played.read_bytes())
     return batch
