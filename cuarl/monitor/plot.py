@@ -1,4 +1,4 @@
-"""Draws curves as an SVG picture: lines with their intervals as bands. Pure."""
+"""Draws curves: as an SVG picture, lines with their intervals as bands, and in characters for a terminal. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import NamedTuple
 from cuarl.safe_text import printable
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 720, 400, 56, 16, 16, 48
+_LEAST_WIDTH = 30
 _COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2")
 
 
@@ -34,6 +35,39 @@ def svg(lines: Sequence[tuple[str, Sequence[Mark]]], *, title: str) -> str:
         + "\n".join(parts)
         + "\n</svg>\n"
     )
+
+
+def in_characters(lines: Sequence[tuple[str, Sequence[Mark]]], *, width: int = 80, height: int = 11) -> str:
+    """The same for a terminal: a letter for each mark of a line, its interval as a bar, and the names beneath."""
+    marks = [mark for _, line in lines for mark in line]
+    if not marks or width < _LEAST_WIDTH:
+        return ""
+    last, wide = max(mark.step for mark in marks) or 1, width - 8
+    grid = [[" "] * wide for _ in range(height)]
+
+    def row(share: float) -> int:
+        return round((height - 1) * (1 - min(max(share, 0.0), 1.0)))
+
+    for i, (_, line) in reversed(list(enumerate(lines))):  # the first one lies on top
+        for mark in line:
+            column = round((wide - 1) * mark.step / last)
+            for at in range(row(mark.high), row(mark.low) + 1):
+                grid[at][column] = "│" if grid[at][column] == " " else grid[at][column]
+            grid[row(mark.value)][column] = _letter(i, len(lines))
+    shares = {row(share): f"{share:.0%}" for share in (0.0, 0.5, 1.0)}
+    drawn = [
+        f"{shares.get(at, ''):>5} {'┤' if at in shares else '│'} {''.join(cells)}".rstrip()
+        for at, cells in enumerate(grid)
+    ]
+    steps = f"step 0{last:>{max(1, wide - 6)}}"
+    names = (
+        [f"{_letter(i, len(lines))} {printable(name)}" for i, (name, _) in enumerate(lines)] if len(lines) > 1 else []
+    )
+    return "\n".join([*drawn, f"{'':5} └{'─' * (wide + 1)}", f"{'':8}{steps}", *names])
+
+
+def _letter(number: int, of: int) -> str:
+    return "●" if of == 1 else chr(ord("a") + number % 26)
 
 
 def _x(step: float, last: int) -> float:

@@ -7,12 +7,17 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from cuarl.errors import ConfigError
 from cuarl.monitor.follow import Follower
 from cuarl.run import Run
+from cuarl.run.lookup import run_folders
+from cuarl.run.manifest import MANIFEST
 
+GOING_ON = ("running", "created")
+"""What the status of a run is while more may come."""
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -70,7 +75,7 @@ def tail(
     try:
         while True:
             # asked before reading: what is written up to the end is still read below
-            over = not follow or run.status not in ("running", "created")
+            over = not follow or run.status not in GOING_ON
             yield from sorted((_entry(r) for f in followers for r in f.poll()), key=lambda entry: entry.time)
             if over:
                 return
@@ -78,6 +83,21 @@ def tail(
     finally:
         for follower in followers:
             follower.close()
+
+
+def await_run(runs_dir: Path, *, poll_s: float = 0.5, sleep: Callable[[float], None] = time.sleep) -> Path:
+    """Wait until a run is made in ``runs_dir``, or one that is there goes on, and return its directory."""
+    known = _written(runs_dir)
+    while True:
+        for path, at in _written(runs_dir).items():
+            if at != known.get(path) and Run(path).status in GOING_ON:
+                return path
+        sleep(poll_s)
+
+
+def _written(runs_dir: Path) -> dict[Path, int]:
+    """When each run's manifest was written last."""
+    return {path: (path / MANIFEST).stat().st_mtime_ns for path in run_folders(runs_dir)}
 
 
 def _entry(record: dict[str, Any]) -> Entry:

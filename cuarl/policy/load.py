@@ -284,11 +284,14 @@ def _check_family(config: Any, name: str) -> None:
 
 
 def _weights(source: str, spec: ModelSpec, device: torch.device, common: dict[str, Any]) -> Any:
+    from huggingface_hub.utils.tqdm import are_progress_bars_disabled, enable_progress_bars
     from transformers import AutoModelForImageTextToText
     from transformers.utils import logging
 
-    if not sys.stderr.isatty():
-        logging.disable_progress_bar()
+    downloads = sys.stderr.isatty() and not are_progress_bars_disabled()
+    logging.disable_progress_bar()  # of weights that are read: it would be drawn across the command's own lines
+    if downloads:
+        enable_progress_bars()
     dtype = spec.dtype if spec.dtype != "auto" else "float32" if device.type == "cpu" else "bfloat16"
     model, found = AutoModelForImageTextToText.from_pretrained(
         source, dtype=dtype, attn_implementation=spec.attention, output_loading_info=True, **common

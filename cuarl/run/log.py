@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cuarl.safe_text import SafeFormatter
@@ -10,6 +12,18 @@ from cuarl.safe_text import SafeFormatter
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def logged(path: Path) -> Iterator[None]:
+    """Inside, what is logged goes into the log at ``path``, too, whose run is over."""
+    log = RunLog(path)
+    logging.getLogger().addHandler(log)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(log)
+        log.close()
 
 
 class RunLog(logging.FileHandler):

@@ -25,7 +25,7 @@ def list_runs(runs_dir: Path) -> list[tuple[Path, Manifest]]:
     One whose manifest is broken is left out with a warning.
     """
     found = []
-    for path in _folders(runs_dir):
+    for path in run_folders(runs_dir):
         try:
             found.append((path, read_manifest(path)))
         except CuarlError as broken:
@@ -33,7 +33,8 @@ def list_runs(runs_dir: Path) -> list[tuple[Path, Manifest]]:
     return sorted(found, key=lambda item: (item[1].last_started_at, item[1].name))
 
 
-def _folders(runs_dir: Path) -> list[Path]:
+def run_folders(runs_dir: Path) -> list[Path]:
+    """Every run's directory, in no order."""
     return [path for path in runs_dir.iterdir() if (path / MANIFEST).is_file()] if runs_dir.is_dir() else []
 
 
@@ -48,7 +49,7 @@ def find_run(runs_dir: Path, reference: str = "latest") -> Path:
         with suppress(OSError):  # a name that is too long for one
             if (path / MANIFEST).is_file():
                 return path
-    names = sorted(path.name for path in _folders(runs_dir))
+    names = sorted(path.name for path in run_folders(runs_dir))
     matching = [name for name in names if name.startswith(reference)]
     if len(matching) == 1:
         return runs_dir / matching[0]

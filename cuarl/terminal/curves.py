@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 from cuarl.errors import ConfigError
 from cuarl.evaluate.curve import Curve, Point, Together, curves, distinctions, together
 from cuarl.evaluate.suite import RESULTS, read_results
-from cuarl.monitor.plot import Mark, svg
+from cuarl.monitor.plot import Mark, in_characters, svg
 from cuarl.run import Run, find_run
-from cuarl.terminal.output import note, print_json, print_table
+from cuarl.terminal.output import console, is_terminal, note, print_json, print_table, print_text
 from cuarl.terminal.results import SUMMARY_COLUMNS, percent, summary_cells
 
 if TYPE_CHECKING:
     from cuarl.settings import Settings
+
+_WIDEST = 100
+"""Characters of a drawing on a terminal, however wide that is."""
 
 
 def show_curves(names: Sequence[str], settings: Settings, *, out: Path | None, as_json: bool) -> None:
@@ -55,13 +60,13 @@ def _labels(found: Sequence[Curve], told: Sequence[str]) -> list[str]:
 
 
 def _print(found: Sequence[Curve], labels: Sequence[str], means: Sequence[Together]) -> None:
-    columns = ("run", "tasks of", "step", *SUMMARY_COLUMNS, "since first", "p")
-    rows = [
-        (curve.run, label, point.step, *summary_cells(point.overall), *_since(point))
-        for curve, label in zip(found, labels, strict=True)
-        for point in curve.points
-    ]
-    print_table(columns, rows, numeric={"step", *SUMMARY_COLUMNS, "since first", "p"})
+    columns = ("step", *SUMMARY_COLUMNS, "since first", "p")
+    for curve, label in zip(found, labels, strict=True):
+        print_text(f"{curve.run}, {label}")
+        rows = [(point.step, *summary_cells(point.overall), *_since(point)) for point in curve.points]
+        print_table(columns, rows, numeric=set(columns))
+    if is_terminal(sys.stdout) or os.environ.get("COLUMNS"):
+        print_text(in_characters(_lines(found, labels), width=min(console().width, _WIDEST)))
     for m in means:
         note(
             f"{m.label}, step {m.step}: mean of {m.runs} runs {percent(m.mean)} (95 % interval {100 * m.low:.1f}–"
@@ -86,14 +91,17 @@ def _as_data(curve: Curve) -> dict[str, Any]:
     return {"run": curve.run, "label": curve.label, "conditions": curve.conditions, "points": points}
 
 
-def _drawn(found: Sequence[Curve], labels: Sequence[str]) -> str:
+def _lines(found: Sequence[Curve], labels: Sequence[str]) -> list[tuple[str, list[Mark]]]:
     several = len(set(labels)) > 1
-    lines = [
+    return [
         (f"{curve.run}, {label}" if several else curve.run, list(filter(None, map(_mark, curve.points))))
         for curve, label in zip(found, labels, strict=True)
     ]
-    title = "success by training step, 95 % intervals" + ("" if several else f", {labels[0]}")
-    return svg(lines, title=title)
+
+
+def _drawn(found: Sequence[Curve], labels: Sequence[str]) -> str:
+    title = "success by training step, 95 % intervals" + ("" if len(set(labels)) > 1 else f", {labels[0]}")
+    return svg(_lines(found, labels), title=title)
 
 
 def _mark(point: Point) -> Mark | None:

@@ -6,17 +6,24 @@ so that an id found by ``grep`` is a whole id. ``NO_COLOR``, ``FORCE_COLOR``, ``
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from cuarl.errors import ConfigError
 from cuarl.safe_text import escaped, loggable, masked, printable, safe_json
+from cuarl.terminal import tables
 from cuarl.terminal.state import STATE
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+screen = logging.getLogger("cuarl.screen")
+"""What the person was told: for logs of runs, and never for the screen once more."""
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -55,13 +62,16 @@ def print_table(
 ) -> None:
     """Print rows under column names; None shows as ``-``. ``numeric`` columns are set flush right.
 
-    Cells are never cut. The footer goes to stderr, since it is no result.
+    Cells are never cut, and numbers never broken: where a terminal is too narrow, columns that say the same in every
+    row become a line beneath, and what is too wide even so is printed row by row. The footer goes to stderr, since it
+    is no result.
     """
     texts = [["-" if cell is None else printable(masked(str(cell))) for cell in row] for row in rows]
+    whole = tables.Table(list(columns), texts, frozenset(numeric))
     if is_terminal(sys.stdout) or os.environ.get("COLUMNS"):
-        _rich_table(columns, texts, numeric)
+        _print_fitted(tables.fitted(whole, console().width))
     else:
-        _plain_table(columns, texts, numeric)
+        print("\n".join(tables.plain(whole)))
     if footer:
         note(footer)
 
@@ -89,9 +99,29 @@ def print_plan(facts: Mapping[str, object], *, as_json: bool) -> None:
 
 
 def note(text: str) -> None:
-    """Tell the person something that is no result; silent with ``-q``."""
+    """Tell the person something that is no result; silent with ``-q``. The log of a run that is open keeps it."""
+    screen.info("%s", text)
     if not STATE.quiet:
-        print(loggable(text), file=sys.stderr)
+        print(_wrapped(loggable(text)), file=sys.stderr)
+
+
+def is_verbose() -> bool:
+    """Whether the person asked to be told more."""
+    return STATE.log_level in ("info", "debug")
+
+
+def _wrapped(text: str) -> str:
+    """One line that is longer than the terminal goes on in the next between two words."""
+    if "\n" in text or not is_terminal(sys.stderr):
+        return text
+    width = console(stderr=True).width
+    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False) if len(text) > width else text
+
+
+def say_loading(what: str) -> None:
+    """Tell at once, who waits at a terminal, what the first seconds go by with."""
+    if is_terminal(sys.stderr):
+        note(f"loading {what} …")
 
 
 def closing(result: str, *, where: object, then: str) -> None:
@@ -110,27 +140,19 @@ def confirm(what: str, *, yes: bool) -> None:
         raise ConfigError("not confirmed; nothing was changed", hint="add --yes")
 
 
-def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Collection[str]) -> None:
-    from rich import box
+def _print_fitted(fitted: tables.Fitted) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for name in columns:
-        table.add_column(Text(name), overflow="fold", justify="right" if name in numeric else "left")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    console().print(table)
-
-
-def _plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Collection[str]) -> None:
-    from rich.cells import cell_len
-
-    lines = [list(columns), *rows]
-    widths = [max(cell_len(line[i]) for line in lines) for i in range(len(columns))]
-    for line in lines:
-        cells = []
-        for name, text, width in zip(columns, line, widths, strict=True):
-            gap = " " * (width - cell_len(text))
-            cells.append(gap + text if name in numeric else text + gap)
-        print("  ".join(cells).rstrip())
+    if fitted.is_list:
+        print("\n".join(tables.as_list(fitted.table)))
+    else:
+        drawn = Table(box=None, header_style="bold", pad_edge=False, padding=(0, tables.GAP, 0, 0))
+        for name in fitted.table.columns:
+            fixed, number = fitted.table.is_fixed(name), name in fitted.table.numeric
+            drawn.add_column(Text(name), overflow="fold", no_wrap=fixed, justify="right" if number else "left")
+        for row in fitted.table.rows:
+            drawn.add_row(*map(Text, row))
+        console().print(drawn)
+    if fitted.same:
+        note(f"in all rows: {', '.join(fitted.same)}")

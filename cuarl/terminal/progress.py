@@ -26,8 +26,10 @@ _PLAIN_EVERY_S = 5.0
 class EpisodeProgress:
     """Call it with each finished episode. As a context manager it draws, where there is somebody to see it."""
 
-    def __init__(self, what: str, *, json: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
-        self._what, self._json, self._clock = printable(what), json, clock
+    def __init__(
+        self, what: str, total: int, *, json: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._what, self._total, self._json, self._clock = printable(what), total, json, clock
         self._judged = self._successes = self._failed = 0
         self._bar: Progress | None = None
         self._task: TaskID | None = None
@@ -45,7 +47,7 @@ class EpisodeProgress:
                 TimeElapsedColumn(),
             )
             self._bar = Progress(*columns, console=console(stderr=True), transient=True)
-            self._task = self._bar.add_task(self._what, total=None)
+            self._task = self._bar.add_task(self._what, total=self._total)
             self._bar.start()
         return self
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from cuarl.monitor.console import ConsoleSink
 from cuarl.rollout.pool import Progress
-from cuarl.terminal.output import note, print_json
+from cuarl.terminal.output import is_verbose, note, print_json
 from cuarl.terminal.progress import EpisodeProgress, draws
 
 
@@ -16,15 +16,15 @@ class TerminalWatcher:
     """A ``workflow.watcher.Watcher``. With ``json``, standard output is for JSON lines only."""
 
     def __init__(self, *, json: bool = False) -> None:
-        self._json, self._lines = json, ConsoleSink(note)
+        self._json, self._lines = json, ConsoleSink(note, detail=is_verbose())
 
     def note(self, text: str) -> None:
         """Tell the person something that is no result."""
         note(text)
 
-    def progress(self, what: str, *, part: bool = False) -> AbstractContextManager[Progress | None]:
+    def progress(self, what: str, total: int, *, part: bool = False) -> AbstractContextManager[Progress | None]:
         """Progress for those who watch; in a pipe, a part of a run is one line when it is done."""
-        return EpisodeProgress(what, json=self._json) if not part or self._json or draws() else nullcontext()
+        return EpisodeProgress(what, total, json=self._json) if not part or self._json or draws() else nullcontext()
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         """Show the metrics of a step: the main ones, or all as JSON."""

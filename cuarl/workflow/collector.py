@@ -178,7 +178,8 @@ class InTurn:
         )
         mine = [spec for i, spec in enumerate(specs) if i // config.group_size % world == rank]
         self._pictures = {}
-        with waited_for(), self._watcher.progress(f"step {step} of {config.max_steps}", part=True) as progress:
+        watched = self._watcher.progress(f"step {step} of {config.max_steps}", len(mine), part=True)
+        with waited_for(), watched as progress:
             async with parts.serving(collector.backend):
                 groups = await parts.collected(
                     mine,

@@ -65,6 +65,11 @@ class EvaluationPlan:
         return "+".join(suites) if len(suites) <= 3 else f"{suites[0]}+{len(suites) - 1}"
 
     @property
+    def planned(self) -> int:
+        """How many episodes are played: whole instances, so ``episodes`` or a few more."""
+        return max(1, -(-self.episodes // self.attempts)) * self.attempts
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The settings of the evaluation, as far as success may depend on it."""
         config = self.config
@@ -139,7 +144,7 @@ def evaluate_baselines(what: EvaluationPlan, settings: Settings, watcher: Watche
     """Outcomes of the agents that know nothing, on the same instances; they are not stored."""
     found = {}
     for name in BASELINES:
-        with watcher.progress(name) as progress:
+        with watcher.progress(name, what.planned) as progress:
             player = players.scripted(name)
             found[name] = signals.run(
                 partial(run_evaluation, what, player, settings, prefix=name, progress=progress)
@@ -253,7 +258,7 @@ class TrainingEvaluator:
 
     async def _evaluated(self, what: EvaluationPlan, step: int, store: Store, record: parts.Recording) -> Evaluation:
         prefix = f"{self._run.run_id}.{'eval' if what.purpose == 'evaluation' else what.purpose}.{step:04d}"
-        with self._watcher.progress(f"{what.purpose} at step {step}", part=True) as progress:
+        with self._watcher.progress(f"{what.purpose} at step {step}", what.planned, part=True) as progress:
             evaluation = await run_evaluation(
                 what,
                 self._player,

@@ -255,7 +255,7 @@ class _Watching:
         """Logged: a program decides what is shown."""
         logger.info(text)
 
-    def progress(self, what: str, *, part: bool = False) -> AbstractContextManager[Progress | None]:
+    def progress(self, what: str, total: int, *, part: bool = False) -> AbstractContextManager[Progress | None]:
         """Nothing is drawn."""
         return nullcontext()
 

@@ -40,7 +40,7 @@ def collect(experiment: Experiment, tasks: Sequence[Task], group_size: int, play
         experiment.watcher.event("start", {"run": run.name, "run_id": run.run_id, "episodes": len(specs)})
         with (
             parts.recording(store, run, config, tasks) as record,
-            experiment.watcher.progress(player.name) as progress,
+            experiment.watcher.progress(player.name, len(specs)) as progress,
         ):
             record.live.begin("collecting", episodes=len(specs))
             setup = parts.setup(config, backend, player, record)

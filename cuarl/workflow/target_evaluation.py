@@ -69,7 +69,7 @@ def evaluate(
     with (
         parts.open_store(settings) as store,
         home(experiment, store, target.run, what, actor=scripted) as (run, record),
-        watcher.progress(target.name) as progress,
+        watcher.progress(target.name, what.planned) as progress,
     ):
         watcher.event("start", {"target": target.name, "run": run.name, "episodes": what.episodes})
         evaluation = signals.run(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cuarl.evaluate.suite import Evaluation, find_results
 from cuarl.workflow import signals
@@ -96,6 +96,8 @@ def _loop(job: Job, place: Place, trainer: Trainer) -> Evaluation | None:
     )
     sink = _sink(experiment, place, last_reported(trainer.start, trainer.pending))
 
+    sink.event("start", _announced(job, run, trainer.start))
+
     async def work() -> Outcome:
         async with trainer.collecting(sink) as (collect, settled):
             return await train_loop(
@@ -118,6 +120,15 @@ def _loop(job: Job, place: Place, trainer: Trainer) -> Evaluation | None:
     if outcome.interrupted:
         raise KeyboardInterrupt
     return evaluator.last
+
+
+def _announced(job: Job, run: Run, step: int) -> dict[str, Any]:
+    """What those who watch must know to say how far it is."""
+    config = job.config
+    return {
+        "run": run.name, "run_id": run.run_id, "step": step, "steps": config.max_steps, "eval_every": config.eval_every,
+        "reward": config.reward,
+    }  # fmt: skip
 
 
 def _due(job: Job, schedule: LoopConfig) -> list[tuple[EvaluationPlan, Due]]:

@@ -20,8 +20,8 @@ class Watcher(Sink, Protocol):
         """Tell the person something that is no result."""
         ...
 
-    def progress(self, what: str, *, part: bool = False) -> AbstractContextManager[Progress | None]:
-        """Entered while episodes are collected; gives who is told of each.
+    def progress(self, what: str, total: int, *, part: bool = False) -> AbstractContextManager[Progress | None]:
+        """Entered while ``total`` episodes are collected; gives who is told of each.
 
         ``part``: of a run that tells more than these.
         """
@@ -34,7 +34,7 @@ class Silent:
     def note(self, text: str) -> None:
         """Nobody is told."""
 
-    def progress(self, what: str, *, part: bool = False) -> AbstractContextManager[Progress | None]:
+    def progress(self, what: str, total: int, *, part: bool = False) -> AbstractContextManager[Progress | None]:
         """Nobody is told."""
         return nullcontext()
 

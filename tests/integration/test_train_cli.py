@@ -142,7 +142,10 @@ def test_a_run_is_planned_measured_before_and_after_and_says_what_next(place, op
     shared, *told = result.err.splitlines()
     assert "evaluation tasks are trained on, too" in shared
     assert told[0].startswith("model ")
-    assert sum(line.startswith("step ") for line in told) == 5
+    assert [line.split()[1] for line in told if line.startswith("step ")] == ["1/4", "2/4", "3/4", "4/4"]
+    assert [line.split(":")[0] for line in told if line.startswith("evaluation at")] == [
+        f"evaluation at step {step}" for step in (0, 3, 4)
+    ]  # fmt: skip
     assert [line.split()[0] for line in told[-3:]] == ["success", "in:", "next:"]
     assert "before" in result.out.splitlines()[0]
     with place.store() as store:
@@ -168,9 +171,12 @@ def test_an_evaluation_with_other_settings_has_a_folder_and_a_line_of_its_own(pl
     assert other.startswith("tasks-step-000001-") and {name: again[name] for name in made} == made
     shown = place.cuarl("eval", "--curve", "mine")
     assert shown.code == 0, shown.err
-    lines = [" ".join(line.split()) for line in shown.out.splitlines()[1:]]
-    assert [line.startswith("mine tasks (episodes 4)") for line in lines] == [True, True, True, False]
-    assert lines[3].startswith("mine tasks (episodes 2) 1 2 ")
+    lines = shown.out.splitlines()
+    assert [line for line in lines if line.startswith("mine")] == [
+        "mine, tasks (episodes 4)",
+        "mine, tasks (episodes 2)",
+    ]
+    assert [line.split()[0] for line in lines[1:5]] == ["step", "0", "1", "2"] and len(lines) == 8
     assert "evaluated with other settings, so they are lines of their own" in shown.err
     same = place.cuarl("eval", "mine@1", "--no-baselines", "--json").lines[-1]  # what training measured with
     assert same["path"].endswith("tasks-step-000001/results.json") and results(run).keys() == again.keys()

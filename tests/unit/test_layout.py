@@ -53,6 +53,7 @@ CALLED_BY_OTHERS = {
     # what libraries call: pydantic-settings, httpx, click, logging
     "_load_env_vars",
     "async_auth_flow",
+    "emit",
     "format_options",
     "handleError",
     # what a package that brings a backend is written against, and how tests have a local server's pods expire

@@ -19,7 +19,7 @@ from cuarl.evaluate.suite import RESULTS, Evaluation, read_results
 from cuarl.evaluate.summary import breakdown
 from cuarl.evaluate.summary import compare as compare_outcomes
 from cuarl.terminal.curves import show_curves
-from cuarl.terminal.output import closing, note, print_json, print_plan, print_table
+from cuarl.terminal.output import closing, note, print_json, print_plan, print_table, say_loading
 from cuarl.terminal.results import SUMMARY_COLUMNS, headline, percent, print_summaries, print_tasks, summary_cells
 from cuarl.workflow.evaluation import EvaluationPlan
 from cuarl.workflow.target_evaluation import Evaluated, evaluation_plan
@@ -141,6 +141,8 @@ def evaluate(
         return
     found = _target(request, target)
     check_target(request, found)
+    if found.kind == "policy":
+        say_loading(found.name)
     if found.kind == "scripted" and baselines is not None:
         refuse(["--baselines"], f"on {found.name}, which is evaluated alone")
     request = replace(request, name=name)
@@ -179,7 +181,7 @@ def _report(request: Request, done: Evaluated, name: str, *, by_task: bool) -> N
         print_json({"event": "done", "path": done.path, "evaluation": said}, line=True)
         return
     print_summaries(evaluation.outcomes, done.baselines)
-    if evaluation.overall.pass_at:
+    if max(evaluation.overall.pass_at, default=1) > 1:  # pass@1 is success itself
         ks = ", ".join(f"pass@{k} {percent(v)}" for k, v in evaluation.overall.pass_at.items())
         note(f"{ks}; {', '.join(f'pass^{k} {percent(v)}' for k, v in evaluation.overall.pass_hat.items())}")
     if evaluation.limited:

@@ -12,11 +12,12 @@ import typer
 
 from cuarl.cli.complete import run_names
 from cuarl.errors import ConfigError
-from cuarl.monitor.lines import HEADLINE, event_line, metrics_line
+from cuarl.monitor.console import ConsoleSink
+from cuarl.monitor.lines import metrics_line
 from cuarl.monitor.metric_names import METRICS, documented
-from cuarl.monitor.tail import Entry, parse_since, tail
-from cuarl.run import Run, find_run
-from cuarl.terminal.output import console, has_colour, note, print_json, print_text
+from cuarl.monitor.tail import GOING_ON, Entry, Since, await_run, parse_since, tail
+from cuarl.run import Run, find_run, list_runs
+from cuarl.terminal.output import is_terminal, is_verbose, note, print_json, print_text
 from cuarl.terminal.state import load_settings
 
 app = typer.Typer(no_args_is_help=True, epilog="\b\nStart with:\n  cuarl monitor tail\n  cuarl monitor serve")
@@ -38,8 +39,13 @@ Examples:
 )
 def tail_run(
     run: Annotated[
-        str, typer.Argument(help="Name, unique beginning of a name, path, or latest.", autocompletion=run_names)
-    ] = "latest",
+        str | None,
+        typer.Argument(
+            help="Name, unique beginning of a name, path, or latest; unset means the newest, and on a terminal the "
+            "next one, too, where that is over.",
+            autocompletion=run_names,
+        ),
+    ] = None,
     since: Annotated[
         str | None, typer.Option(help="Begin 30s, 10m, 2h or 1d ago, at a step number, or at an ISO time.")
     ] = None,
@@ -52,13 +58,16 @@ def tail_run(
 ) -> None:
     """Print what a run says, by default the newest, until it ends. Reads only, and works on finished runs."""
     begin = parse_since(since, time.time())
-    patterns = [_known(pattern) for pattern in metric or []]
-    followed = Run(find_run(load_settings(runs_dir=runs_dir).runs_dir, run))
-    note(f"{followed.name} ({followed.status})")
-    for entry in tail(followed, follow=follow):
-        if begin.admits(entry):
-            _show(entry, patterns, as_json=as_json)
-    note(f"{followed.name} is {followed.status}")
+    shown = _Shown([_known(pattern) for pattern in metric or []], begin, as_json=as_json)
+    folder = load_settings(runs_dir=runs_dir).runs_dir
+    waiting = run is None and follow and is_terminal(sys.stdout)  # a script that names no run is not to wait for ever
+    if not waiting or list_runs(folder):
+        followed = Run(find_run(folder, run or "latest"))
+        waiting = waiting and followed.status not in GOING_ON
+        shown.all_of(followed, follow=follow)
+    if waiting:
+        note(f"waiting for the next run in {folder}; Ctrl-C ends it")
+        shown.all_of(Run(await_run(folder)), follow=True)
 
 
 @app.command(
@@ -139,25 +148,36 @@ def report(
     note(f"{line.name}: {count} pages, beginning with {written}")
 
 
-def _show(entry: Entry, patterns: list[str], *, as_json: bool) -> None:
-    if as_json:
-        kept = {key for key in entry.values if not patterns or any(fnmatchcase(key, p) for p in patterns)}
-        if not patterns or (kept and entry.event is None):
-            record = entry.record if not patterns else _only(entry.record, kept)
-            print_json(record, line=True)
-        return
-    if entry.event is None:
-        line = metrics_line(entry.step or 0, entry.values, patterns or HEADLINE)
-    else:
-        line = "" if patterns else event_line(entry.event, {**_step(entry), **entry.values})
-    if line and has_colour(sys.stdout):
-        console().print(line, style="dim" if entry.event else None)
-    elif line:
-        print_text(line, flush=True)
+class _Shown:
+    """Prints what runs say: lines for people or JSON lines, from a certain time or step on."""
 
+    def __init__(self, patterns: list[str], begin: Since, *, as_json: bool) -> None:
+        self._patterns, self._begin, self._as_json = patterns, begin, as_json
 
-def _step(entry: Entry) -> dict[str, int]:
-    return {} if entry.step is None else {"step": entry.step}
+    def all_of(self, run: Run, *, follow: bool) -> None:
+        """Print it until it ends, or what there is so far."""
+        note(f"{run.name} ({run.status})")
+        lines = ConsoleSink(lambda text: print_text(text, flush=True), detail=is_verbose(), trend=True)
+        for entry in tail(run, follow=follow):
+            if self._begin.admits(entry):
+                self._one(entry, lines)
+            elif entry.event == "start":  # it says how many steps there are
+                lines.event(entry.event, entry.values)
+        note(f"{run.name} is {run.status}")
+
+    def _one(self, entry: Entry, lines: ConsoleSink) -> None:
+        patterns = self._patterns
+        if self._as_json:
+            kept = {key for key in entry.values if not patterns or any(fnmatchcase(key, p) for p in patterns)}
+            if not patterns or (kept and entry.event is None):
+                print_json(entry.record if not patterns else _only(entry.record, kept), line=True)
+        elif entry.event is not None:
+            if not patterns:
+                lines.event(entry.event, {**({} if entry.step is None else {"step": entry.step}), **entry.values})
+        elif not patterns:
+            lines.metrics(entry.step or 0, entry.values)
+        elif text := metrics_line(entry.step or 0, entry.values, patterns):
+            print_text(text, flush=True)
 
 
 def _only(record: dict[str, object], kept: set[str]) -> dict[str, object]:

@@ -20,8 +20,9 @@ from cuarl.config.schema import (
 )
 from cuarl.errors import BarMissed, ConfigError
 from cuarl.evaluate.summary import Outcome, summarise
+from cuarl.run.log import logged
 from cuarl.tasks.task import Task
-from cuarl.terminal.output import closing, note, print_json, print_plan, print_table
+from cuarl.terminal.output import closing, note, print_json, print_plan, print_table, say_loading
 from cuarl.terminal.results import headline, print_summaries
 from cuarl.terminal.state import load_settings
 from cuarl.trajectory import Trajectory
@@ -115,6 +116,8 @@ def rollout(
         return
     players.check_agent(agent)
     idle.check_agent(request, agent)
+    if agent == "policy":
+        say_loading(request.config.model_name)
     request = replace(request, name=name, overwrite=overwrite)
     tasks = _tasks(request, url, task, check or [])
     request = request.for_tasks(tasks)
@@ -127,7 +130,8 @@ def rollout(
         _print_plan(request, agent, in_turn, group_size, facts)
         return
     run, trajectories = collect(request, in_turn, group_size, player_of(request, agent))
-    _report(run, trajectories, as_json=request.json)
+    with logged(run.log_path):
+        _report(run, trajectories, as_json=request.json)
 
 
 def _tasks(request: Request, url: str | None, goal: str | None, checks: Sequence[str]) -> Sequence[Task]:

@@ -15,7 +15,8 @@ from cuarl.config.schema import PANELS
 from cuarl.errors import ConfigError
 from cuarl.evaluate.suite import Evaluation
 from cuarl.monitor.lines import span
-from cuarl.terminal.output import closing, note, print_json, print_text
+from cuarl.run.log import logged
+from cuarl.terminal.output import closing, note, print_json, print_text, say_loading
 from cuarl.terminal.results import headline, interval, percent, print_summaries
 from cuarl.terminal.state import STATE
 from cuarl.train.launch import check_launched, launch_command
@@ -64,6 +65,7 @@ def train(
     """
     from cuarl.workflow.from_config import check_alone
 
+    say_loading(request.config.model_name)
     check_launched(os.environ)
     idle.check_launch(processes, accelerate, os.environ.get("WORLD_SIZE"))
     job = Job.of(request)
@@ -80,7 +82,8 @@ def train(
     elif processes > 1 and "WORLD_SIZE" not in os.environ:
         raise typer.Exit(_launch(request, job, processes, accelerate or "ddp"))
     elif (done := run_training(job)).main:
-        _report(done, as_json=request.json)
+        with logged(done.run.log_path):
+            _report(done, as_json=request.json)
 
 
 def _tell(found: Probed, *, as_json: bool) -> None:

@@ -20,7 +20,7 @@ def finished(tmp_path, monkeypatch):
         sink = JsonLinesSink(made.metrics_path, made.events_path, clock=lambda: next(times))
         sink.metrics(1, {"reward/mean": 0.25, "tokens/total": 7.0})
         sink.metrics(2, {"reward/mean": 0.5, "tokens/total": 8.0})
-        sink.event("checkpoint", {"step": 2, "path": "evil\x1b[2J"})
+        sink.event("halted", {"step": 2, "path": "evil\x1b[2J"})
         sink.metrics(3, {"reward/mean": 0.75})
         sink.close()
     return made
@@ -30,10 +30,10 @@ def test_the_newest_run_is_printed_as_plain_lines(finished, capsys):
     assert run(["monitor", "tail"]) == 0
     out, err = capsys.readouterr()
     assert out.splitlines() == [
-        "step 1  reward/mean 0.25",
-        "step 2  reward/mean 0.5",
-        "checkpoint  step=2  path=evil\\x1b[2J",
-        "step 3  reward/mean 0.75",
+        "step 1  reward 0.25",
+        "step 2  reward 0.50",
+        "halted  step=2  path=evil\\x1b[2J",
+        "step 3  reward 0.75",
     ]
     assert "alpha is success" in err
 
@@ -49,7 +49,7 @@ def test_since_and_metric_narrow_it_down(finished, capsys):
 def test_json_passes_the_records_on(finished, capsys):
     run(["monitor", "tail", "--json"])
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [record.get("event", record["step"]) for record in records] == [1, 2, "checkpoint", 3]
+    assert [record.get("event", record["step"]) for record in records] == [1, 2, "halted", 3]
     run(["monitor", "tail", "--json", "--metric", "tokens/total"])
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert records == [{"step": 1, "time": 1.0, "tokens/total": 7.0}, {"step": 2, "time": 2.0, "tokens/total": 8.0}]
@@ -58,12 +58,12 @@ def test_json_passes_the_records_on(finished, capsys):
 def test_a_terminal_gets_the_same_lines(finished, monkeypatch, capsys):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("NO_COLOR", "1")
-    run(["monitor", "tail"])
-    assert "step 1  reward/mean 0.25\n" in capsys.readouterr().out
+    run(["monitor", "tail", "alpha"])
+    assert "step 1  reward 0.25\n" in capsys.readouterr().out
     monkeypatch.delenv("NO_COLOR")
-    run(["monitor", "tail"])
+    run(["monitor", "tail", "alpha"])
     out = capsys.readouterr().out
-    assert "step 1  reward/mean 0.25" in out and "\x1b[2m" in out and "\x1b[2J" not in out
+    assert "step 1  reward 0.25" in out and "\x1b[2J" not in out
 
 
 @pytest.mark.parametrize(

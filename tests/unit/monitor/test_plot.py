@@ -1,6 +1,6 @@
 from xml.etree import ElementTree
 
-from cuarl.monitor.plot import Mark, svg
+from cuarl.monitor.plot import Mark, in_characters, svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -26,3 +26,22 @@ def test_names_are_text_and_nothing_else():
 
 def test_a_curve_without_marks_is_an_empty_line():
     assert ElementTree.fromstring(svg([("one", [])], title="t")) is not None
+
+
+def test_in_characters_marks_stand_at_their_shares_with_their_intervals():
+    marks = [Mark(0, 0.0, 0.0, 0.1), Mark(8, 0.5, 0.4, 0.6), Mark(16, 1.0, 0.9, 1.0)]
+    drawn = in_characters([("one", marks)], width=40).splitlines()
+    assert max(map(len, drawn)) <= 40 and len(drawn) == 13
+    rows = {line[:5].strip(): line for line in drawn}
+    columns = [rows[share].index("●") for share in ("0%", "50%", "100%")]
+    assert columns == [8, 24, 39]
+    assert [line.ljust(40)[columns[1]] for line in drawn[3:8]] == [" ", "│", "●", "│", " "]
+
+
+def test_in_characters_several_curves_have_letters_and_names():
+    drawn = in_characters([("one", [Mark(4, 0.2, 0.2, 0.2)]), ("two\x1b", [Mark(4, 0.9, 0.9, 0.9)])]).splitlines()
+    assert drawn[-2:] == ["a one", "b two\\x1b"] and drawn[8].endswith("a") and drawn[1].endswith("b")
+
+
+def test_in_characters_nothing_is_drawn_of_nothing_or_without_room():
+    assert in_characters([("one", [])]) == in_characters([("one", [Mark(0, 0.5, 0.4, 0.6)])], width=20) == ""

@@ -58,25 +58,71 @@ def test_errors_of_our_own_stop_nothing_either(caplog):
     assert "gone" in caplog.text
 
 
-def test_the_console_prints_the_headline_and_what_is_noteworthy():
+def step(success, **more):
+    return {
+        "episode/success_rate": success,
+        "reward/mean": success,
+        "group/frac_mixed": 0.5,
+        "time/step_s": 2.0,
+        **more,
+    }
+
+
+def test_the_console_prints_a_line_a_step_and_what_is_noteworthy():
     said = []
     sink = ConsoleSink(said.append)
-    sink.metrics(3, {"reward/mean": 0.51239, "time/step_s": 12345678.0, "tokens/total": 5.0, "policy/loss": 1e-7})
+    sink.metrics(3, step(0.5))
     sink.metrics(4, {"tokens/total": 5.0})
     sink.event("episode", {"id": 1})
-    sink.event("checkpoint", {"path": "x\x1b[2J", "empty": None})
+    sink.event("checkpoint", {"path": "x"})
+    sink.event("halted", {"path": "x\x1b[2J", "empty": None})
     sink.close()
-    assert said == [
-        "step 3  reward/mean 0.5124  policy/loss 1.00e-07  time/step_s 1.23e+07",
-        "checkpoint  path=x\\x1b[2J",
-    ]
+    assert said == ["step 3  success 50 %  reward 0.50  signal 50 %  2.0 s", "halted  path=x\\x1b[2J"]
+
+
+def test_details_are_all_metrics_and_events():
+    said = []
+    sink = ConsoleSink(said.append, detail=True)
+    sink.metrics(4, {"tokens/total": 5.0})
+    sink.event("checkpoint", {"path": "x"})
+    assert said == ["step 4  tokens/total 5", "checkpoint  path=x"]
+
+
+def test_the_time_that_is_left_counts_steps_and_evaluations():
+    said = []
+    sink = ConsoleSink(said.append)
+    sink.event("start", {"steps": 10, "eval_every": 4})
+    sink.metrics(3, step(0.5))
+    sink.metrics(4, step(0.5, **{"time/step_s": 12.0, "time/eval_s": 10.0}))
+    sink.metrics(10, step(0.5))
+    lefts = [line.partition("2.0 s")[2] if "12 s" not in line else line.partition("12 s")[2] for line in said]
+    assert lefts == ["  14 s left", "  32 s left", ""]  # seven steps; six steps and two evaluations
+
+
+def test_success_and_reward_that_differ_are_explained_once():
+    said = []
+    sink = ConsoleSink(said.append)
+    sink.event("start", {"reward": "shaped"})
+    for number in range(3):
+        sink.metrics(number, step(0.5) if number == 0 else step(0.5, **{"reward/mean": 0.2}))
+    assert [line.startswith("reward is not success") for line in said] == [False, False, True, False]
+    assert '"shaped"' in said[2]
+
+
+def test_a_trend_is_drawn_of_the_last_steps():
+    said = []
+    sink = ConsoleSink(said.append, trend=True)
+    for number in range(10):
+        sink.metrics(number, step(number / 9))
+    assert "success 0 %  " in said[0] and "success 11 % ▁▂  " in said[1] and "success 100 % ▃▃▄▅▆▆▇█  " in said[9]
 
 
 def test_steps_that_teach_nothing_are_said_once_with_what_may_help():
     said = []
-    sink = ConsoleSink(said.append, show=())
-    for step, mixed in enumerate([0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0]):
-        sink.metrics(step, {"group/frac_mixed": mixed})
-        sink.metrics(step, {"eval/x/success_rate": 0.5})
-        assert len(said) == (step >= 5), step
-    assert said[0].startswith("no signal for 3 steps") and "--group-size" in said[0]
+    sink = ConsoleSink(said.append)
+    for number, mixed in enumerate([0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0]):
+        sink.metrics(number, {"group/frac_mixed": mixed})
+        sink.metrics(number, {"eval/x/success_rate": 0.5})
+        assert any(line.startswith("no signal") for line in said) == (number >= 5), number
+    [told] = [line for line in said if line.startswith("no signal")]
+    assert told.startswith("no signal for 3 steps") and "--group-size" in told

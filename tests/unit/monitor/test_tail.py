@@ -5,10 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from cuarl.config.load import resolve
 from cuarl.errors import ConfigError
 from cuarl.monitor.follow import LONGEST_LINE, Follower
 from cuarl.monitor.lines import chosen, number
-from cuarl.monitor.tail import parse_since, tail
+from cuarl.monitor.tail import await_run, parse_since, tail
+from cuarl.run import Run
 
 
 def append(path, *records):
@@ -105,6 +107,23 @@ def test_following_ends_when_the_run_does_with_nothing_missed(run, status):
 
     assert [entry.step for entry in tail(run, sleep=sleep)] == [1, 2, 3]
     assert len(naps) == 2
+
+
+def test_a_run_that_is_made_later_is_waited_for_and_one_that_goes_on_counts_too(tmp_path):
+    runs = [Run.create(tmp_path, resolve(), name=name, kind="train") for name in ("a", "b")]
+    with runs[0]:
+        pass
+
+    def goes_on(seconds):
+        naps.append(seconds)
+        runs[1].__enter__() if len(naps) == 2 else None
+
+    naps = []
+    assert await_run(tmp_path, sleep=goes_on).name == "b" and len(naps) == 2
+    runs[1].__exit__(None, None, None)
+    assert (
+        await_run(tmp_path, sleep=lambda seconds: Run.create(tmp_path, resolve(), name="c", kind="train")).name == "c"
+    )
 
 
 def test_odd_records_do_not_stop_a_tail(run):

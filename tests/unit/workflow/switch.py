@@ -37,7 +37,7 @@ class Remembers:
     def note(self, text):
         self.notes.append(text)
 
-    def progress(self, what, *, part=False):
+    def progress(self, what, total, *, part=False):
         self.parts.append((what, part))
         return nullcontext(lambda trajectory, done, total: self.seen.append((done, total)))
 
