@@ -45,6 +45,43 @@ class OpenAIPolicy(PolicyOptions):
     """Keep the adapter of every step that the server was given, so that rollout verify can prove every turn."""
 
 
+class VLLMPolicy(PolicyOptions):
+    """The options of ``policy: vllm``: a vLLM that is started for a training run, and ends with it."""
+
+    flags = MappingProxyType(
+        {
+            "python": "vllm_python",
+            "port": "vllm_port",
+            "devices": "vllm_devices",
+            "gpu_memory": "vllm_gpu_memory",
+            "arguments": "vllm_args",
+            "start_seconds": "vllm_start_seconds",
+        }
+    )
+    implied_by = frozenset({"python"})
+
+    type: Literal["vllm"] = "vllm"
+    python: str = "python"
+    """The interpreter of an environment that vLLM is installed in, its own: vLLM pins another torch than yours."""
+    port: Annotated[int, Field(ge=1, le=65535)] = 8017
+    """Where vLLM listens, on this machine alone."""
+    devices: Annotated[str, Field(pattern=r"^\d+(,\d+)*$")] | None = None
+    """GPUs that vLLM may use, by number, such as 1; unset: those that this process sees."""
+    gpu_memory: Annotated[float, Field(gt=0, le=1)] = 0.45
+    """Share of its GPU's memory that vLLM takes, weights included. Where training has another GPU, take 0.9."""
+    arguments: str = ""
+    """Further arguments of vllm serve, as one would type them, such as --max-model-len 16384."""
+    start_seconds: PositiveFloat = 900.0
+    """How long vLLM may take to start."""
+    keep_adapters: bool = False
+    """Keep the adapter of every step that the server was given, so that rollout verify can prove every turn."""
+
+    @property
+    def url(self) -> str:
+        """Where it is to be found."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+
 class TrainerOptions(Choice):
     """The options of what trains."""
 
@@ -75,5 +112,7 @@ class TinkerTrainer(TrainerOptions):
     """Policy loss that Tinker computes: clipped, not clipped, or with clipped weights."""
 
 
-POLICIES: Mapping[str, type[PolicyOptions]] = MappingProxyType({"local": LocalPolicy, "openai": OpenAIPolicy})
+POLICIES: Mapping[str, type[PolicyOptions]] = MappingProxyType(
+    {"local": LocalPolicy, "openai": OpenAIPolicy, "vllm": VLLMPolicy}
+)
 TRAINERS: Mapping[str, type[TrainerOptions]] = MappingProxyType({"local": LocalTrainer, "tinker": TinkerTrainer})

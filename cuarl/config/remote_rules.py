@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cuarl.config.learning import Learning, inner
-from cuarl.config.places import OpenAIPolicy, TinkerTrainer
+from cuarl.config.places import LocalPolicy, OpenAIPolicy, TinkerTrainer
 
 if TYPE_CHECKING:
     from cuarl.config.schema import ExperimentConfig
@@ -63,8 +63,9 @@ def _tinker(config: ExperimentConfig) -> list[str]:
         return []
     algorithm, loss = config.algorithm.type, config.trainer.loss
     found = [f"{path} has no effect with trainer tinker; leave it out" for path in _NOT_TINKER if _given(config, path)]
-    if isinstance(config.policy, OpenAIPolicy):
-        found.append("policy.base_url has no effect with trainer tinker, which samples itself; leave it out")
+    if not isinstance(config.policy, LocalPolicy):
+        given = "policy.base_url" if isinstance(config.policy, OpenAIPolicy) else "policy vllm (policy.python)"
+        found.append(f"{given} has no effect with trainer tinker, which samples itself; leave it out")
     others = [f"algorithm.{inner(algorithm, name)}" for name in Learning.model_fields if name not in _LEARNT_BY_TINKER]
     others += ["max_steps_off_policy", "compute_post_kl"]
     others += [name for name in type(config).optimisation() if name not in _MOVED_BY_TINKER]

@@ -27,7 +27,15 @@ from pydantic import (
 from cuarl.config import rules
 from cuarl.config.fields import EnvOptions, Fields, Selectors, Share, Words
 from cuarl.config.learning import AlgorithmOptions, Learning, complete
-from cuarl.config.places import LocalPolicy, LocalTrainer, OpenAIPolicy, PolicyOptions, TinkerTrainer, TrainerOptions
+from cuarl.config.places import (
+    LocalPolicy,
+    LocalTrainer,
+    OpenAIPolicy,
+    PolicyOptions,
+    TinkerTrainer,
+    TrainerOptions,
+    VLLMPolicy,
+)
 from cuarl.config.unions import ALGORITHM, ENV, POLICY, TRAINER
 
 
@@ -143,7 +151,8 @@ class PlaceFields(Fields):
     panel = "Policy and trainer"
 
     policy: Annotated[SerializeAsAny[PolicyOptions], BeforeValidator(POLICY.read)] = Field(default_factory=POLICY.usual)
-    """What is sampled from: local is the model where it is trained, openai an OpenAI-compatible server."""
+    """What is sampled from: local is the model where it is trained, openai an OpenAI-compatible server, vllm one
+    that is started for the run."""
     trainer: Annotated[SerializeAsAny[TrainerOptions], BeforeValidator(TRAINER.read)] = Field(
         default_factory=TRAINER.usual
     )
@@ -269,6 +278,8 @@ class ExperimentConfig(
     @property
     def served(self) -> OpenAIPolicy:
         """The options of a policy behind a server; for another policy their defaults."""
+        if isinstance(self.policy, VLLMPolicy):
+            return OpenAIPolicy(base_url=self.policy.url, keep_adapters=self.policy.keep_adapters)
         return self.policy if isinstance(self.policy, OpenAIPolicy) else OpenAIPolicy()
 
     @property

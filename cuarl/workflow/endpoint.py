@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 
+from cuarl.config.places import VLLMPolicy
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError, CuarlError, PrerequisiteError, SamplerError
 from cuarl.policy.remote import adapters
@@ -92,7 +93,13 @@ def missing(features: EndpointFeatures, temperature: float) -> list[str]:
 
 
 def check_there(config: ExperimentConfig, url: str, settings: Settings) -> None:
-    """See that a server answers. Raises PrerequisiteError."""
+    """See that a server answers. Raises PrerequisiteError, and ConfigError for one that only training starts."""
+    if isinstance(config.policy, VLLMPolicy):
+        raise ConfigError(
+            "policy vllm is started by cuarl train, and by nothing else",
+            where="--policy vllm",
+            hint="start vllm serve, and name it: --model-base-url http://localhost:8000/v1",
+        )
 
     async def ask() -> None:
         sampler = _sampler(config, url, settings)
@@ -105,23 +112,24 @@ def check_there(config: ExperimentConfig, url: str, settings: Settings) -> None:
 
 
 def check(config: ExperimentConfig, settings: Settings, spec: ModelSpec, note: Note = SILENT.note) -> None:
+    """``checked``, for who has no event loop."""
+    signals.run(partial(checked, config, settings, spec, note))
+
+
+async def checked(config: ExperimentConfig, settings: Settings, spec: ModelSpec, note: Note = SILENT.note) -> None:
     """See that the server is there, gives what training needs, and takes adapters like that of ``spec``.
 
     Raises ConfigError by name for what it does not give, unless ``rescore`` is set, and PrerequisiteError for an
     adapter that it refuses: before a step is collected for nothing.
     """
     url = config.model_base_url or ""
-
-    async def ask() -> EndpointFeatures:
-        sampler = _sampler(config, url, settings)
-        try:
-            features = await _begin_tested(sampler, config, note)
-            await _try_adapter(sampler, spec, settings.runs_dir)
-            return features
-        finally:
-            await sampler.close()
-
-    lacking = missing(signals.run(ask), config.temperature)
+    sampler = _sampler(config, url, settings)
+    try:
+        features = await _begin_tested(sampler, config, note)
+        await _try_adapter(sampler, spec, settings.runs_dir)
+    finally:
+        await sampler.close()
+    lacking = missing(features, config.temperature)
     if lacking and not config.served.rescore:
         raise ConfigError(
             f"the endpoint does not give {' and '.join(lacking)}, so what it sampled can't be trained on exactly",

@@ -138,13 +138,21 @@ def _check_endpoint(experiment: Experiment) -> None:
     if config.model_base_url is None:
         return
     if config.algorithm.type == "sft":
-        raise ConfigError("sft samples nothing, so policy openai has no effect", hint="leave --model-base-url out")
+        given = "--policy" if config.policy.type == "vllm" else "--model-base-url"
+        raise ConfigError(
+            f"sft samples nothing, so policy {config.policy.type} has no effect", hint=f"leave {given} out"
+        )
     if not config.use_lora:
         raise ConfigError(
             "a server can be given adapters only, not whole models", where="--no-use-lora", hint="--use-lora"
         )
-    from cuarl.workflow import endpoint
+    from cuarl.workflow import endpoint, own_server
     from cuarl.workflow.from_config import model_spec
 
+    if config.policy.type == "vllm":
+        # once it is started, what it gives is tested, too; of several processes the main one starts it
+        if int(os.environ.get("RANK", "0")) == 0:
+            own_server.check(config)
+        return
     spec = model_spec(experiment.resolved, config.device)
     endpoint.check(config, experiment.settings, spec, experiment.watcher.note)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -137,6 +137,28 @@ async def _server(job: Job, place: Place, learner: Learner) -> AsyncIterator[Tra
     from cuarl.workflow import endpoint
 
     experiment, folder = job.experiment, place.run.path / "adapters"
-    server = endpoint.trained(job.config, experiment.settings, learner, folder, experiment.watcher.note)
-    async with server.connected():
-        yield server
+    async with _started(job, place, learner):
+        server = endpoint.trained(job.config, experiment.settings, learner, folder, experiment.watcher.note)
+        async with server.connected():
+            yield server
+
+
+@asynccontextmanager
+async def _started(job: Job, place: Place, learner: Learner) -> AsyncIterator[None]:
+    """Inside, a server that is started for the run answers, and gives what training needs; others are there already."""
+    config, experiment = job.config, job.experiment
+    if config.policy.type != "vllm":
+        yield
+        return
+    from cuarl.policy.load import resolve
+    from cuarl.workflow import endpoint, own_server
+    from cuarl.workflow.from_config import model_spec
+
+    async with AsyncExitStack() as stack:
+        if learner.accelerator.is_main_process:
+            spec, note = model_spec(experiment.resolved, config.device), experiment.watcher.note
+            log = place.run.path / "logs" / "vllm.log"
+            await stack.enter_async_context(own_server.running(config, resolve(spec)[0], log, note))
+            await endpoint.checked(config, experiment.settings, spec, note)
+        learner.accelerator.wait_for_everyone()
+        yield

@@ -41,13 +41,15 @@ OTHER = {
     "linux_screen": "800x600", "browser_viewport": "800x600", "gbox_expires_in": "90m",
     "gym_eval_number_range": "001-009",
     "gym_listen": "127.0.0.1:9", "gymnasium_actions": "point", "max_task_time_seconds": 900.0, "overlong_buffer": 9,
-    "openenv_actions": "{}", "adam_beta1": 0.8, "adam_beta2": 0.9, "pods_expires_seconds": 7200, "browser_scale": 2.0,
+    "openenv_actions": "{}", "vllm_devices": "1", "browser_scale": 2.0,
+    "adam_beta1": 0.8, "adam_beta2": 0.9, "pods_expires_seconds": 7200,
 }  # fmt: skip
 """A value that is not the default, where one can't be made from the kind of the field."""
 TOGETHER = {
     "model_name": {"renderer_name": "json"}, "activation_gib": {"gradient_checkpointing": True},
     "lora_target_modules": {"lora_target_option": "custom"},
     "served_model_name": {"model_base_url": "http://127.0.0.1:9/v1"},
+    **{f"vllm_{n}": {"vllm_python": "python3"} for n in ("port", "devices", "gpu_memory", "args", "start_seconds")},
     "rescore": {"model_base_url": "http://127.0.0.1:9/v1"},
     "keep_adapters": {"model_base_url": "http://127.0.0.1:9/v1"}, "sft_runs": {"algorithm": "sft"},
     "tinker_loss": {"trainer": "tinker"}, "coordinate_mode": {"env": "gbox"},
@@ -153,7 +155,11 @@ def read(trainer, env):
     if trainer == "tinker":
         return shared | reads("workflow/tinker.py")
     local = reads("workflow/local_trainer.py") | reads("workflow/endpoint.py") | reads("workflow/second_copy.py")
-    local |= reads("workflow/asynchronous.py") | reads("workflow/from_config.py", "model_spec", "load_trained")
+    local |= (
+        reads("workflow/own_server.py")
+        | reads("workflow/asynchronous.py")
+        | reads("workflow/from_config.py", "model_spec", "load_trained")
+    )
     return shared | local
 
 
