@@ -54,13 +54,17 @@ def write_model(name: str, folder: Path, device: torch.device) -> None:
     Qwen2VLImageProcessorPil(**PROCESSORS[family(name)]).save_pretrained(folder)
 
 
-def modes(devices: Sequence[str]) -> dict[str, list[str]]:
-    """Options of each mode, by its name; with one device those without a second."""
+def modes(devices: Sequence[str], vllm: str | None) -> dict[str, list[str]]:
+    """Options of each mode, by its name; with one device those without a second, and vLLM where its Python is given."""
     first = ["--device", devices[0]]
     found = {"one": first, "one, asynchronous": [*first, *ASYNCHRONOUS]}
     if len(devices) > 1:
         both = [*first, "--sampler-device", devices[1]]
         found |= {"two": both, "two, asynchronous": [*both, *ASYNCHRONOUS]}
+    if vllm is not None:
+        served = [*first, "--vllm-python", vllm, "--vllm-devices", devices[-1].rpartition(":")[2]]
+        served += ["--vllm-gpu-memory", "0.6", "--vllm-args", "--max-model-len 8192 --skip-mm-profiling"]
+        found |= {"vllm": served, "vllm, asynchronous": [*served, *ASYNCHRONOUS]}
     return found
 
 
@@ -123,6 +127,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="file to append the JSON lines to, besides standard output")
     parser.add_argument("--model", default="Qwen3-VL-2B")
     parser.add_argument("--devices", nargs="+", default=["cuda:0", "cuda:1"])
+    parser.add_argument("--vllm-python", help="sample from a vLLM of this interpreter's on the last device, too")
+    parser.add_argument("--modes", nargs="+", help="only these, such as 'two, asynchronous'")
     parser.add_argument("--tiny", action="store_true", help="a small model, both jobs on a CPU")
     parser.add_argument("--profile", default="phone", help="screen of the simulated phone")
     parser.add_argument("--groups", type=int, default=4)
@@ -139,7 +145,9 @@ def main() -> None:
         write_model(name, model, torch.device(devices[0]))
         torch.cuda.empty_cache()
         first: dict[bool, dict[Any, Any]] = {}
-        for mode, options in modes(devices).items():
+        for mode, options in modes(devices, args.vllm_python).items():
+            if mode not in (args.modes or [mode]):
+                continue
             train(mode, options, model, runs, args)
             tokens = sampled(runs, mode)
             one = first.setdefault("asynchronous" in mode, tokens)
