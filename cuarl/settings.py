@@ -28,6 +28,7 @@ from cuarl.errors import ConfigError, MissingSecret, PrerequisiteError
 SECRETS = (
     "DATABASE_URL", "POSTGRES_PASSWORD", "OPENAI_API_KEY", "TINKER_API_KEY", "GBOX_API_KEY", "GYM_API_KEY",
     "GBOX_MINI_AGENT_API_KEY", "OPENENV_TOKEN", "HF_TOKEN", "CUARL_SERVE_TOKEN", "KUBE_TOKEN", "CUARL_SESSION_TOKEN",
+    "WANDB_API_KEY",
 )  # fmt: skip
 """Variables that may also be given as ``NAME_FILE``."""
 
@@ -130,6 +131,8 @@ class Settings(BaseSettings):
     """Token that an OpenEnv server asks for as a bearer token; unset sends none."""
     hf_token: SecretStr | None = Field(None, validation_alias="HF_TOKEN")
     """Token for model hubs."""
+    wandb_api_key: SecretStr | None = Field(None, validation_alias="WANDB_API_KEY")
+    """Key for Weights & Biases (``--track wandb``); unset means its own login, or WANDB_MODE=offline."""
     grace_seconds: float = Field(30.0, gt=0, allow_inf_nan=False)
     """How long after SIGTERM, SIGINT or SIGHUP training may take to save and end: what the system waits before it
     kills."""
@@ -165,6 +168,11 @@ class Settings(BaseSettings):
         """
         if self.hf_token:
             os.environ.setdefault("HF_TOKEN", self.hf_token.get_secret_value())
+
+    def tell_trackers(self) -> None:
+        """Put the keys of trackers where they look, in the same way."""
+        if self.wandb_api_key:
+            os.environ.setdefault("WANDB_API_KEY", self.wandb_api_key.get_secret_value())
 
     @classmethod
     def load(cls, *, env_file: Path | None = None, **flags: Any) -> Settings:

@@ -181,8 +181,8 @@ def chosen(wanted: Sequence[type[Fields] | str]) -> list[Key]:
 
 def _flag(key: Key) -> inspect.Parameter:
     kind = kind_of(key.field)
-    annotation: Any = Literal[kind.choices] if kind.choices else kind.base
-    annotation = list[annotation] if kind.many else annotation
+    # a list is given with commas between, too, and checked with the rest of the configuration
+    annotation: Any = list[kind.base] if kind.many else Literal[kind.choices] if kind.choices else kind.base  # type: ignore[name-defined]
     info = typer.Option(
         f"{key.flag}/--no-{key.flag.removeprefix('--')}" if kind.base is bool else key.flag,
         help=_help(key),

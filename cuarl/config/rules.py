@@ -89,6 +89,8 @@ def _idle_options(config: ExperimentConfig) -> Iterator[tuple[str, str]]:
         yield "algorithm.discount", "algorithm.credit episode"
     if config.history_turns == 0:
         yield "history_older", "history_turns 0"
+    if not set(config.track) - {"tensorboard"}:
+        yield "track_project", f"track {config.track[0]}" if config.track else "no track"
 
 
 def _shown(value: object) -> str:

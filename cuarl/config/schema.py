@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from cuarl.config import rules
-from cuarl.config.fields import EnvOptions, Fields, Selectors, Share, Words
+from cuarl.config.fields import EnvOptions, Fields, Selectors, Share, Trackers, Words
 from cuarl.config.learning import AlgorithmOptions, Learning, complete
 from cuarl.config.places import (
     LocalPolicy,
@@ -233,9 +233,28 @@ class OutputFields(Fields):
     """Keep only this many newest checkpoints; unset keeps all."""
 
 
+class TrackFields(Fields):
+    """Where else metrics go."""
+
+    panel = "Trackers"
+
+    track: Trackers = ()
+    """Trackers that are told metrics, evaluations and a few pictures, too: wandb, tensorboard, mlflow, trackio."""
+    track_project: str = "cuarl"
+    """Project, or experiment, of the tracker that the run belongs to."""
+
+
 # pydantic lays fields out from the last base to the first
 class ExperimentConfig(
-    OutputFields, OptimFields, AlgorithmFields, PlaceFields, SamplingFields, ModelFields, EnvFields, TaskFields
+    TrackFields,
+    OutputFields,
+    OptimFields,
+    AlgorithmFields,
+    PlaceFields,
+    SamplingFields,
+    ModelFields,
+    EnvFields,
+    TaskFields,
 ):
     """One experiment, whole. ``train`` reads all of it; ``rollout`` and ``eval`` read what concerns them."""
 
@@ -308,6 +327,8 @@ class ExperimentConfig(
             "save_total_limit",
             "max_concurrent_rollouts",
             "max_failed_share",
+            "track",
+            "track_project",
         }
         # any other schedule is stretched over all steps
         return frozenset(fields | {"max_steps"} if self.lr_schedule == "constant" else fields)
@@ -334,5 +355,6 @@ class ExperimentConfig(
 
 PANELS: tuple[type[Fields], ...] = (
     TaskFields, EnvFields, ModelFields, SamplingFields, PlaceFields, AlgorithmFields, OptimFields, OutputFields,
+    TrackFields,
 )  # fmt: skip
 """The groups, in the order in which help and printed configurations show them."""

@@ -28,7 +28,7 @@ CLUSTER_S = 8.0
 """How long the API server of a cluster may take to answer."""
 EXTRAS = {
     "postgres": "psycopg", "browser": "playwright", "desktop": "mss", "android": "adbutils",
-    "tinker": "tinker", "web": "uvicorn", "data": "datasets",
+    "tinker": "tinker", "web": "uvicorn", "data": "datasets", "track": "wandb",
     "gymnasium": "gymnasium", "browsergym": "browsergym", "openenv": "websockets",
 }  # fmt: skip
 """The module by which an optional dependency is recognised."""

@@ -55,6 +55,10 @@ class Job:
 
         config, settings = experiment.config, experiment.settings
         _check_held(experiment)
+        if config.track:
+            from cuarl.workflow.trackers import check_trackers
+
+            check_trackers(config.track)
         if config.algorithm.type in RATIO and (config.top_p < 1 or config.top_k > 0):
             raise ConfigError(
                 f"{config.algorithm.type} needs samples of the whole distribution, and top_p or top_k cut it off",

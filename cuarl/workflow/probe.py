@@ -65,7 +65,7 @@ def probe(experiment: Experiment) -> Probed:
 
 
 def _one_step(experiment: Experiment, folder: Path, told: _Metrics) -> Experiment:
-    once = {"max_steps": 1, "skip_baseline": True, "eval_every": 0, "eval_episodes": 1, "warmup_steps": 0}
+    once = {"max_steps": 1, "skip_baseline": True, "eval_every": 0, "eval_episodes": 1, "warmup_steps": 0, "track": ()}
     once |= {"validation_episodes": 1} if experiment.config.validation_split else {}
     config = ExperimentConfig.model_validate(experiment.config.model_dump() | once)
     place = {"runs_dir": folder, "database_url": SecretStr(f"sqlite:///{folder}/cuarl.db"), "blobs_url": None}

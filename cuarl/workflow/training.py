@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cuarl.train.loop import Collect, LoopConfig, Outcome
     from cuarl.types import Sink
     from cuarl.workflow.evaluation import Due, EvaluationPlan
+    from cuarl.workflow.tracking import Tracking
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,11 @@ def _loop(job: Job, place: Place, trainer: Trainer) -> Evaluation | None:
     evaluator = TrainingEvaluator(
         _due(job, schedule), trainer.evaluated, experiment.settings, run, place.store, place.record, experiment.watcher
     )
-    sink = _sink(experiment, place, last_reported(trainer.start, trainer.pending))
+    reported = last_reported(trainer.start, trainer.pending)
+    tracking = _tracking(experiment, place, reported)
+    if tracking is not None:
+        evaluator.told = tracking.evaluated
+    sink = _sink(experiment, place, reported, tracking)
 
     sink.event("start", _announced(job, run, trainer.start))
 
@@ -151,7 +156,17 @@ def _followed(collect: Collect, job: Job, place: Place) -> Collect:
     return followed
 
 
-def _sink(experiment: Experiment, place: Place, reported: int) -> Sink:
+def _tracking(experiment: Experiment, place: Place, reported: int) -> Tracking | None:
+    """What the trackers are told that the run asks for. Without one nothing of them is loaded."""
+    if place.store is None or not experiment.config.track:
+        return None
+    from cuarl.workflow.tracking import Tracking
+
+    experiment.settings.tell_trackers()
+    return Tracking(experiment.config, place.run, place.store, after=None if experiment.resume is None else reported)
+
+
+def _sink(experiment: Experiment, place: Place, reported: int, tracking: Tracking | None) -> Sink:
     from cuarl.monitor.jsonl import JsonLinesSink
     from cuarl.monitor.sinks import FanOut
     from cuarl.store import StoreSink
@@ -161,4 +176,5 @@ def _sink(experiment: Experiment, place: Place, reported: int) -> Sink:
         return FanOut([])
     kept = None if experiment.resume is None else reported
     lines = JsonLinesSink(run.metrics_path, run.events_path, resume_step=kept)
-    return FanOut([lines, StoreSink(store, run.run_id), experiment.watcher])
+    more = [tracking] if tracking is not None else []
+    return FanOut([lines, StoreSink(store, run.run_id), experiment.watcher, *more])

@@ -56,6 +56,7 @@ TOGETHER = {
     "gym_agent": {"gym_actor": "mini-agent"}, "gym_poll_seconds": {"gym_actor": "mini-agent"},
     "gym_listen": {"gym_actor": "mini-agent"}, "gym_model_url": {"gym_actor": "mini-agent"},
     "gym_picture_hosts": {"gym_actor": "mini-agent"}, "history_older": {"history_turns": 2},
+    "track_project": {"track": ("wandb",)},
 }  # fmt: skip
 """What a field needs beside it."""
 
@@ -148,6 +149,7 @@ def read(trainer, env):
         reads("workflow/evaluation.py")
         | reads("workflow/job.py")
         | reads("workflow/training.py")
+        | reads("workflow/tracking.py", "Tracking")
         | reads("workflow/players.py")
     )
     shared |= {"env", "policy", "trainer", "algorithm", *(n for n in read_in_env(env) if env in KEYS[n].owners)}
