@@ -1,6 +1,7 @@
 """Training on turns that extend one another: packed into one sequence or apart, it is the same loss."""
 
 import random
+from functools import cache
 
 import pytest
 import torch
@@ -72,10 +73,15 @@ def gradient_and_metrics(batch_config, loss, batch, *, checkpointing=False, seed
     return torch.cat([s["exp_avg"].flatten() for s in state.values()]) / 0.1, metrics
 
 
+@cache
+def conversations():
+    """The same for all tests, which only read them."""
+    return conversed(tiny_policy(), REWARDS)
+
+
 def both(batch_config, loss, **how):
-    batch = conversed(tiny_policy(), REWARDS)
     return [
-        gradient_and_metrics(batch_config.model_copy(update={"pack": pack}), loss, batch, **how)
+        gradient_and_metrics(batch_config.model_copy(update={"pack": pack}), loss, conversations(), **how)
         for pack in (False, True)
     ]
 
@@ -118,7 +124,7 @@ def test_it_is_equal_for_every_loss(batch, loss):
 
 
 def test_each_token_of_an_episode_is_computed_once():
-    batch = conversed(tiny_policy(), REWARDS)
+    batch = conversations()
     (update,) = policy_updates(batch.groups, BatchConfig(advantage="none"))
     packed = sequences(update, pack=True)
     assert sorted(len(s) for s in packed) == sorted(
