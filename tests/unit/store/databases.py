@@ -29,7 +29,9 @@ def postgres_schema():
     with admin.connect() as connection:
         connection.execute(text(f"CREATE SCHEMA {name}"))
     try:
-        url = make_url(SERVER).update_query_dict({"options": f"-csearch_path={name}"})
+        # no test cuts the server's power, so none waits for its disk
+        options = f"-csearch_path={name} -csynchronous_commit=off"
+        url = make_url(SERVER).update_query_dict({"options": options})
         yield url.render_as_string(hide_password=False)
     finally:
         with admin.connect() as connection:
