@@ -40,7 +40,7 @@ BACKENDS: Mapping[str, Place] = {
     "adb": _here("cuarl.env.adb"),
     "gbox": _here("cuarl.env.gbox"),
     "pods": _here("cuarl.env.pods"),
-    # what serves its policy to an agent elsewhere is handed to cuarl.env.gym.backend from above
+    # an agent elsewhere may act in it, and the policy that this one asks is served: layers above environments
     "gym": Place("cuarl.env.gym.options", "cuarl.workflow.gym"),
     "gymnasium": _here("cuarl.env.gymnasium"),
     "browsergym": _here("cuarl.env.browsergym"),

@@ -100,7 +100,7 @@ class Policy(Renderer, Protocol):
         ...
 
     def answer(self, jobs: Sequence[Job]) -> None:
-        """Sample an answer to every job (``jobs.draw_next``); the model is in evaluation mode."""
+        """Sample an answer to every job (``answering.draw_next``); the model is in evaluation mode."""
         ...
 
     def score(self, inputs: Inputs, temperature: torch.Tensor, options: ScoreOptions) -> TokenScores:

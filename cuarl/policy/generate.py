@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cuarl.policy.answering import sampled
 from cuarl.policy.base import Policy
-from cuarl.policy.jobs import Job, sampled
+from cuarl.policy.jobs import Job
 from cuarl.trajectory import Sampled
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,14 @@ from cuarl.tasks.task import Task
 from cuarl.workflow import signals
 
 if TYPE_CHECKING:
+    import anyio
+
+    from cuarl.env.base import Env
+    from cuarl.env.gym.client import Gym
+    from cuarl.env.gym.devices import Devices
     from cuarl.env.gym.follow import Conversation
+    from cuarl.env.leases import Ledger
+    from cuarl.integrations.mini_agent import RunOptions
     from cuarl.policy.sampler import Sampler, SamplingParams
     from cuarl.serve.hosted import Address, Host
 
@@ -43,11 +51,29 @@ def listed(options: Options, settings: Settings) -> list[GymTask]:
 
 
 def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
-    """Executions of the gym. Raises ConfigError for tasks of another environment."""
-    from cuarl.env.gym import backend as executions
+    """Executions of the gym, in which cuarl or gbox-mini-agent acts.
 
-    hosts = _Hosts(_address(options, settings))
-    return executions.backend(options, config, tasks, settings, talk=hosts.talk, hang_up=hosts.close)
+    Raises ConfigError for tasks of another environment.
+    """
+    from cuarl.env.gym.backend import executions
+
+    if options.actor == "cuarl":
+        return executions(options, tasks, settings)
+    from cuarl.env.gym.runs import MiniAgent
+    from cuarl.integrations.mini_agent import MiniAgentEnv
+
+    hosts, agent, how = _Hosts(_address(options, settings)), MiniAgent.of(settings), _run_options(options, config)
+
+    def make_env(gym: Gym, ledger: Ledger, devices: Devices, starting: anyio.CapacityLimiter) -> Env:
+        return MiniAgentEnv(gym, ledger, devices, starting, agent, hosts.talk, how)
+
+    made = executions(options, tasks, settings, make_env)
+
+    async def close() -> None:
+        for one in (hosts, made, agent):
+            await one.close()
+
+    return replace(made, close=close, in_step=False)
 
 
 class _Hosts:
@@ -81,5 +107,19 @@ def _address(options: Options, settings: Settings) -> Address:
         port=int(port),
         url=options.model_url,
         token=settings.serve_token.get_secret_value() if settings.serve_token else None,
+        picture_hosts=options.picture_hosts,
+    )
+
+
+def _run_options(options: Options, config: ExperimentConfig) -> RunOptions:
+    from cuarl.integrations.mini_agent import RunOptions
+
+    return RunOptions(
+        agent=options.agent,
+        action_space=options.action_space,
+        max_turns=config.max_turns,
+        max_run_s=config.max_task_time_seconds,
+        max_step_s=config.max_turn_time_seconds,
+        poll_s=options.poll_seconds,
         picture_hosts=options.picture_hosts,
     )

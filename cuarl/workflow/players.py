@@ -17,8 +17,8 @@ from cuarl.agent.prompt import Window
 from cuarl.agent.scripted import DemonstratingAgent, DoNothingAgent, OracleAgent, RandomAgent
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.base import AimedEnv, Env
-from cuarl.env.gym.mini_agent import MiniAgentEnv
 from cuarl.errors import ConfigError
+from cuarl.integrations.mini_agent import MiniAgentEnv
 from cuarl.policy.sampler import Sampler, SamplingParams
 from cuarl.policy.spec import ModelSpec
 from cuarl.rollout.setup import MakeAgent

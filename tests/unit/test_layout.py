@@ -96,3 +96,37 @@ def test_settings_are_read_where_a_command_or_a_call_from_python_begins():
     """All else is handed them, so that nothing below looks at the environment by itself."""
     found = [str(path) for path in FILES if "Settings.load(" in (ROOT / path).read_text("utf-8")]
     assert found == ["cuarl/terminal/state.py", "cuarl/workflow/interface.py", "cuarl/workflow/loaded_run.py"]
+
+
+def cells(node):
+    """How many constants and names the largest literal table within a statement has; a header is none."""
+    parts = [node] if not hasattr(node, "body") else getattr(node, "decorator_list", [])
+    tables = [
+        table
+        for part in parts
+        for table in ast.walk(part)
+        if isinstance(table, ast.List | ast.Tuple | ast.Set | ast.Dict)
+        or (isinstance(table, ast.Call) and ast.unparse(table.func).lower().endswith("table"))
+    ]
+    return max((sum(isinstance(n, ast.Constant | ast.Name) for n in ast.walk(t)) for t in tables), default=0)
+
+
+def test_only_tables_of_data_are_kept_from_the_formatter():
+    files = (
+        path
+        for folder in ("benchmarks", "cuarl", "docs", "examples", "tests")
+        for path in (ROOT / folder).rglob("*.py")
+    )
+    for path in files:
+        text = path.read_text("utf-8")
+        marks = [n for n, line in enumerate(text.splitlines(), 1) if re.search(r"[^`]# fmt: (skip|off)\b", line)]
+        statements = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.stmt)] if marks else []
+        for mark in marks:
+            holds = [
+                n
+                for n in statements
+                if min([n.lineno, *(d.lineno for d in getattr(n, "decorator_list", []))]) <= mark <= n.end_lineno
+            ]
+            assert holds and cells(holds[-1]) >= 8, (
+                f"{path.relative_to(ROOT)}:{mark}: no table of data; let ruff lay it out"
+            )

@@ -20,12 +20,13 @@ import torch
 from transformers import GenerationConfig, LogitsProcessor, StoppingCriteria
 
 from cuarl.policy import companions
+from cuarl.policy.answering import draw_next, room
 from cuarl.policy.base import ScoreOptions, TokenScores
 from cuarl.policy.distribution import NEVER
 from cuarl.policy.generic.processor import FamilyPictures
 from cuarl.policy.generic.render import GenericRenderer
 from cuarl.policy.inputs import Inputs, Row, Side, arrange, check_placeholders, packed_answers, pad
-from cuarl.policy.jobs import Job, draw_next, room
+from cuarl.policy.jobs import Job
 from cuarl.policy.score import score_logits
 from cuarl.policy.special import SpecialIds
 from cuarl.policy.transformers_policy import TransformersPolicy

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from cuarl.policy.answering import draw_next
 from cuarl.policy.inputs import Row
-from cuarl.policy.jobs import Job, draw_next
+from cuarl.policy.jobs import Job
 from cuarl.policy.qwen_vl.decoder import PromptCache, RowCache, causal_mask
 from cuarl.policy.qwen_vl.inputs import QwenInputs
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import nn
 
+from cuarl.policy.answering import draw_next
 from cuarl.policy.base import Policy, TokenScores
 from cuarl.policy.inputs import Inputs, Row, pad
-from cuarl.policy.jobs import draw_next
 from cuarl.policy.prompt import Prompt
 from cuarl.policy.sampler import Message, Picture, PromptTooLong, SampleRequest, SamplingParams, Text
 from cuarl.policy.sampling.local import LocalSampler

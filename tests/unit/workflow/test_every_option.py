@@ -153,7 +153,7 @@ def read(trainer, env):
         | reads("workflow/players.py")
     )
     shared |= {"env", "policy", "trainer", "algorithm", *(n for n in read_in_env(env) if env in KEYS[n].owners)}
-    shared |= {"max_turns"} & (shared | reads("env/gym/backend.py"))
+    shared |= {"max_turns"} & (shared | reads("workflow/gym.py"))
     if trainer == "tinker":
         return shared | reads("workflow/tinker.py")
     local = reads("workflow/local_trainer.py") | reads("workflow/endpoint.py") | reads("workflow/second_copy.py")

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cuarl.policy.jobs import Job, SamplingHalted, draw_next, room, why_stop
+from cuarl.policy.answering import draw_next, room, why_stop
+from cuarl.policy.jobs import Job, SamplingHalted
 from cuarl.policy.qwen_vl.engine.answer import Answer, chances, pages_for, state, truncated
 from cuarl.policy.qwen_vl.engine.pages import PAGE, Node, OutOfPages, Pages
 from cuarl.policy.qwen_vl.engine.prompts import PromptState, distinct, find_known, prefill, take_pages
