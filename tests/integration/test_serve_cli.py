@@ -138,10 +138,30 @@ def test_cuarl_trains_beside_collecting_from_what_cuarl_serves(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", TOKEN)
     trained = place.cuarl(
-        "train", "--tasks", "train_02_enable_wifi", "--model-base-url", server.url, "--group-size", "2",
-        "--groups-per-batch", "1", "--max-turns", "2", "--max-steps", "3", "--save-every", "2", "--skip-baseline",
-        "--eval-episodes", "1", "--keep-adapters", "--max-steps-off-policy", "1", "--name", "t1",
-    )  # fmt: skip
+        "train",
+        "--tasks",
+        "train_02_enable_wifi",
+        "--model-base-url",
+        server.url,
+        "--group-size",
+        "2",
+        "--groups-per-batch",
+        "1",
+        "--max-turns",
+        "2",
+        "--max-steps",
+        "3",
+        "--save-every",
+        "2",
+        "--skip-baseline",
+        "--eval-episodes",
+        "1",
+        "--keep-adapters",
+        "--max-steps-off-policy",
+        "1",
+        "--name",
+        "t1",
+    )
     assert trained.code == 0, trained.err
     lines = [json.loads(x) for x in (place.folder / "runs" / "t1" / "metrics.jsonl").read_text().splitlines()]
     assert [x["async/staleness_max"] for x in lines if "async/staleness_max" in x] == [0, 1, 1]

@@ -130,3 +130,14 @@ def test_only_tables_of_data_are_kept_from_the_formatter():
             assert holds and cells(holds[-1]) >= 8, (
                 f"{path.relative_to(ROOT)}:{mark}: no table of data; let ruff lay it out"
             )
+
+
+def folders(root):
+    return {path.parent.relative_to(root) for path in root.rglob("*.py")}
+
+
+def test_unit_tests_mirror_the_tree():
+    """A folder of unit tests is a package's, and every package at the top has one; clients' test stand-ins."""
+    tests, packages = folders(ROOT / "tests" / "unit"), folders(ROOT / "cuarl")
+    assert sorted(map(str, tests - packages)) == []
+    assert {str(path) for path in packages - tests if len(path.parts) == 1} == {"local"}

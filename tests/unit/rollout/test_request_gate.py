@@ -66,9 +66,13 @@ def stream(server, turns, *, max_age=1):
     sampler = RecallingSampler(GatedRequests(server, gate), gate)
     made = setup(CounterEnv, lambda s, e: Asking(sampler, turns(int(s.group_id[2:]))))
     return Stream(
-        StreamConfig(2, max_age, 64), gate, made, plan=lambda t: [spec(i, t.serial) for i in range(SIZE)],
-        next_tasks=lambda serial, count: [TASK.task_id] * count, swap=server.swap,
-    )  # fmt: skip
+        StreamConfig(2, max_age, 64),
+        gate,
+        made,
+        plan=lambda t: [spec(i, t.serial) for i in range(SIZE)],
+        next_tasks=lambda serial, count: [TASK.task_id] * count,
+        swap=server.swap,
+    )
 
 
 async def test_weights_change_only_while_no_answer_is_under_way_and_no_group_is_too_old():
