@@ -95,11 +95,24 @@ class Server:
 def options(dtype: str, tokens: int) -> list[str]:
     """Options that every server of this benchmark has, for contexts of ``tokens``."""
     return [
-        "--served-model-name", NAME, "--dtype", dtype, "--max-model-len", str(tokens), "--max-num-seqs", "64",
+        "--served-model-name",
+        NAME,
+        "--dtype",
+        dtype,
+        "--max-model-len",
+        str(tokens),
+        "--max-num-seqs",
+        "64",
         # in one piece on a CPU: a seeded request whose prompt comes in several ends that build
-        "--max-num-batched-tokens", str(max(tokens, 16_384)), "--logprobs-mode", "processed_logprobs",
-        "--limit-mm-per-prompt", '{"image": 4, "video": 0}', "--host", "127.0.0.1",
-    ]  # fmt: skip
+        "--max-num-batched-tokens",
+        str(max(tokens, 16_384)),
+        "--logprobs-mode",
+        "processed_logprobs",
+        "--limit-mm-per-prompt",
+        '{"image": 4, "video": 0}',
+        "--host",
+        "127.0.0.1",
+    ]
 
 
 @contextmanager

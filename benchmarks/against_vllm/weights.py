@@ -18,9 +18,12 @@ from cuarl.policy.load import load_policy
 from cuarl.policy.spec import ModelSpec
 
 OPTIONS = (
-    "--weight-transfer-config", '{"backend": "nccl"}', "--enforce-eager",
-    "--worker-extension-cls", f"{Checksums.__module__}.{Checksums.__name__}",
-)  # fmt: skip
+    "--weight-transfer-config",
+    '{"backend": "nccl"}',
+    "--enforce-eager",
+    "--worker-extension-cls",
+    f"{Checksums.__module__}.{Checksums.__name__}",
+)
 _SEND_S = 150
 
 

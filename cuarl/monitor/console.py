@@ -45,9 +45,12 @@ class ConsoleSink:
         if values.get("episode/success_rate") is not None:
             self._successes.append(values["episode/success_rate"])
         line = step_line(
-            step, values, total=self._begun.get("steps"), left_s=self._left(step),
+            step,
+            values,
+            total=self._begun.get("steps"),
+            left_s=self._left(step),
             trend=sparkline(self._successes) if self._trend and len(self._successes) > 1 else "",
-        )  # fmt: skip
+        )
         for text in (line, *evaluation_lines(step, values), self._all(step, values)):
             if text:
                 self._write(text)

@@ -22,7 +22,7 @@ def chosen(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
 
 def step_line(
     step: int, values: Mapping[str, Any], *, total: int | None = None, left_s: float | None = None, trend: str = ""
-) -> str:  # fmt: skip
+) -> str:
     """``step 12/32  success 72 %  reward 0.33  signal 67 %  3.1 s  14 min left``.
 
     Nothing for what is no training step. What a step has not is left out, and so is what is as it should be: ``failed``

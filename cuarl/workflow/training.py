@@ -131,9 +131,13 @@ def _announced(job: Job, run: Run, step: int) -> dict[str, Any]:
     """What those who watch must know to say how far it is."""
     config = job.config
     return {
-        "run": run.name, "run_id": run.run_id, "step": step, "steps": config.max_steps, "eval_every": config.eval_every,
+        "run": run.name,
+        "run_id": run.run_id,
+        "step": step,
+        "steps": config.max_steps,
+        "eval_every": config.eval_every,
         "reward": config.reward,
-    }  # fmt: skip
+    }
 
 
 def _due(job: Job, schedule: LoopConfig) -> list[tuple[EvaluationPlan, Due]]:

@@ -145,7 +145,7 @@ def test_a_run_is_planned_measured_before_and_after_and_says_what_next(place, op
     assert [line.split()[1] for line in told if line.startswith("step ")] == ["1/4", "2/4", "3/4", "4/4"]
     assert [line.split(":")[0] for line in told if line.startswith("evaluation at")] == [
         f"evaluation at step {step}" for step in (0, 3, 4)
-    ]  # fmt: skip
+    ]
     assert [line.split()[0] for line in told[-3:]] == ["success", "in:", "next:"]
     assert "before" in result.out.splitlines()[0]
     with place.store() as store:

@@ -42,8 +42,9 @@ def test_text_folds_before_numbers_and_ids_last():
 
 def test_row_by_row_every_cell_has_its_name():
     assert as_list(Table(("a", "bb", "c"), [["x", "1", "2"], ["y", "3", "4"]])) == [
-        "x\n  bb  1\n  c   2", "y\n  bb  3\n  c   4",
-    ]  # fmt: skip
+        "x\n  bb  1\n  c   2",
+        "y\n  bb  3\n  c   4",
+    ]
 
 
 @pytest.mark.parametrize("width", range(10, 90, 7))
