@@ -43,10 +43,31 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 def train(place: Place, number: int, *words: str) -> object:
     return place.cuarl(
-        "train", "--tasks", "train_02_enable_wifi", "--vllm-python", str(place.folder / "python"), "--vllm-port",
-        str(number), "--device", "cpu", "--group-size", "2", "--groups-per-batch", "1", "--max-turns", "2",
-        "--max-steps", "2", "--skip-baseline", "--eval-episodes", "1", "--keep-adapters", "--name", "t1", *words,
-    )  # fmt: skip
+        "train",
+        "--tasks",
+        "train_02_enable_wifi",
+        "--vllm-python",
+        str(place.folder / "python"),
+        "--vllm-port",
+        str(number),
+        "--device",
+        "cpu",
+        "--group-size",
+        "2",
+        "--groups-per-batch",
+        "1",
+        "--max-turns",
+        "2",
+        "--max-steps",
+        "2",
+        "--skip-baseline",
+        "--eval-episodes",
+        "1",
+        "--keep-adapters",
+        "--name",
+        "t1",
+        *words,
+    )
 
 
 def test_it_is_started_given_each_adapter_and_ended(place: Place) -> None:

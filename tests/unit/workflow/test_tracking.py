@@ -194,8 +194,9 @@ def test_a_tracker_is_told_everything_once_on_its_own_thread_and_again_by_its_id
     assert tracker.calls[1][1]["group_size"] == 2 and tracker.calls[1][1]["algorithm"] == "grpo"
     assert [call[1] for call in tracker.calls if call[0] == "log"] == [0, 1, 2]
     assert tracker.calls[2][1:3] == (0, TABLE) and [row[:3] for row in tracker.calls[2][4]] == [
-        ["lamp_on", 0.0, 1], ["lamp_off", 1.0, 1],
-    ]  # fmt: skip
+        ["lamp_on", 0.0, 1],
+        ["lamp_off", 1.0, 1],
+    ]
     assert stored(tmp_path, first) == [{"name": "wandb", "id": "its-own-id", "url": "https://elsewhere/run"}]
     resumed(tmp_path, monkeypatch, first, 2, track="wandb")
     again = noting.made[1]
