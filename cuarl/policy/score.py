@@ -47,10 +47,12 @@ class Scorer(nn.Module):
         if not inputs.answer_ids.shape[1]:
             raise ValueError("there is no answer to score")
         mask = inputs.answer_mask
+        # a temperature for each real answer token: the policy gives nothing else, so that prompts cost no logits
         scale = torch.as_tensor(temperature, dtype=torch.float32, device=mask.device).expand(len(mask))
         scale = torch.where(scale == 0, 1.0, scale)[:, None].expand_as(mask)[mask]
         options = ScoreOptions(self.training, self._one_pass, self.unpadded, self._keep_bytes)
         found = self._policy.score(inputs, scale, options)
+        # zeros elsewhere, so that a sum over a row is a sum over its answer
         empty = torch.zeros(mask.shape, dtype=torch.float32, device=found.logprobs.device)
         logprobs, entropy = empty.masked_scatter(mask, found.logprobs), empty.masked_scatter(mask, found.entropy)
         return Scores(logprobs, entropy, found.hidden if with_hidden else None)

@@ -167,7 +167,7 @@ class Stream:
                     else:
                         self._restore(state)
                     yield
-                    self._ended = True
+                    self._ended = True  # not reached where an error or an interrupt ends it
                 finally:
                     # whoever leads a pass can't be cancelled while it waits
                     self._gate.end()
@@ -183,12 +183,15 @@ class Stream:
         From now on the sampler samples from it, too.
         """
         await self.settled()
+        # a run that is interrupted within this step makes it again, and so needs what there was before it
         self._before = self._serial, [g.as_it_is() for g in self._air]
+        # nobody is in a pass while the gate is shut, so no token is drawn from half of the new weights
         await self._swap(version)
         taken = [g for g in self._air if g.complete][: self._config.groups_per_batch]
         groups = tuple(g.group() for g in taken)
         refuse_if_all_failed([t for group in groups for t in group.trajectories])
         self._air = [g for g in self._air if g not in taken]
+        # the next batch is taken one version later: what would be too old by then need not be finished
         self._drop(step, version + 1)
         self._start(step, self._config.groups_per_batch * self._config.max_age - len(self._air))
         self._gate.open()
@@ -242,6 +245,7 @@ class Stream:
         self._serial = saved["serial"]
         for each in saved["air"]:
             ticket = Ticket(*each["ticket"])
+            # seeds follow from the ticket: an attempt that was under way is played again from its answers alone
             specs = self._plan(ticket)
             answers = {int(i): [Sampled.model_validate(s) for s in found] for i, found in each["answers"].items()}
             group = _InFlight(ticket, specs, [Pause(answers.get(i, [])) for i in range(len(specs))])
@@ -252,6 +256,7 @@ class Stream:
 
     def _launch(self, group: _InFlight) -> None:
         self._air.append(group)
+        # a group that was put down may have some of its episodes already
         missing = [i for i in range(len(group.specs)) if i not in group.done]
         self._running += len(missing)
         if missing:
@@ -286,11 +291,14 @@ class Stream:
 
     def _keep(self, group: _InFlight, attempt: int, episode: Episode) -> None:
         group.done[attempt] = episode.trajectory
+        # the trajectory has them from now on
         group.pauses[attempt].answers = []
+        # hundreds of episodes may wait here, so only the screenshots that training reads are held
         trained = {ref.digest for turn in episode.trajectory.turns if turn.sampled for ref in turn.sampled.images}
         group.pictures |= {digest: picture for digest, picture in episode.pictures.items() if digest in trained}
 
     def _cut(self, group: _InFlight, episode: Episode) -> None:
+        # what is cut off because nobody wants it any more is no news; an interrupt is
         if self._on_cancel is not None and not (group.dropped or self._ended):
             self._on_cancel(episode)
 

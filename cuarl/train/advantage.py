@@ -52,6 +52,7 @@ def group_advantages(
     scored = [r for r in rewards if r is not None]
     if not all(math.isfinite(r) for r in scored):
         raise ValueError(f"rewards must be finite, got {list(rewards)}")
+    # counted as 0, a lost device would lower the mean and praise the siblings for nothing
     if not scored:
         return GroupAdvantages((None,) * len(rewards), 0, None, None, mixed=False)
     low, high = min(scored), max(scored)

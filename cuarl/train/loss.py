@@ -137,6 +137,7 @@ def _level(log_ratio: torch.Tensor, config: LossConfig, turns: torch.Tensor | No
         return log_ratio
     if turns is None:
         raise ValueError("one ratio an answer needs to know which tokens form one")
+    # answers are numbered as they stand, so the last token's is the highest
     answers = int(turns[-1]) + 1
     sums = log_ratio.new_zeros(answers).index_add(0, turns, log_ratio)
     counts = log_ratio.new_zeros(answers).index_add(0, turns, torch.ones_like(log_ratio))
@@ -211,6 +212,7 @@ def policy_loss(
         if tokens.proximal is None:
             raise ValueError("a decoupled loss needs the logprobs of the proximal policy")
         old = tokens.proximal
+    # decoupled, clipping bounds what this step does to the policy, not what it is to one that sampled long ago
     s = surrogate(logprobs, old, tokens.advantages, config, tokens.turns)
     per_token = s.loss
     sampler_ratio = logprobs - tokens.behaviour
@@ -237,6 +239,7 @@ def policy_loss(
         if config.kl_in == "loss":
             kl = kl_estimate(config.kl_estimator, reference - logprobs, config.log_ratio_limit)
             per_token = per_token + config.kl_penalty_coef * kl
+        # reported by one estimate whichever is trained with, so that runs can be compared
         sums["kl_ref"] = kl_k3(reference - logprobs, config.log_ratio_limit).sum()
     total = (tokens.weights * per_token).sum()
     sums["loss"] = total

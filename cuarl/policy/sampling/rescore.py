@@ -63,6 +63,7 @@ class RescoringSampler:
         sampled = await self.inner.sample(request)
         if isinstance(sampled, PromptTooLong) or (sampled.exact and sampled.logprobs is not None):
             return sampled
+        # one place is left, since an answer has at least one token
         prompt = self.policy.render(request.messages, max_tokens=self.policy.context - 1)
         if isinstance(prompt, PromptTooLong):
             return prompt
@@ -83,6 +84,7 @@ class RescoringSampler:
         if sampled.token_ids or (sampled.nothing_said and not sampled.text):
             return sampled.token_ids[:room]
         ids = self.policy.encode_answer(sampled.text)
+        # the end of turn was not sampled where an answer was cut off; alone it stays, as nothing can't be scored
         ended = sampled.stop == "eos" or len(ids) == 1
         return (ids if ended else ids[:-1])[:room]
 
