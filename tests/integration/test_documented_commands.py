@@ -6,10 +6,12 @@ import re
 import runpy
 import shlex
 import shutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import NamedTuple
 
 import httpx
 import pytest
@@ -109,21 +111,102 @@ def commands(page: str) -> list[list[str]]:
     return list(shown((ROOT / page).read_text(encoding="utf-8")))
 
 
-SHORT = ("--max-steps", "1", "--groups-per-batch", "2", "--group-size", "2", "--eval-episodes", "2", "--max-turns", "2")
+# so short a run may not have learnt anything; of its first version there is no checkpoint, as of most in a long run
+SHORT = ("--max-steps", "2", "--groups-per-batch", "2", "--group-size", "2", "--eval-episodes", "2", "--max-turns", "2")
 
 
 def shortened(words: list[str]) -> list[str]:
     """The command, training and evaluating as little as possible."""
-    # so short a run may not have learnt anything
     few = {"train": SHORT, "eval": ("--episodes", "2"), "model": ("--untrained",)}.get(words[1], ())
+    if "oracle" in words:  # one after the other, so that it is the same one that ends last
+        few = ("--max-concurrent-rollouts", "1")
     return words if "--compare" in words or "--resume" in words else [*words, *few]
 
 
-def test_five_minutes_run_as_the_page_says(place: Place) -> None:
-    for words in commands("docs/start/five-minutes.md"):
-        follow = ("--no-follow",) if words[1:3] == ["monitor", "tail"] else ()
-        done = place.cuarl(*shortened(words)[1:], *follow)
-        assert done.code == 0, (words, done.err)
+class Shown(NamedTuple):
+    """A command of a page, and what the page shows beneath it."""
+
+    page: str
+    words: list[str]
+    tail: int | None
+    """How many lines of standard output ``| tail -N`` lets through."""
+    output: list[str]
+
+
+def with_output(page: str) -> Iterator[Shown]:
+    """The commands of a page that need nothing special."""
+    for block in re.findall(r"```console\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL):
+        for part in re.split(r"^\$ ", re.sub(r"\\\n\s*", "", block), flags=re.MULTILINE)[1:]:
+            line, _, output = part.partition("\n")
+            piped = re.search(r" \| tail -(\d+)", line)
+            special = {"--env", "--preset", "doctor", "model"} & set(line.split()) and "export" not in line
+            for words in shown(f"```console\n$ {line}\n```"):
+                if not special:
+                    yield Shown(page, words, int(piped[1]) if piped else None, output.splitlines())
+
+
+NUMBER = r"[+-]?\d+(?:\.\d+)?(?:e-?\d+)?"
+MASKS = (
+    (r"\b[0-9a-f]{16}\.[\d.]+", "ID"),
+    (rf"\b{NUMBER} (?:ms|s|min|h|d)\b(?: {NUMBER} (?:min|h)\b)?", "TIME"),
+    (rf"(?<![\w.]){NUMBER}", "N"),
+    (r"\bN(?:–N)?(?:–N)?", "N"),
+    (r"neither better nor worse for sure|better|worse", "SO"),
+    (r" +", " "),
+)  # fmt: skip
+PROGRESS = re.compile(r"[\w ]+: \d+/\d+ episodes, ")
+SKIPPED = "…"
+
+
+def masked(lines: Iterable[str]) -> list[str]:
+    """Without numbers, times and ids; what differs in nothing else is one line."""
+    found: list[str] = []
+    for line in lines:
+        for pattern, stand_in in MASKS:
+            line = re.sub(pattern, stand_in, line)
+        if line.strip() and (not found or found[-1] != line.rstrip()):
+            found.append(line.rstrip())
+    return found
+
+
+def is_printed(shown: list[str], printed: list[str]) -> bool:
+    """Whether the lines are those that are printed, word for word; ``…`` stands for any lines."""
+    if not shown:
+        return not printed
+    if shown[0] == SKIPPED:
+        return any(is_printed(shown[1:], printed[i:]) for i in range(len(printed) + 1))
+    return bool(printed) and shown[0] == printed[0] and is_printed(shown[1:], printed[1:])
+
+
+def test_what_is_shown_is_compared_word_for_word() -> None:
+    printed = masked(["a  1", "b 2.5 s", "c 0123456789abcdef.0001.0", "c 3–4 %", "c 5.0–6.25 %", "d"])
+    assert printed == ["a N", "b TIME", "c ID", "c N %", "d"]
+    assert is_printed(["a N", SKIPPED, "d"], printed) and is_printed(printed, printed)
+    assert not is_printed(["a N", "d"], printed) and not is_printed(printed[:-1], printed)
+    assert not is_printed([*printed, "e"], printed) and not is_printed(["a N", SKIPPED, "e"], printed)
+
+
+def test_the_first_pages_show_what_is_printed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """README and five minutes, each command once, and what other Start pages show of tasks."""
+    pages = ("README.md", "docs/start/five-minutes.md", "docs/start/your-web-app.md")
+    done: dict[str, tuple[list[str], list[str]]] = {}
+    wrong = []
+    for one in (one for page in pages for one in with_output(page)):
+        line = shlex.join(one.words) + (" | tail" if one.tail else "")
+        if line not in done:
+            follow = ("--no-follow",) if one.words[1:3] == ["monitor", "tail"] else ()
+            with monkeypatch.context() as patched:
+                if one.tail is None:  # both streams in the order in which they are written
+                    patched.setattr(sys, "stderr", sys.stdout)
+                ran = place.cuarl(*shortened(one.words)[1:], *follow)
+            assert ran.code == 0, (one.words, ran.out, ran.err)
+            done[line] = (ran.out.splitlines(), ran.err.splitlines())
+        out, err = done[line]
+        printed = masked(text for text in [*err, *out[-(one.tail or len(out)) :]] if not PROGRESS.match(text))
+        if one.output and not is_printed(masked(one.output), printed):
+            wrong.append("\n".join([f"{one.page}: {line}", *masked(one.output), "is printed as", *printed]))
+    assert len(done) > 12
+    assert not wrong, "\n\n".join(wrong)
 
 
 @pytest.mark.parametrize(
