@@ -192,6 +192,24 @@ def find_results(evals: Path, label: str, step: int, key: str) -> Evaluation | N
     return None
 
 
+def overruled(evaluation: Evaluation, said: Mapping[str, bool]) -> Evaluation:
+    """``evaluation`` with the verdicts that people gave instead, by episode; itself where they said nothing of it."""
+    if not any(o.episode_id in said for o in evaluation.outcomes):
+        return evaluation
+    outcomes = tuple(_judged(o, said[o.episode_id]) if o.episode_id in said else o for o in evaluation.outcomes)
+    return evaluation.model_copy(
+        update={
+            "outcomes": outcomes, "overall": summarise(outcomes), "by_category": breakdown(outcomes, "category"),
+            "by_difficulty": breakdown(outcomes, "difficulty"),
+        }
+    )  # fmt: skip
+
+
+def _judged(outcome: Outcome, success: bool) -> Outcome:
+    # a claim that came true after all was no false one; whether another was made is not known here
+    return outcome.model_copy(update={"success": success, "false_completion": outcome.false_completion and not success})
+
+
 def write_results(folder: Path, evaluation: Evaluation) -> Path:
     """Write ``results.json`` into ``folder``, which is made, and return its path."""
     folder.mkdir(parents=True, exist_ok=True)

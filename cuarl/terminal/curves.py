@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cuarl.errors import ConfigError
 from cuarl.evaluate.curve import Curve, Point, Together, curves, distinctions, together
-from cuarl.evaluate.suite import RESULTS, read_results
+from cuarl.evaluate.suite import RESULTS, overruled, read_results
 from cuarl.monitor.plot import Mark, in_characters, svg
 from cuarl.run import Run, find_run
 from cuarl.terminal.output import console, is_terminal, note, print_json, print_table, print_text
@@ -23,14 +23,18 @@ _WIDEST = 100
 """Characters of a drawing on a terminal, however wide that is."""
 
 
-def show_curves(names: Sequence[str], settings: Settings, *, out: Path | None, as_json: bool) -> None:
+def show_curves(
+    names: Sequence[str], settings: Settings, *, out: Path | None, as_json: bool, said: Mapping[str, bool]
+) -> None:  # fmt: skip
     """Print the curves of the runs ``names``, and their mean if they are several; draw them into ``out``.
+
+    ``said`` are the verdicts that people gave, by episode.
 
     Raises ConfigError for a run without evaluations, and for a file that is no SVG.
     """
     if out is not None and out.suffix != ".svg":
         raise ConfigError("curves are drawn as SVG", where=str(out), hint=f"--out {out.with_suffix('.svg')}")
-    found = [curve for name in names for curve in _of_run(name, settings)]
+    found = [curve for name in names for curve in _of_run(name, settings, said)]
     means, told = together(found), distinctions(found)
     if as_json:
         data = {"event": "curves", "curves": list(map(_as_data, found)), "together": [m._asdict() for m in means]}
@@ -47,12 +51,12 @@ def show_curves(names: Sequence[str], settings: Settings, *, out: Path | None, a
         note(f"drawn: {out}")
 
 
-def _of_run(name: str, settings: Settings) -> list[Curve]:
+def _of_run(name: str, settings: Settings, said: Mapping[str, bool]) -> list[Curve]:
     run = Run(find_run(settings.runs_dir, name))
     files = sorted(run.evals_dir.glob(f"*/{RESULTS}")) if run.evals_dir.is_dir() else []
     if not files:
         raise ConfigError("the run was never evaluated", where=str(run.path), hint=f"cuarl eval {run.name}")
-    return curves(run.name, map(read_results, files))
+    return curves(run.name, (overruled(read_results(file), said) for file in files))
 
 
 def _labels(found: Sequence[Curve], told: Sequence[str]) -> list[str]:

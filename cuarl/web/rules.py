@@ -57,6 +57,8 @@ class Rules:
     token: Token | None = None
     open: Callable[[str], bool] = _none
     """Says which paths need no token."""
+    linked: bool = False
+    """Whether links of other sites lead to its pages: what a GET answers is to be looked at, and changes nothing."""
     body_bytes: int = 1 << 20
     """Largest body of a request."""
     body_s: float = 30.0
@@ -68,7 +70,8 @@ class Rules:
         host = headers.get("host", "")
         if self.local and not (is_loopback(host) or _name(host) in self.hosts):
             raise Refusal("this server answers to the names of this machine only", status=403)
-        if _foreign(headers.get("origin"), host) or headers.get("sec-fetch-site", "none") in OTHER_PAGES:
+        elsewhere = _foreign(headers.get("origin"), host) or headers.get("sec-fetch-site", "none") in OTHER_PAGES
+        if elsewhere and not (self.linked and _follows_link(scope, headers)):
             raise Refusal("this server answers to no page of another origin", status=403)
         if (
             self.token is None
@@ -84,6 +87,16 @@ class Rules:
             status=401,
             headers={"WWW-Authenticate": "Bearer"} if name == "authorization" else None,
         )
+
+
+def _follows_link(scope: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
+    """Whether a browser fills a whole window with the answer, which the page that has the link never gets to see."""
+    return (
+        scope.get("method") == "GET"
+        and "origin" not in headers
+        and headers.get("sec-fetch-mode") == "navigate"
+        and headers.get("sec-fetch-dest") == "document"
+    )
 
 
 def names_of(hosts: Iterable[str]) -> frozenset[str]:

@@ -91,6 +91,7 @@ class Live:
     ) -> None:
         self._store, self._writer, self.run_id = store, LiveWriter(store.engine), run_id
         self.backend, self._max_turns = backend, max_turns
+        self._lends = backend != "sim"  # a simulated device is a part of the process, and ends with its episode
         self._total, self._every_s, self._clock = total_steps, every_s, clock
         self._lock, self._over = threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._write_until_over, name="cuarl-live", daemon=True)
@@ -122,7 +123,8 @@ class Live:
             running = self._episodes.setdefault(spec.episode_id, _Running(spec, self._clock()))
             if device and not running.device:
                 running.device = device
-                self._sessions.append(self._session(running, "running"))
+                if self._lends:
+                    self._sessions.append(self._session(running, "running"))
             running.phase, running.changed = phase, True
 
     def screen(self, spec: EpisodeSpec, screen: Screenshot) -> None:
@@ -146,7 +148,7 @@ class Live:
         self._done += 1
         self._changed = True
         self._gone.append(spec.episode_id)
-        if running.device:
+        if running.device and self._lends:
             self._sessions.append(self._session(running, "closed"))
 
     def _session(self, running: _Running, status: Literal["running", "closed"]) -> SessionRecord:

@@ -90,6 +90,7 @@ def monitor_app(store: Store, options: Options) -> ASGIApp:
         hosts=names_of(options.hosts),
         open=open_paths(prefix),
         token=BrowserToken(options.token) if options.token else None,
+        linked=True,
     )
     return make_app(desk, rules)
 

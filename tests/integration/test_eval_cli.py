@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from cuarl.evaluate.suite import read_results, write_results
 from cuarl.policy.load import load_policy
 from cuarl.policy.spec import LoraSpec, ModelSpec
 from cuarl.rollout.seeds import EVAL_SEEDS
+from cuarl.store.records import HumanVerdict
 from tests.integration.small_model import qwen3_folder, tokenizer  # noqa: F401
 
 from .rollout_place import Place, bare
@@ -138,8 +140,8 @@ def test_the_curve_of_a_run_is_its_evaluations_by_step_and_can_be_drawn(place):
     shown = place.cuarl("eval", "--curve", "one", "--curve", "two", "--out", "curve.svg")
     assert shown.code == 0, shown.err
     cells = [line.split() for line in shown.out.splitlines()]
-    assert [row[0] for row in cells[1:]] == ["one", "one", "two", "two"]
-    assert "+100.0" in cells[2]
+    assert [row[0] for row in cells] == ["one,", "step", "0", "8", "two,", "step", "0", "8"]
+    assert "+100.0" in cells[3]
     assert "tasks, step 8: mean of 2 runs 100.0 %" in shown.err
     assert (place.folder / "curve.svg").read_text().startswith("<svg")
     (data,) = place.cuarl("eval", "--curve", "one", "--json").lines
@@ -147,6 +149,21 @@ def test_the_curve_of_a_run_is_its_evaluations_by_step_and_can_be_drawn(place):
     assert [(p["step"], p["success_rate"]) for p in curve["points"]] == [(0, 0.0), (8, 1.0)]
     assert curve["points"][1]["since_first"]["pairs"] == 6
     assert data["together"] == []
+
+
+def test_what_people_said_of_verdicts_holds_for_evaluations_that_were_made(place):
+    common = ("--tasks", "tasks.json", "--episodes", "4", "--json")
+    for agent in ("nothing", "oracle"):
+        assert place.cuarl("eval", agent, *common, "--name", agent).code == 0
+    folders = [str(next(place.folder.glob(f"runs/{agent}/evals/*"))) for agent in ("nothing", "oracle")]
+    before = place.cuarl("eval", "--compare", *folders, "--json").lines[-1]["difference"]
+    first = read_results(Path(folders[0])).outcomes[0]
+    with place.store() as store:
+        store.save_human_verdict(HumanVerdict(episode_id=first.episode_id, success=True, reason="it was done"))
+    assert before == 1.0 and place.cuarl("eval", "--compare", *folders, "--json").lines[-1]["difference"] == 0.75
+    (curve,) = place.cuarl("eval", "--curve", "nothing", "--json").lines[0]["curves"]
+    assert [point["success_rate"] for point in curve["points"]] == [0.25]
+    assert read_results(Path(folders[0])).overall.success_rate == 0.0, "what was recorded stays"
 
 
 @pytest.mark.parametrize(

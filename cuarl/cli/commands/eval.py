@@ -15,12 +15,13 @@ from cuarl.cli.options import Request, experiment_options
 from cuarl.cli.usage import finite
 from cuarl.config.schema import EnvFields
 from cuarl.errors import BarMissed, ConfigError
-from cuarl.evaluate.suite import RESULTS, Evaluation, read_results
+from cuarl.evaluate.suite import RESULTS, Evaluation, overruled, read_results
 from cuarl.evaluate.summary import breakdown
 from cuarl.evaluate.summary import compare as compare_outcomes
 from cuarl.terminal.curves import show_curves
 from cuarl.terminal.output import closing, note, print_json, print_plan, print_table, say_loading
 from cuarl.terminal.results import SUMMARY_COLUMNS, headline, percent, print_summaries, print_tasks, summary_cells
+from cuarl.workflow import people
 from cuarl.workflow.evaluation import EvaluationPlan
 from cuarl.workflow.target_evaluation import Evaluated, evaluation_plan
 from cuarl.workflow.target_evaluation import evaluate as evaluate_target
@@ -129,7 +130,9 @@ def evaluate(
             raise ConfigError(
                 f"--curve takes runs and --out alone{told}", hint="cuarl eval --curve RUN --out curve.svg"
             )
-        show_curves(curve, request.settings, out=out, as_json=request.json)
+        show_curves(
+            curve, request.settings, out=out, as_json=request.json, said=people.overruled(request.settings, note)
+        )
         return
     if compare is not None:
         if given := given_options(single):
@@ -220,7 +223,12 @@ def _compare(request: Request, names: tuple[str, str], episodes: int | None, att
             if _made(name) is None:
                 _print_plan(request, *_planned(request, name, names, episodes, attempts))
         return
-    evaluations = [_made(name) or _measured(request, name, names, episodes, attempts) for name in names]
+    made_already = [_made(name) for name in names]
+    said = people.overruled(request.settings, note) if any(made_already) else {}
+    evaluations = [
+        overruled(made, said) if made else _measured(request, name, names, episodes, attempts)
+        for name, made in zip(names, made_already, strict=True)
+    ]
     a, b = evaluations
     found = compare_outcomes(a.outcomes, b.outcomes)
     if request.json:

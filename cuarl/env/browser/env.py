@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -46,6 +47,12 @@ class BrowserEnv(ABC):
         self._news = News()
         self._closed = False
         self._taken = True
+        self._site = ""
+
+    @property
+    def device_name(self) -> str:
+        """Where the task's page is from, without the path; its name where it comes with a package."""
+        return self._site
 
     @property
     def capabilities(self) -> Capabilities:
@@ -64,6 +71,8 @@ class BrowserEnv(ABC):
             raise EnvError("this environment was closed")
         if self._context is not None:
             raise EnvError("this environment was reset already; an environment serves one episode")
+        address = urlsplit(str(task.preset.get("url", "")))
+        self._site = f"{address.scheme}://{address.netloc}" if address.netloc else str(task.preset.get("page", ""))
         text = await self._open(task, seed)
         assert self._tabs is not None
         self._shown = await self._tabs.shoot()

@@ -53,6 +53,11 @@ class OpenEnvEnv:
         self._used = self._closed = False
 
     @property
+    def device_name(self) -> str:
+        """The server."""
+        return self._server.url.removesuffix("/ws")
+
+    @property
     def capabilities(self) -> Capabilities:
         """What the server's words can say."""
         return self._terms.capabilities

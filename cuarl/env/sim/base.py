@@ -55,6 +55,11 @@ class SimulatedEnv(ABC, Generic[W]):
         self._shown: tuple[W, Frame] | None = None
 
     @property
+    def device_name(self) -> str:
+        """Its kind: nothing tells one simulated device from another."""
+        return f"simulated {self.capabilities.kind}"
+
+    @property
     @abstractmethod
     def capabilities(self) -> Capabilities:
         """What the device can do."""

@@ -114,6 +114,23 @@ def test_pages_elsewhere_are_refused_whatever_they_ask_for(headers):
         assert "access-control-allow-origin" not in reply.headers
 
 
+LINK = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+
+
+def test_a_link_of_another_site_leads_to_pages_and_to_nothing_else():
+    shown = Places().app(replace(RULES, linked=True))
+    assert ask(shown, "GET", "/", headers=LINK).status_code == 200
+    assert ask(Places().app(), "GET", "/", headers=LINK).status_code == 403
+    for other in (
+        {"sec-fetch-dest": "iframe"}, {"sec-fetch-dest": "image"}, {"sec-fetch-mode": "cors"},
+        {"sec-fetch-mode": "no-cors"},
+        {"origin": "http://evil.com"}, {"origin": "null"}, {"host": "evil.com"},
+    ):  # fmt: skip
+        assert ask(shown, "GET", "/", headers=LINK | other).status_code == 403, other
+    assert ask(shown, "POST", "/echo", json=1, headers=LINK).status_code == 403
+    assert ask(shown, "POST", "/echo", json=1, headers=LINK | {"origin": "null"}).status_code == 403
+
+
 def test_own_pages_and_programs_are_let_in():
     for headers in ({}, {"origin": HERE}, {"sec-fetch-site": "same-origin"}, {"sec-fetch-site": "none"}):
         assert ask(Places().app(), "GET", "/", headers=headers).status_code == 200

@@ -122,6 +122,16 @@ def test_its_thread_writes_by_itself_and_ends(store):
     assert store.live("r1") == [] and "cuarl-live" not in {t.name for t in threading.enumerate()}
 
 
+def test_a_simulated_device_is_named_and_lent_by_nobody(store, clock):
+    live = Live(store, "r1", backend="sim", clock=clock)
+    live.phase(SPECS[0], "acting", "simulated phone")
+    live.write()
+    assert store.live("r1")[1].data["device"] == "simulated phone"
+    live.phase(SPECS[0], "done")
+    live.write()
+    assert store.sessions() == []
+
+
 def test_a_table_that_cannot_be_written_costs_one_warning_and_nothing_else(sqlite_url, tmp_path, caplog):
     with Store.open(sqlite_url, f"{tmp_path}/blobs") as store:
         live = Live(store, "r1")
