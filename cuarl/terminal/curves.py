@@ -25,7 +25,7 @@ _WIDEST = 100
 
 def show_curves(
     names: Sequence[str], settings: Settings, *, out: Path | None, as_json: bool, said: Mapping[str, bool]
-) -> None:  # fmt: skip
+) -> None:
     """Print the curves of the runs ``names``, and their mean if they are several; draw them into ``out``.
 
     ``said`` are the verdicts that people gave, by episode.

@@ -122,10 +122,14 @@ def test_a_link_of_another_site_leads_to_pages_and_to_nothing_else():
     assert ask(shown, "GET", "/", headers=LINK).status_code == 200
     assert ask(Places().app(), "GET", "/", headers=LINK).status_code == 403
     for other in (
-        {"sec-fetch-dest": "iframe"}, {"sec-fetch-dest": "image"}, {"sec-fetch-mode": "cors"},
+        {"sec-fetch-dest": "iframe"},
+        {"sec-fetch-dest": "image"},
+        {"sec-fetch-mode": "cors"},
         {"sec-fetch-mode": "no-cors"},
-        {"origin": "http://evil.com"}, {"origin": "null"}, {"host": "evil.com"},
-    ):  # fmt: skip
+        {"origin": "http://evil.com"},
+        {"origin": "null"},
+        {"host": "evil.com"},
+    ):
         assert ask(shown, "GET", "/", headers=LINK | other).status_code == 403, other
     assert ask(shown, "POST", "/echo", json=1, headers=LINK).status_code == 403
     assert ask(shown, "POST", "/echo", json=1, headers=LINK | {"origin": "null"}).status_code == 403
