@@ -138,7 +138,18 @@ def benched(args: argparse.Namespace, policy: Any, server: Any) -> Bench:
     handed = args.folder / "adapters"
     handed.mkdir(parents=True, exist_ok=True)
     size = Size(128, 256) if args.tiny else Size(1080, 2400)
-    return Bench(policy, server, size, args.answer_tokens, handed, args.gpu, args.rows, args.row_tokens, args.steps)
+    return Bench(
+        policy,
+        server,
+        size,
+        args.answer_tokens,
+        args.folder / "base",
+        handed,
+        args.gpu,
+        args.rows,
+        args.row_tokens,
+        args.steps,
+    )
 
 
 def about(args: argparse.Namespace) -> dict[str, Any]:

@@ -42,6 +42,8 @@ class Bench:
     server: Server
     size: Size
     answer_tokens: int
+    base: Path
+    """The model, without an adapter."""
     folder: Path
     """For adapters, in memory."""
     gpu: str

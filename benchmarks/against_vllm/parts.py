@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -13,9 +16,7 @@ import torch
 
 from benchmarks.against_vllm.bench import ENGINES, Bench, pictures, timed
 from benchmarks.against_vllm.differences import difference, recorded, samples, scored
-from benchmarks.against_vllm.server import NAME
-from cuarl.config.load import resolve
-from cuarl.errors import CuarlError
+from benchmarks.against_vllm.server import NAME, ServerError
 from cuarl.policy.handover import publish
 from cuarl.policy.remote import adapters
 from cuarl.train.batch import Batch
@@ -145,21 +146,51 @@ def sleep(bench: Bench) -> dict[str, Any]:
     }
 
 
-def beside(bench: Bench) -> dict[str, Any]:
-    """What asynchronous training would gain: episodes of the next step while this one is learnt from.
+def asynchronous(bench: Bench) -> dict[str, Any]:
+    """``cuarl train`` as a command, from this server, in turn and beside collecting; the reward is chance."""
+    found: dict[str, Any] = {}
+    for age in (0, 1):
+        name = f"age-{age}"
+        command = [*_COMMAND, "--model-name", str(bench.base), "--model-base-url", bench.server.api, "--name", name]
+        command += ["--max-steps-off-policy", str(age), "--device", str(bench.policy.device), "--max-steps", "6"]
+        command += ["--max-tokens", str(2 * bench.answer_tokens)]
+        command += ["--profile", "tall" if bench.size.height > 1000 else "small"]
+        place = bench.folder / "runs"
+        shutil.rmtree(place, ignore_errors=True)
+        done = subprocess.run([*command, "--runs-dir", str(place)], capture_output=True, text=True, cwd=bench.folder)
+        if done.returncode:
+            raise ServerError(f"{name}: {done.stderr[-1500:]}")
+        rows = [json.loads(line) for line in (place / name / "metrics.jsonl").read_text().splitlines()]
+        # the first step meets everything for the first time
+        steps = [row for row in rows if row.get("step", 0) > 1 and "time/step_s" in row]
+        told = {key: [float(f"{row[key]:.3g}") for row in steps if key in row] for key in _TOLD_OF_STEPS}
+        found[name] = {"step_s": round(sum(told["time/step_s"]) / len(steps), 2), **told}
+    return found
 
-    The product has no such training with a server; what it says to the options is told.
-    """
-    try:
-        resolve(flags={"model_base_url": bench.server.api, "max_steps_off_policy": 1})
-        refused = ""
-    except CuarlError as error:
-        refused = error.what
+
+_COMMAND = (
+    sys.executable, "-m", "cuarl", "train", "--tasks", "settings", "--difficulty", "easy", "--group-size", "8",
+    "--groups-per-batch", "2", "--max-turns", "3", "--skip-baseline",
+    "--reward", "benchmarks.against_vllm.chance:chance", "--eval-every", "0", "--eval-episodes", "1",
+    "--save-every", "0",
+)  # fmt: skip
+_TOLD_OF_STEPS = (
+    "time/step_s",
+    "time/rollout_s",
+    "time/train_s",
+    "policy/lag_mean",
+    "policy/kl_sampler",
+    "policy/ratio_mean",
+)
+
+
+def beside(bench: Bench) -> dict[str, Any]:
+    """What collecting the next step's episodes gains while this one is learnt from, with full screens."""
+    _update(bench, bench.play("vllm"))
     batch = bench.play("vllm")
-    _update(bench, batch)
     in_turn, _ = timed(lambda: [_update(bench, _fresh(bench)) for _ in range(bench.steps)])
     overlapped, _ = timed(lambda: _overlapped(bench, batch))
-    return {"refused": refused, "steps": bench.steps, "in_turn": round(in_turn, 2), "beside": round(overlapped, 2)}
+    return {"steps": bench.steps, "in_turn": round(in_turn, 2), "beside": round(overlapped, 2)}
 
 
 def _fresh(bench: Bench) -> Batch:
@@ -247,5 +278,6 @@ PARTS: Mapping[str, Callable[[Bench], Mapping[str, Any]]] = {
     "sleep": sleep,
     "train": train,
     "beside": beside,
+    "asynchronous": asynchronous,
 }
 """In the order in which they are run."""
