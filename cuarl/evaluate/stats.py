@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import product
 from statistics import NormalDist
 from typing import NamedTuple
@@ -107,6 +108,7 @@ def clustered_variance(units: Sequence[Sequence[float]]) -> float:
     return g / (g - 1) * math.fsum(r * r for r in residuals) / n**2
 
 
+@lru_cache(maxsize=4096)  # asked again for each step of a run whose steps have as many tasks
 def student_t(degrees: int) -> float:
     """Two-sided quantile at ``LEVEL`` of Student's t: the t with P(|T| <= t) = LEVEL."""
     low, high = 0.0, 1e3

@@ -11,9 +11,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypedDict
 
-from sqlalchemy import Integer, Select, cast, func, literal_column, select, type_coerce
+from sqlalchemy import Double, Integer, Select, Text, cast, func, literal_column, select, type_coerce
 from sqlalchemy.orm import Session
 
+from cuarl.store import codec
 from cuarl.store import tables as t
 from cuarl.store.columns import Json
 from cuarl.store.reader import Reader
@@ -199,25 +200,22 @@ class Pages(Reader):
     def series(self, run: str, names: Sequence[str]) -> dict[str, list[tuple[int, float]]]:
         """Metrics of a run by name, in order of their steps; those that it has none of are left out."""
         m = t.MetricRow
-        query = select(m.name, m.step, m.value).where(m.run_id == run, m.name.in_(names), m.value.is_not(None))
+        # thousands of rows: the text of a name is undone once for all of its rows
+        columns = (type_coerce(m.name, Text), m.step, type_coerce(m.value, Double))
+        query = select(*columns).where(m.run_id == run, m.name.in_(names), m.value.is_not(None))
         found: dict[str, list[tuple[int, float]]] = defaultdict(list)
         for name, step, value in self._read(lambda s: s.execute(query.order_by(m.name, m.step)).all()):
-            if value is not None:
-                found[name].append((step, value))
-        return dict(found)
+            found[name].append((step, value))
+        return {codec.decode_text(name): points for name, points in found.items()}
 
     def metric_names(self, run: str) -> list[str]:
-        """All that a run has metrics of: each found by a step along the index."""
+        """All that a run has metrics of: each found by a step along the index, in one question."""
         m = t.MetricRow
-
-        def work(session: Session) -> list[str]:
-            found: list[str] = []
-            last = ""
-            while (last := session.scalar(select(func.min(m.name)).where(m.run_id == run, m.name > last)) or "") != "":
-                found.append(last)
-            return found
-
-        return self._read(work)
+        first = select(func.min(m.name).label("name")).where(m.run_id == run).cte("names", recursive=True)
+        following = select(func.min(m.name)).where(m.run_id == run, m.name > first.c.name).scalar_subquery()
+        names = first.union_all(select(following).where(first.c.name.is_not(None)))
+        query = select(type_coerce(names.c.name, m.name.type)).where(names.c.name.is_not(None))
+        return self._read(lambda s: list(s.scalars(query)))
 
     def at_steps(
         self, run: str, names: Sequence[str], *, before: int | None, limit: int

@@ -93,13 +93,21 @@ class _Scale:
     low: float
     high: float
 
-    def x(self, step: float) -> float:
-        reach = (self.last - self.first) or 1
-        return round(LEFT + (WIDTH - LEFT - RIGHT) * (step - self.first) / reach, 1)
+    def placed(self, points: Points) -> list[tuple[float, float]]:
+        """Where these are drawn."""
+        per_step = (WIDTH - LEFT - RIGHT) / ((self.last - self.first) or 1)
+        per_unit = (HEIGHT - TOP - BOTTOM) / (self.high - self.low)
+        first, low, high, bottom = self.first, self.low, self.high, HEIGHT - BOTTOM
+        return [
+            (LEFT + per_step * (s - first), bottom - per_unit * ((low if v < low else high if v > high else v) - low))
+            for s, v in points
+        ]
+
+    def x(self, step: int) -> float:
+        return round(self.placed([(step, self.low)])[0][0], 1)
 
     def y(self, value: float) -> float:
-        share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
-        return round(TOP + (HEIGHT - TOP - BOTTOM) * (1 - share), 1)
+        return round(self.placed([(self.first, value)])[0][1], 1)
 
     def across(self, *, share: bool) -> tuple[Tick, ...]:
         values = [self.low + (self.high - self.low) * i / 4 for i in range(5)]
@@ -115,16 +123,19 @@ def _line(
     def words(step: int, value: float) -> str:
         return f"{name}, step {step}: {value:.1%}" if share else f"{name}, step {step}: {value:.4g}"
 
-    dots = [Dot(scale.x(s), scale.y(v), words(s, v), s) for s, v in points[:: max(1, len(points) // _MOST_DOTS)]]
+    every = max(1, len(points) // _MOST_DOTS)
+    places = scale.placed(points)
+    dots = [
+        Dot(round(x, 1), round(y, 1), words(s, v), s)
+        for (x, y), (s, v) in zip(places[::every], points[::every], strict=True)
+    ]
     edge = [(s, high) for s, _, high in band] + [(s, low) for s, low, _ in reversed(band)]
-    return Line(
-        name,
-        number,
-        " ".join(f"{scale.x(s)},{scale.y(v)}" for s, v in points),
-        " ".join(f"{scale.x(s)},{scale.y(v)}" for s, v in edge),
-        tuple(dots),
-        points[-1][1],
-    )
+    return Line(name, number, _joined(places), _joined(scale.placed(edge)), tuple(dots), points[-1][1])
+
+
+def _joined(places: Sequence[tuple[float, float]]) -> str:
+    """The points of a line as SVG has them."""
+    return " ".join(["%.1f,%.1f" % place for place in places])  # noqa: UP031 (a third faster, and there are thousands)
 
 
 def _short(value: float) -> str:

@@ -79,7 +79,7 @@ def test_an_address_holds_whatever_an_id_does():
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(0, "0 s"), (0.0003, "0.3 ms"), (3.14159, "3.14 s"), (59, "59 s"), (840, "14 min"), (7500, "2 h 5 min"),
+    [(0, "0 s"), (0.0003, "0.3 ms"), (3.14159, "3.1 s"), (59, "59 s"), (840, "14 min"), (7500, "2 h 5 min"),
         (3e5, "3 d 11 h"), (None, "–"), (math.inf, "–")],
 )  # fmt: skip
 def test_times_are_in_words(seconds, words):
