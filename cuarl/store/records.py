@@ -174,6 +174,15 @@ class SessionRecord(Record):
     info: Mapping[str, Any] = Field(default_factory=dict)
 
 
+class ProjectToken(Record):
+    """By what a project's trainers may report to the monitor; the secret itself is nowhere kept."""
+
+    id: str
+    project: str
+    created_at: float = 0.0
+    revoked_at: float | None = None
+
+
 class MetricPoint(Record):
     """One metric at one step; NaN where there was nothing to compute."""
 

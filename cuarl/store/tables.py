@@ -8,6 +8,7 @@
           └─< evaluations >──< episodes   (evaluation_episodes)
 
     status_history: every status change of a run, episode, evaluation or session, numbered
+    ingested: what other trainers have reported; project_tokens: by what they may
     live: how far what runs just now has come; nothing else depends on it, and it may be emptied at any time
 
 An episode without turns and with status ``started`` is one that is under way, or was when its process died; anything
@@ -337,3 +338,30 @@ class LiveRow(Base):
     phase: Mapped[str]
     at: Mapped[float]
     data: Mapped[Any]
+
+
+class ProjectTokenRow(Base):
+    """By what the trainers of a project may report; ``digest`` is the SHA-256 of the secret."""
+
+    __tablename__ = "project_tokens"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    project: Mapped[str]
+    digest: Mapped[str] = mapped_column(index=True)
+    created_at: Mapped[float]
+    revoked_at: Mapped[float | None]
+
+
+class IngestedRow(Base):
+    """What another trainer has reported, as it sent it; runs and episodes are made of it."""
+
+    __tablename__ = "ingested"
+    __table_args__ = (Index(None, "project", "kind", "client_id", unique=True), Index(None, "kind", "parent"))
+
+    kind: Mapped[str] = mapped_column(primary_key=True)
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    project: Mapped[str]
+    client_id: Mapped[str]
+    parent: Mapped[int | None]
+    data: Mapped[Any]
+    at: Mapped[float]

@@ -128,7 +128,7 @@ class Guard:
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
         """The whole body; None if the client leaves meanwhile. Raises Refusal."""
-        most = self.rules.body_bytes
+        most = self.rules.most_bytes(scope)
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         data = bytearray()
         # the header is compared as text first: Python reads no number of 5000 digits

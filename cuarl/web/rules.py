@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -61,8 +61,14 @@ class Rules:
     """Whether links of other sites lead to its pages: what a GET answers is to be looked at, and changes nothing."""
     body_bytes: int = 1 << 20
     """Largest body of a request."""
+    larger: Mapping[str, int] = field(default_factory=dict)
+    """Largest bodies of paths that take more."""
     body_s: float = 30.0
     """Longest time from a request's headers to the end of its body."""
+
+    def most_bytes(self, scope: Mapping[str, Any]) -> int:
+        """Largest body of a request for the path of an ASGI connection."""
+        return self.larger.get(scope["path"].removeprefix(scope.get("root_path", "")), self.body_bytes)
 
     def admit(self, scope: Mapping[str, Any]) -> None:
         """Let an ASGI connection through. Raises Refusal."""

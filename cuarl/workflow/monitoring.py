@@ -70,6 +70,7 @@ def monitor_app(store: Store, options: Options) -> ASGIApp:
     from cuarl.evaluate import stats
     from cuarl.monitor.web.app import make_app, open_paths, say
     from cuarl.monitor.web.desk import Desk, Statistics
+    from cuarl.monitor.web.ingest import BODY_BYTES, PATH
     from cuarl.monitor.web.login import BrowserToken
     from cuarl.store.pages import Pages
     from cuarl.web.rules import Rules, is_loopback, names_of
@@ -91,6 +92,7 @@ def monitor_app(store: Store, options: Options) -> ASGIApp:
         open=open_paths(prefix),
         token=BrowserToken(options.token) if options.token else None,
         linked=True,
+        larger={f"{prefix}{PATH}": BODY_BYTES},
     )
     return make_app(desk, rules)
 

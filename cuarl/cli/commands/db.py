@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cuarl.errors import ConfigError, StoreError
-from cuarl.terminal.exports import show_export
 from cuarl.terminal.output import closing, confirm, note, print_json, print_table, print_text
 from cuarl.terminal.state import load_settings
 
@@ -184,6 +183,7 @@ def export(
     """
     from cuarl.store.aside import place_for
     from cuarl.store.url import require_database
+    from cuarl.terminal.exports import show_export
     from cuarl.workflow.exporting import Choice
     from cuarl.workflow.exporting import export as write
     from cuarl.workflow.hub import push

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from cuarl.cli.commands import tokens
 from cuarl.cli.complete import run_names
 from cuarl.errors import ConfigError
 from cuarl.monitor.console import ConsoleSink
@@ -21,6 +22,7 @@ from cuarl.terminal.output import is_terminal, is_verbose, note, print_json, pri
 from cuarl.terminal.state import load_settings
 
 app = typer.Typer(no_args_is_help=True, epilog="\b\nStart with:\n  cuarl monitor tail\n  cuarl monitor serve")
+app.add_typer(tokens.app, name="tokens", help="Say who may report to the monitor.")
 
 
 @app.callback()

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cuarl.errors import StoreError
-from cuarl.monitor.web import api
+from cuarl.monitor.web import api, ingest
 from cuarl.monitor.web.desk import Desk
 from cuarl.monitor.web.login import COOKIE, BrowserToken
 from cuarl.monitor.web.pictures import SECURITY, screen
@@ -49,7 +49,12 @@ def make_app(desk: Desk, rules: Rules) -> ASGIApp:
         Route("/login", _login(desk, token), methods=["GET", "POST"]),
         Route("/events", _events(Stream(desk.pages))),
     ]
-    routes += [Route("/files/{name:str}", _file), Route("/screens/{name:str}", _screen(desk)), *api.routes(desk)]
+    routes += [
+        Route("/files/{name:str}", _file),
+        Route("/screens/{name:str}", _screen(desk)),
+        *api.routes(desk),
+        *ingest.routes(desk),
+    ]
     made = application([Mount(desk.prefix, routes=routes)], rules)
     return made if token is None else SignIn(made, token, desk.prefix)
 
@@ -80,8 +85,8 @@ def say(refusal: Refusal) -> Mapping[str, Any]:
 
 
 def open_paths(prefix: str) -> Callable[[str], bool]:
-    """Which paths need no token: the form that takes it, and what it looks like."""
-    free = {f"{prefix}/login", *(f"{prefix}/files/{name}" for name in _FILES)}
+    """Which paths don't need the monitor's token: its form, what that looks like, and reports, which have their own."""
+    free = {f"{prefix}/login", f"{prefix}{ingest.PATH}", *(f"{prefix}/files/{name}" for name in _FILES)}
     return free.__contains__
 
 

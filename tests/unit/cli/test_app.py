@@ -221,11 +221,16 @@ def test_help_in_a_pipe_is_plain(capsys):
     assert "..." not in out.partition("Commands:")[2], "a summary is cut off"
 
 
+def leaves_of(command):
+    """A command, or those of a group and of the groups in it."""
+    inner = getattr(command, "commands", {}).values()
+    return [leaf for one in inner for leaf in leaves_of(one)] or [command]
+
+
 @pytest.mark.parametrize("name", Commands.entries)
 def test_every_command_has_help_and_an_example(name, capsys):
     command = Commands(name="root", no_args_is_help=True)._load(name)
-    leaves = list(getattr(command, "commands", {}).values()) or [command]
-    for leaf in leaves:
+    for leaf in leaves_of(command):
         assert (leaf.help or "").strip(), leaf.name
         assert "Example" in (leaf.epilog or ""), f"{name} {leaf.name} has no example"
     assert run([name, "--help"]) == 0
