@@ -18,7 +18,7 @@ from cuarl.monitor.web.desk import Desk
 from cuarl.monitor.web.login import COOKIE, BrowserToken
 from cuarl.monitor.web.pictures import SECURITY, screen
 from cuarl.monitor.web.stream import Stream
-from cuarl.monitor.web.templating import address, page
+from cuarl.monitor.web.templating import address, page, prepare
 from cuarl.monitor.web.views import episodes, evaluations, runs
 from cuarl.monitor.web.views.runs import View
 from cuarl.web.guard import application
@@ -43,6 +43,7 @@ PAGES: Mapping[str, Callable[[Desk, Request], View]] = {
 
 def make_app(desk: Desk, rules: Rules) -> ASGIApp:
     """The application, below the desk's path prefix."""
+    prepare()
     token = rules.token if isinstance(rules.token, BrowserToken) else None
     routes: list[BaseRoute] = [Route(path, _page(desk, view)) for path, view in PAGES.items()]
     routes += [

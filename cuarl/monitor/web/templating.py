@@ -17,8 +17,10 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from cuarl.monitor.lines import number, span
+from cuarl.monitor.web.curves import Line
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -48,8 +50,23 @@ def environment() -> Environment:
         "span": span,
         "json": as_json,
         "part": part,
+        "circles": circles,
     }
     return found
+
+
+def prepare() -> None:
+    """Compile all templates, so that nobody who asks first waits for it."""
+    made = environment()
+    for name in made.list_templates():
+        made.get_template(name)
+
+
+def circles(line: Line) -> Markup:
+    """The dots of a chart's line: some hundreds a page, so they are put together here."""
+    before = f'<circle class="point k{line.number % 8}" cx="'
+    dots = (f'{before}{d.x}" cy="{d.y}" r="2.5"><title>{escape(visible(d.words))}</title></circle>' for d in line.dots)
+    return Markup("".join(dots))
 
 
 def page(name: str, prefix: str, values: Mapping[str, Any]) -> str:
