@@ -119,7 +119,8 @@ class Step:
             self._run()
         here.wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=memory, capture_error_mode="thread_local"):
+        # unless told, torch captures on a stream that it makes once, on the GPU of the first capture
+        with torch.cuda.graph(graph, pool=memory, stream=aside, capture_error_mode="thread_local"):
             self._run()
         return graph
 
