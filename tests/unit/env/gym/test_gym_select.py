@@ -2,8 +2,7 @@
 
 import anyio
 import pytest
-
-pytest.importorskip("httpx", reason="pip install 'cuarl[web]'")
+import stamina
 
 from cuarl.config.load import resolve
 from cuarl.env.gym.options import Options
@@ -55,6 +54,6 @@ def test_what_names_no_task_of_the_gym_is_refused():
 
 
 def test_a_server_that_is_not_there_is_said_with_what_sets_it():
-    with pytest.raises(PrerequisiteError, match="can't be listed") as said:
+    with stamina.set_testing(True, attempts=1), pytest.raises(PrerequisiteError, match="can't be listed") as said:
         anyio.run(listed, Options(), Settings(gym_base_url="http://127.0.0.1:9"))
     assert said.value.hint == "export GYM_BASE_URL=URL"
