@@ -28,7 +28,7 @@ from cuarl.errors import ConfigError, MissingSecret, PrerequisiteError
 SECRETS = (
     "DATABASE_URL", "POSTGRES_PASSWORD", "OPENAI_API_KEY", "TINKER_API_KEY", "GBOX_API_KEY", "GYM_API_KEY",
     "GBOX_MINI_AGENT_API_KEY", "OPENENV_TOKEN", "HF_TOKEN", "CUARL_SERVE_TOKEN", "KUBE_TOKEN", "CUARL_SESSION_TOKEN",
-    "WANDB_API_KEY",
+    "WANDB_API_KEY", "MONITOR_PROJECT_TOKEN",
 )  # fmt: skip
 """Variables that may also be given as ``NAME_FILE``."""
 
@@ -94,6 +94,14 @@ class Settings(BaseSettings):
     """Key that clients of ``cuarl serve`` must send; needed to listen beyond this machine."""
     monitor_token: SecretStr | None = None
     """Token that whoever opens the monitor must give; needed to listen beyond this machine."""
+    monitor_base_url: str | None = Field(None, validation_alias="MONITOR_BASE_URL")
+    """Training monitor elsewhere that trainings report to: its address, with its path prefix."""
+    project_id: str | None = Field(None, validation_alias=AliasChoices("MONITOR_PROJECT_ID", "PROJECT_ID"))
+    """Project there."""
+    project_token: SecretStr | None = Field(
+        None, validation_alias=AliasChoices("MONITOR_PROJECT_TOKEN", "PROJECT_TOKEN")
+    )
+    """Token of that project."""
     tinker_api_key: SecretStr | None = Field(None, validation_alias="TINKER_API_KEY")
     """Key for Tinker."""
     tinker_base_url: str | None = Field(None, validation_alias="TINKER_BASE_URL")

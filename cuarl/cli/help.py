@@ -52,7 +52,9 @@ MOST_NEEDED: Mapping[str, str] = {
     "save_every": "Steps between checkpoints",
 }
 """Fields that the short help of every command has, in a line each."""
-SELDOM = frozenset({"accelerate", "accept_changes", "overwrite", "db"})
+SELDOM = frozenset(
+    {"accelerate", "accept_changes", "overwrite", "db", "monitor_base_url", "project_id", "project_token"}
+)
 """Options of the commands themselves that it has not."""
 FIRST = ("Run", "Arguments")
 LAST = "Help"

@@ -37,6 +37,8 @@ from cuarl.workflow.experiment import Experiment, run_to_resume
 
 CONFIG_PANEL = "Configuration"
 RUN_PANEL = "Run"
+REPORTING = ("monitor_base_url", "project_id", "project_token")
+"""Options that are settings, too: where a run is reported."""
 
 Command = Callable[..., None]
 Complete = Callable[[str], list[str]]
@@ -92,7 +94,8 @@ def _request(flags: Mapping[str, Any], shared: Mapping[str, Any]) -> Request:
     name, overwrite, resume = shared.get("name"), bool(shared.get("overwrite")), None
     if shared.get("accept_changes") and not shared.get("resume"):
         raise ConfigError("--accept-changes goes with --resume", hint="--resume NAME --accept-changes, or leave it out")
-    settings = load_settings(database_url=shared.get("db"), runs_dir=shared.get("runs_dir"))
+    places = {name: shared.get(name) for name in REPORTING}
+    settings = load_settings(database_url=shared.get("db"), runs_dir=shared.get("runs_dir"), **places)
     if shared.get("resume"):
         resume = run_to_resume(shared["resume"], settings, name=name, overwrite=overwrite)
         files.insert(0, resume / "config.json")
@@ -152,6 +155,9 @@ def _run_options(resumable: bool) -> list[inspect.Parameter]:
         option(
             "accept_changes", bool, "With --resume: resume although tasks or the reward's code are not what they were."
         ),
+        option("monitor_base_url", str | None, "Training monitor elsewhere to report to (MONITOR_BASE_URL)."),
+        option("project_id", str | None, "Project there (MONITOR_PROJECT_ID)."),
+        option("project_token", str | None, "Its token; better as MONITOR_PROJECT_TOKEN, which nobody else can see."),
     ]
     return [
         *(named if resumable else []),

@@ -23,7 +23,7 @@ from cuarl.tasks.select import Filters
 from cuarl.tasks.source import Selection, load
 from cuarl.tasks.suites import shipped_folder
 from cuarl.tasks.task import Task
-from cuarl.trajectory import Group
+from cuarl.trajectory import Group, Trajectory
 from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.players import Player
 from cuarl.workflow.watcher import SILENT, Note
@@ -154,10 +154,14 @@ class Recording:
     def __init__(self, store: Store, live: Live) -> None:
         self._store, self.live = store, live
         self._cut: list[Episode] = []
+        self.told: list[Callable[[Trajectory], None]] = []
+        """Are told each episode that is queued."""
 
     async def save(self, episode: Episode) -> None:
         """Queue a finished episode."""
         await self._store.submit(episode.trajectory, episode.pictures)
+        for told in self.told:
+            told(episode.trajectory)
 
     def cut(self, episode: Episode) -> None:
         """Note an episode that was cancelled; it is stored when the rest is torn down."""

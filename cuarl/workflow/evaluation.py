@@ -244,8 +244,8 @@ class TrainingEvaluator:
         self._plans, self._player, self._settings, self._run, self._watcher = plans, player, settings, run, watcher
         self._store, self._record = store, record
         self.last: Evaluation | None = None
-        self.told: Callable[[Evaluation], None] = lambda evaluation: None
-        """Is told each evaluation once it is stored."""
+        self.told: list[Callable[[Evaluation], None]] = []
+        """Are told each evaluation once it is stored."""
 
     async def __call__(self, step: int) -> dict[str, float] | None:
         """A ``train.loop.Evaluate``."""
@@ -272,7 +272,8 @@ class TrainingEvaluator:
                 progress=progress,
             )
         keep(store, evaluation, prefix, self._run, own=True)
-        self.told(evaluation)
+        for told in self.told:
+            told(evaluation)
         if what.purpose == "evaluation":
             self.last = evaluation
         return evaluation

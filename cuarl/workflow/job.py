@@ -55,6 +55,10 @@ class Job:
 
         config, settings = experiment.config, experiment.settings
         _check_held(experiment)
+        if settings.monitor_base_url:
+            from cuarl.workflow.reporting import check_monitor
+
+            check_monitor(settings.monitor_base_url, settings)
         if config.track:
             from cuarl.workflow.trackers import check_trackers
 

@@ -7,7 +7,8 @@ service. The rest is the same for all.
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from cuarl.train.loop import Collect, LoopConfig, Outcome
     from cuarl.types import Sink
     from cuarl.workflow.evaluation import Due, EvaluationPlan
+    from cuarl.workflow.reporting import Reporter
     from cuarl.workflow.tracking import Tracking
 
 
@@ -60,8 +62,8 @@ def train(job: Job) -> Finished:
     """
     job, opened = _of_this_process(job)
     job.experiment.watcher.event("plan", job.plan())
-    with opened as (place, trainer):
-        last = _loop(job, place, trainer)
+    with opened as (place, trainer), _reporting(job, place) as reporter:
+        last = _loop(job, place, trainer, reporter)
     return Finished(job, place.run, last, place.store is not None)
 
 
@@ -82,7 +84,18 @@ def _of_this_process(job: Job) -> tuple[Job, AbstractContextManager[tuple[Place,
     return job, local_trainer.trainer(job, accelerator)
 
 
-def _loop(job: Job, place: Place, trainer: Trainer) -> Evaluation | None:
+def _reporting(job: Job, place: Place) -> AbstractContextManager[Reporter | None]:
+    """Who tells a monitor elsewhere of the run, if there is one; inside, it is told."""
+    if place.store is None or place.record is None or not job.experiment.settings.monitor_base_url:
+        return nullcontext()
+    from cuarl.workflow.reporting import Reporter
+
+    reporter = Reporter(place.run, job.config, job.experiment.settings, place.store.blobs)
+    place.record.told.append(reporter.episode)
+    return reporter
+
+
+def _loop(job: Job, place: Place, trainer: Trainer, reporter: Reporter | None) -> Evaluation | None:
     from cuarl.train.loop import last_reported
     from cuarl.train.loop import train as train_loop
     from cuarl.workflow.evaluation import TrainingEvaluator
@@ -97,9 +110,9 @@ def _loop(job: Job, place: Place, trainer: Trainer) -> Evaluation | None:
     )
     reported = last_reported(trainer.start, trainer.pending)
     tracking = _tracking(experiment, place, reported)
-    if tracking is not None:
-        evaluator.told = tracking.evaluated
-    sink = _sink(experiment, place, reported, tracking)
+    others = [one for one in (tracking, reporter) if one is not None]
+    evaluator.told += [one.evaluated for one in others]
+    sink = _sink(experiment, place, reported, others)
 
     sink.event("start", _announced(job, run, trainer.start))
 
@@ -170,7 +183,7 @@ def _tracking(experiment: Experiment, place: Place, reported: int) -> Tracking |
     return Tracking(experiment.config, place.run, place.store, after=None if experiment.resume is None else reported)
 
 
-def _sink(experiment: Experiment, place: Place, reported: int, tracking: Tracking | None) -> Sink:
+def _sink(experiment: Experiment, place: Place, reported: int, others: Sequence[Sink]) -> Sink:
     from cuarl.monitor.jsonl import JsonLinesSink
     from cuarl.monitor.sinks import FanOut
     from cuarl.store import StoreSink
@@ -180,5 +193,4 @@ def _sink(experiment: Experiment, place: Place, reported: int, tracking: Trackin
         return FanOut([])
     kept = None if experiment.resume is None else reported
     lines = JsonLinesSink(run.metrics_path, run.events_path, resume_step=kept)
-    more = [tracking] if tracking is not None else []
-    return FanOut([lines, StoreSink(store, run.run_id), experiment.watcher, *more])
+    return FanOut([lines, StoreSink(store, run.run_id), experiment.watcher, *others])

@@ -113,6 +113,29 @@ def serve(
     serve_monitor(settings, options, sock, say)
 
 
+@app.command("send", epilog="\b\nExamples:\n  cuarl monitor send\n  cuarl monitor send settings-a")
+def send(
+    run: Annotated[
+        str, typer.Argument(help="Name, unique beginning of a name, path, or latest.", autocompletion=run_names)
+    ] = "latest",
+    runs_dir: Annotated[Path | None, typer.Option(help="Folder of the runs (CUARL_RUNS_DIR; else runs).")] = None,
+    db: Annotated[str | None, typer.Option(help="Database URL; else DATABASE_URL, POSTGRES_* or a file.")] = None,
+) -> None:
+    """Send what a run could not report to the monitor of MONITOR_BASE_URL while it was away."""
+    from cuarl.workflow import episodes as parts
+    from cuarl.workflow.reporting import check_monitor, page, send_rest
+
+    settings = load_settings(database_url=db, runs_dir=runs_dir)
+    check_monitor(settings.monitor_base_url or "", settings)
+    folder = find_run(settings.runs_dir, run)
+    with parts.open_store(settings) as store:
+        number = send_rest(folder, settings, store.blobs)
+    if number is None:
+        note(f"{folder.name} has nothing to report: it was not started with --monitor-base-url")
+    else:
+        note(f"{folder.name}: all is told, and shown at {page(settings, number)}")
+
+
 @app.command(
     "report",
     epilog="""\b

@@ -120,9 +120,22 @@ def _launch(request: Request, job: Job, processes: int, accelerate: str) -> int:
     arguments += [flag for flag, given in flags.items() if given]
     # in a session of its own, or Ctrl-C would reach each process twice
     child = subprocess.Popen(
-        launch_command(arguments, processes=processes, accelerate=accelerate), start_new_session=True
+        launch_command(arguments, processes=processes, accelerate=accelerate),
+        start_new_session=True,
+        env={**os.environ, **_reporting(request)},
     )
     return _exit_code(run, signals.wait_for(child))
+
+
+def _reporting(request: Request) -> dict[str, str]:
+    """Where the run is reported, for the processes that make it: a token is not for their command lines."""
+    settings, token = request.settings, request.settings.project_token
+    found = {
+        "MONITOR_BASE_URL": settings.monitor_base_url,
+        "MONITOR_PROJECT_ID": settings.project_id,
+        "MONITOR_PROJECT_TOKEN": token and token.get_secret_value(),
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def _exit_code(run: Run, code: int) -> int:
