@@ -181,6 +181,22 @@ class Trained:
 
         return Source(player, self.refresh, self.endpoint.close, accept)
 
+    def evaluating(self) -> Player:
+        """Who is evaluated between the steps of one process: the policy as it is then, sampled by the server.
+
+        So its weights are in this process's memory once. Of several processes only the main one evaluates, and handing
+        over takes all of them.
+        """
+        config = self.config
+        make = players.model_agents(
+            config, self.endpoint, config.model_name, temperature=config.eval_temperature, strict=True
+        )
+
+        async def start() -> None:
+            await self.refresh(self.learner.policy.version)
+
+        return Player(self.endpoint.name, make, start=start)
+
     async def refresh(self, version: int) -> None:
         """Have the server sample from the learner's weights. Raises SamplerError if it can't load them."""
         if not self._ready:

@@ -26,8 +26,10 @@ from cuarl.workflow.trainer import Collecting, Place, Trainer, imitation, record
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
+    from cuarl.config.schema import ExperimentConfig
     from cuarl.workflow.asynchronous import Sampling
     from cuarl.workflow.endpoint import Trained
+    from cuarl.workflow.players import Player
 
 
 @contextmanager
@@ -63,6 +65,7 @@ def _trainer(job: Job, place: Place, learner: Learner) -> Trainer:
     )
     checkpoints = Checkpoints(run.checkpoints_dir, learner, about, save_total_limit=config.save_total_limit)
     start = checkpoints.restore()
+    server = _server(job, place, learner)
     shutdown = Shutdown(job.experiment.settings.grace_seconds, agreed=any_of)
     learner.overdue = lambda: shutdown.left_s == 0
     return Trainer(
@@ -70,14 +73,16 @@ def _trainer(job: Job, place: Place, learner: Learner) -> Trainer:
         RecordedCheckpoints(checkpoints, about, learner, run, place.store),
         start,
         checkpoints.pending,
-        players.in_process(config, learner.policy, temperature=config.eval_temperature, strict=True),
-        partial(_collecting, job, place, learner),
+        _evaluated(config, learner, server),
+        partial(_collecting, job, place, learner, server),
         shutdown,
     )
 
 
 @asynccontextmanager
-async def _collecting(job: Job, place: Place, learner: Learner, sink: Sink) -> AsyncIterator[Collecting]:
+async def _collecting(
+    job: Job, place: Place, learner: Learner, server: Trained | None, sink: Sink
+) -> AsyncIterator[Collecting]:
     """In turn with training, asynchronously, or from the store."""
     config = job.config
     if config.algorithm.type == "sft":
@@ -95,52 +100,64 @@ async def _collecting(job: Job, place: Place, learner: Learner, sink: Sink) -> A
     if config.max_steps_off_policy:
         from cuarl.workflow.asynchronous import Asynchronous
 
-        async with _sampling(job, place, learner) as sampling:
+        async with _sampling(job, place, learner, server) as sampling:
             asynchronous = Asynchronous(collector, learner, sampling, sink)
             async with asynchronous.running():
                 yield Collecting(asynchronous, asynchronous.settled)
         return
-    async with _source(job, place, learner) as source:
+    async with _source(job, place, learner, server) as source:
         yield Collecting(InTurn(collector, source, processes=Processes.of(learner), watcher=job.experiment.watcher))
 
 
 @asynccontextmanager
-async def _source(job: Job, place: Place, learner: Learner) -> AsyncIterator[Source]:
+async def _source(job: Job, place: Place, learner: Learner, server: Trained | None) -> AsyncIterator[Source]:
     """What is sampled from: the policy that is trained, a copy of it on another device, or a server."""
     config = job.config
     if config.local_policy.sampler_device is not None:
         from cuarl.workflow.second_copy import second_copy
 
         yield second_copy(config, learner)
-    elif config.model_base_url is not None:
-        async with _server(job, place, learner) as server:
+    elif server is not None:
+        async with _connected(job, place, server):
             yield server.source()
     else:
         yield Source(players.in_process(config, learner.policy, temperature=config.temperature, strict=True))
 
 
 @asynccontextmanager
-async def _sampling(job: Job, place: Place, learner: Learner) -> AsyncIterator[Sampling]:
+async def _sampling(job: Job, place: Place, learner: Learner, server: Trained | None) -> AsyncIterator[Sampling]:
     """What is sampled from beside training: a copy of the policy, or a server."""
     from cuarl.workflow import asynchronous
 
-    if job.config.model_base_url is None:
+    if server is None:
         yield asynchronous.own_copy(job.config, learner)
         return
-    async with _server(job, place, learner) as server:
+    async with _connected(job, place, server):
         yield await asynchronous.served(server)
 
 
-@asynccontextmanager
-async def _server(job: Job, place: Place, learner: Learner) -> AsyncIterator[Trained]:
-    """The server that is sampled from, which forgets the run's adapter at the end."""
+def _server(job: Job, place: Place, learner: Learner) -> Trained | None:
+    """The server that is sampled from, not yet asked anything; None where the policy is sampled in this process."""
+    if job.config.model_base_url is None:
+        return None
     from cuarl.workflow import endpoint
 
     experiment, folder = job.experiment, place.run.path / "adapters"
-    async with _started(job, place, learner):
-        server = endpoint.trained(job.config, experiment.settings, learner, folder, experiment.watcher.note)
-        async with server.connected():
-            yield server
+    return endpoint.trained(job.config, experiment.settings, learner, folder, experiment.watcher.note)
+
+
+def _evaluated(config: ExperimentConfig, learner: Learner, server: Trained | None) -> Player:
+    """Who is evaluated: the policy, sampled as in training where one process trains."""
+    if server is not None and server.rescoring is None and learner.accelerator.num_processes == 1:
+        return server.evaluating()
+    return players.in_process(config, learner.policy, temperature=config.eval_temperature, strict=True)
+
+
+@asynccontextmanager
+async def _connected(job: Job, place: Place, server: Trained) -> AsyncIterator[None]:
+    """Inside, the server is there; at the end it forgets the run's adapter."""
+    async with _started(job, place, server.learner), server.connected():
+        yield
 
 
 @asynccontextmanager
