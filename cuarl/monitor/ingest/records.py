@@ -38,6 +38,8 @@ _METRICS = {
     "learning_rate": "optim/learning_rate",
 }  # fmt: skip
 _PHASES = {"env_creation": "creating", "agent_initialization": "creating", "validation": "checking", "cleanup": "done"}
+_SUITE = "evaluation"
+"""One for all, so that a baseline and what follows it are one curve."""
 _EVALUATION_ID = "{project}~{kind}-{number}"
 
 
@@ -143,7 +145,7 @@ class Records:
         record = EvaluationRecord(
             id=_EVALUATION_ID.format(project=self._project, kind=single, number=row.id),
             run_id=run_id(self._project, row.parent or 0),
-            suite=single,
+            suite=_SUITE,
             step=max(0, whole(data.get("step"))),
             policy=text(data.get("model_path")),
             status=status,
