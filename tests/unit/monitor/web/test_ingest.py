@@ -12,6 +12,7 @@ from cuarl.types import Click, Finish, StopReason, TypeText
 from tests.unit.monitor.web.conftest import asking
 from tests.unit.store.samples import picture
 
+pytest.importorskip("starlette")
 pytestmark = pytest.mark.anyio
 PATH = "/api/ingest/batch"
 SHOTS = [picture(shade) for shade in range(3)]
