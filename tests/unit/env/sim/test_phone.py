@@ -4,6 +4,7 @@ import anyio
 import pytest
 
 from cuarl.env.base import Env
+from cuarl.env.sim.devices import make_sim
 from cuarl.env.sim.phone import SimEnv
 from cuarl.errors import EnvError, TaskError
 from cuarl.sim.phone.elements import elements
@@ -94,3 +95,8 @@ def test_the_home_page_and_the_drawers_search_are_told():
     for action in (Swipe(x=96, y=230, x2=96, y2=60), Click(x=96, y=30), TypeText(text="clo")):
         anyio.run(env.step, action)
     assert anyio.run(env.state)["ui"]["drawer_query"] == "clo"
+
+
+@pytest.mark.parametrize("kind", ["phone", "desktop"])
+def test_a_simulated_device_says_what_it_is(kind):
+    assert make_sim(kind).device_name == f"simulated {kind}"
