@@ -83,13 +83,20 @@ class Endpoint:
 
     async def complete(self, body: Mapping[str, Any]) -> httpx.Response:
         """One reply of the server, the last refusal if it keeps refusing. Raises ``SamplerError``."""
+        return await self._completed("chat/completions", body)
+
+    async def _completed(self, path: str, body: Mapping[str, Any], base: str | None = None) -> httpx.Response:
         try:
-            return await self._asked("POST", "chat/completions", body)
+            return await self._asked("POST", path, body, base)
         except httpx.HTTPError as error:
             what = f"{type(error).__name__}: {error}".rstrip(": ")
             raise SamplerError(
                 f"{self.shown} gave no answer: {loggable(what)}", where=self.shown, hint="cuarl doctor"
             ) from error
+
+    async def generate(self, body: Mapping[str, Any]) -> httpx.Response:
+        """The same for a prompt of ids (``tokens``); the route stands beside ``/v1``. Raises ``SamplerError``."""
+        return await self._completed("inference/v1/generate", body, self.url.removesuffix("/v1"))
 
     async def models(self) -> list[ServedModel]:
         """What the server says it serves; empty if it doesn't say. Raises ``PrerequisiteError`` if nothing answers."""
@@ -115,12 +122,15 @@ class Endpoint:
         if made is not None:
             await made.aclose()
 
-    async def _asked(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> httpx.Response:
+    async def _asked(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, base: str | None = None
+    ) -> httpx.Response:
         reply: httpx.Response | None = None
+        url = f"{base or self.url}/{path}"
         try:
             async for attempt in stamina.retry_context(on=_wait_before_retry, attempts=self._attempts, timeout=None):
                 with attempt:
-                    reply = await self._client.request(method, f"{self.url}/{path}", json=body, headers=self._headers)
+                    reply = await self._client.request(method, url, json=body, headers=self._headers)
                     if is_busy(reply):
                         raise _Refused(reply)
         except _Refused as refused:

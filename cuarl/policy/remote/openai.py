@@ -9,9 +9,10 @@ from typing import Any
 import httpx
 
 from cuarl.errors import ConfigError, SamplerError
-from cuarl.policy.prompt import Renderer
+from cuarl.policy.prompt import Prompt, Renderer
 from cuarl.policy.remote import adapters
 from cuarl.policy.remote.http import SHOWN, Endpoint, ServedModel, error_in, json_of
+from cuarl.policy.remote.tokens import generate_body, read_generated
 from cuarl.policy.remote.wire import (
     Encoding,
     EndpointFeatures,
@@ -135,6 +136,8 @@ class OpenAISampler:
 
         Raises ``SamplerError`` with the status and the beginning of the reply.
         """
+        if self.features.tokens_in and self.renderer is not None and not request.params.stop:
+            return await self._by_tokens(request, self.renderer)
         reply = await self.endpoint.complete(self.body(request, self.features))
         refused = too_long(reply.status_code, reply.text)
         if refused is not None:
@@ -146,12 +149,35 @@ class OpenAISampler:
             return PromptTooLong(needed=needed, limit=request.max_prompt_tokens)
         return self._checked(self.read(body, request, self.features), request, why_empty(body))
 
+    async def _by_tokens(self, request: SampleRequest, renderer: Renderer) -> Sampled | PromptTooLong:
+        """The same with the prompt as the ids that are trained on."""
+        prompt = renderer.render(request.messages, max_tokens=request.max_prompt_tokens)
+        if isinstance(prompt, PromptTooLong):
+            return prompt
+        reply = await self.endpoint.generate(self.tokens_body(prompt, request, self.features))
+        refused = too_long(reply.status_code, reply.text)
+        if refused is not None:
+            return refused
+        self.raise_for(reply)
+        sampled = read_generated(json_of(reply), prompt, request, self.features, renderer)
+        if not sampled.exact:
+            self._tell_once("prompt", difference(prompt.ids, sampled.prompt_ids))
+        sampled = sampled.model_copy(update={"policy": self.name, "policy_version": self.version})
+        return sampled.before_any(self._placeholders, renderer.decode)
+
+    def tokens_body(self, prompt: Prompt, request: SampleRequest, features: EndpointFeatures) -> dict[str, Any]:
+        """What is sent for ``request`` to a server that takes ids."""
+        assert self.renderer is not None, "it rendered the prompt"
+        return generate_body(prompt, request, self.model, features, self._outgoing(features), self.renderer.special)
+
     def body(self, request: SampleRequest, features: EndpointFeatures) -> dict[str, Any]:
         """What is sent for ``request`` to a server of these features."""
-        out = Outgoing(self._encoding)
-        if self.renderer is not None and features.ours:
-            out = Outgoing(self._encoding, self.renderer.special.suppressed, self.renderer.shown)
-        return request_body(request, self.model, features, out)
+        return request_body(request, self.model, features, self._outgoing(features))
+
+    def _outgoing(self, features: EndpointFeatures) -> Outgoing:
+        if self.renderer is None or not features.ours:
+            return Outgoing(self._encoding)
+        return Outgoing(self._encoding, self.renderer.special.suppressed, self.renderer.shown)
 
     def read(self, body: Any, request: SampleRequest, features: EndpointFeatures) -> Sampled:
         """The sample in a reply. Raises ``SamplerError``."""

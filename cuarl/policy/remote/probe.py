@@ -10,15 +10,18 @@ from typing import Any
 
 import anyio
 import httpx
+from PIL import Image
 
 from cuarl import strict_json
 from cuarl.errors import PrerequisiteError, SamplerError
 from cuarl.policy.remote.draws import AGAIN, ASKED, DrawTest, Position, is_doubtful, judge, read
 from cuarl.policy.remote.http import json_of
 from cuarl.policy.remote.openai import OpenAISampler
+from cuarl.policy.remote.tokens import read_generated
 from cuarl.policy.remote.wire import BIAS, NEUTRAL, EndpointFeatures, answer_tokens
-from cuarl.policy.sampler import Message, PromptTooLong, SampleRequest, SamplingParams, Text
+from cuarl.policy.sampler import Message, Picture, PromptTooLong, SampleRequest, SamplingParams, Text
 from cuarl.trajectory import Sampled
+from cuarl.types import Screenshot
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +34,7 @@ _CLEARLY = 0.05
 _DRAWS, _DRAWN = 24, 24
 """Answers that are drawn to see how the server samples, and tokens in each."""
 _GREETING = (Message("user", (Text("Say hi."),)),)
+_WHITE = Screenshot(Image.new("RGB", (64, 64), "white"))
 _UNSURE = (Message("user", (Text("Say twenty words at random."),)),)
 """What no policy has one answer to."""
 
@@ -47,6 +51,7 @@ async def probe(sampler: OpenAISampler) -> EndpointFeatures:
         features = features.model_copy(update={"token_ids": sampled.exact, "logprobs": given})
         if _is_ours(sampler, sampled):
             features = await _ruled_out(sampler, features.model_copy(update={"ours": True}))
+            features = features.model_copy(update={"tokens_in": given and await _takes_tokens(sampler, features)})
         scaled = given and (sampler.features.scaled_logprobs or await _scales(sampler, features))
     except SamplerError as error:
         raise PrerequisiteError(error.what, where=error.where or sampler.endpoint.shown, hint=error.hint) from error
@@ -166,6 +171,23 @@ async def _ruled_out(sampler: OpenAISampler, features: EndpointFeatures) -> Endp
         return features
     logger.info("%s takes no %s: placeholders may be sampled there", sampler.endpoint.shown, BIAS)
     return features.model_copy(update={"left_out": (*features.left_out, BIAS)})
+
+
+async def _takes_tokens(sampler: OpenAISampler, features: EndpointFeatures) -> bool:
+    """Whether a prompt of ids with a picture in it comes to the model as we would train on it."""
+    assert sampler.renderer is not None, "the prompts are ours"
+    shown = Message("user", (Picture(_WHITE), Text("Say hi.")))
+    request = SampleRequest((shown,), SamplingParams(max_tokens=1), seed=0)
+    prompt = sampler.renderer.render(request.messages)
+    assert not isinstance(prompt, PromptTooLong), "there is no bound"
+    reply = await sampler.endpoint.generate(sampler.tokens_body(prompt, request, features))
+    if not reply.is_success:
+        return False
+    try:
+        answer = read_generated(json_of(reply), prompt, request, features, sampler.renderer)
+    except SamplerError:
+        return False
+    return answer.exact and answer.logprobs is not None
 
 
 async def _scales(sampler: OpenAISampler, features: EndpointFeatures) -> bool:

@@ -35,6 +35,8 @@ class EndpointFeatures(Record):
     """Log-probabilities of the answer's tokens."""
     scaled_logprobs: bool = False
     """They are of the distribution after temperature and truncation (vLLM: ``--logprobs-mode processed_logprobs``)."""
+    tokens_in: bool = False
+    """It takes prompts as ids, pictures in them, and gives ids back (``tokens``)."""
     ours: bool = False
     """Its prompts are those that are rendered here, id by id: it has the tokenizer and template that we know."""
     left_out: tuple[str, ...] = ()
@@ -147,7 +149,7 @@ def read_reply(
         token_ids=ids,
         logprobs=logprobs if ids else None,
         text=text[:end],
-        stop="special_token" if end < len(text) else _stop(finish, choice.get("stop_reason")),
+        stop="special_token" if end < len(text) else stop_of(finish, choice.get("stop_reason")),
         temperature=request.params.temperature,
         policy=policy,
         policy_version=version,
@@ -205,7 +207,8 @@ def _logprobs(choice: Mapping[str, Any]) -> tuple[float, ...] | None:
     return None if content is None else tuple(float(c["logprob"]) for c in content)
 
 
-def _stop(finish: str | None, reason: object) -> Literal["eos", "length", "stop_string"]:
+def stop_of(finish: str | None, reason: object) -> Literal["eos", "length", "stop_string"]:
+    """Why an answer ended, from a reply's ``finish_reason`` and ``stop_reason``."""
     if finish == "length":
         return "length"
     return "stop_string" if isinstance(reason, str) else "eos"

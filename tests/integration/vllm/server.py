@@ -30,7 +30,7 @@ OPTIONS = (
     "--served-model-name", "base", "--dtype", "float32", "--max-model-len", "2048", "--enforce-eager",
     "--max-num-seqs", "64",
     # in one piece: a seeded request whose prompt comes in several ends the CPU build
-    "--max-num-batched-tokens", "32768", "--enable-lora", "--max-lora-rank", "16",
+    "--max-num-batched-tokens", "32768", "--enable-lora", "--max-lora-rank", "16", "--enable-scale-out",
     "--logprobs-mode", "processed_logprobs", "--host", "127.0.0.1",
 )  # fmt: skip
 

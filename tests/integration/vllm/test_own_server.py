@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.timeout(3000),
     pytest.mark.skipif(not COMMAND.is_file(), reason="vLLM is not installed (make vllm)"),
 ]
-ON_A_CPU = "--enforce-eager --max-model-len 2048 --max-num-seqs 64 --max-num-batched-tokens 32768"
+ON_A_CPU = "--enforce-eager --max-model-len 2048 --max-num-seqs 64 --max-num-batched-tokens 32768 --enable-scale-out"
 
 
 @pytest.fixture

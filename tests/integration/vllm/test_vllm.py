@@ -71,7 +71,7 @@ def models(url: str) -> list[str]:
 
 def test_a_model_does_not_decide_what_is_sampled(url: str) -> None:
     features, draws = asked(url)
-    assert features == EndpointFeatures(token_ids=True, logprobs=True, scaled_logprobs=True, ours=True)
+    assert features == EndpointFeatures(token_ids=True, logprobs=True, scaled_logprobs=True, tokens_in=True, ours=True)
     assert draws.problem == "" and draws.positions > 20
     assert draws.power["top_k 1"] > 0.99
 

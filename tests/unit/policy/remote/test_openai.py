@@ -37,6 +37,8 @@ class Server:
         self.headers.append({k.decode(): v.decode() for k, v in scope["headers"]})
         if scope["path"].endswith("/models"):
             status, headers, reply = 200, {}, {"data": [{"id": "phone-7b"}]}
+        elif not scope["path"].endswith("/chat/completions"):
+            status, headers, reply = 404, {}, {"detail": "Not Found"}
         else:
             self.requests.append(json.loads(body))
             status, headers, reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]

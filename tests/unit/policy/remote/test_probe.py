@@ -72,6 +72,8 @@ class Strict:
         data = (await receive())["body"]
         if scope["path"].endswith("/models"):
             status, reply = 200, {"data": [{"id": "phone-7b"}]}
+        elif not scope["path"].endswith("/chat/completions"):
+            status, reply = 404, {"detail": "Not Found"}
         else:
             self.requests.append(body := json.loads(data))
             strange = self.unknown & body.keys()
@@ -152,7 +154,7 @@ class Renderer(OurPrompt):
 
     def __init__(self, *ids: int) -> None:
         super().__init__(*ids)
-        self.special = type("Special", (), {"suppressed": (7, 9)})
+        self.special = type("Special", (), {"suppressed": (7, 9), "image": 9, "eos": frozenset({5})})
 
     def shown(self, screenshot: Any) -> Any:
         return screenshot
