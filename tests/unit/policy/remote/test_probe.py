@@ -154,6 +154,7 @@ class Renderer(OurPrompt):
 
     def __init__(self, *ids: int) -> None:
         super().__init__(*ids)
+        self.screenshots = ()
         self.special = type("Special", (), {"suppressed": (7, 9), "image": 9, "eos": frozenset({5})})
 
     def shown(self, screenshot: Any) -> Any:

@@ -69,7 +69,8 @@ def test_what_vllm_was_sent_and_gave_is_read() -> None:
     request = SampleRequest((), SamplingParams(max_tokens=6), seed=3)
     found = read_generated(RECORDED["reply"], Prompt(expanded, ()), request, FEATURES, decoder)
     assert found.exact and found.stop == "eos" and found.text == "6 tokens"
-    assert len(found.token_ids) == 6 and found.logprobs is not None and found.logprobs[1] == pytest.approx(-3.148253917694092)
+    assert len(found.token_ids) == 6 and found.logprobs is not None
+    assert found.logprobs[1] == pytest.approx(-3.148253917694092)
     other = read_generated(RECORDED["reply"], Prompt(expanded[1:], ()), request, FEATURES, decoder)
     assert not other.exact
 
