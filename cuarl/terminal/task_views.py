@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cuarl.tasks.check import describe
@@ -58,6 +58,21 @@ def in_full(task: Task, seed: int) -> str:
     rows += [("may change", glob) for glob in task.allow]
     rows += [(f"at seed {seed}", instance.goal)] if task.params else []
     return "\n".join([task.id, *(f"  {name:<12}{text}" for name, text in rows if text)])
+
+
+def print_proofs(proofs: Sequence[Mapping[str, Any]], seeds: int) -> None:
+    """Print of each task at how many seeds it is proven, how many turns its solution takes at most, and why not."""
+    rows = [
+        (
+            one["task_id"],
+            f"{seeds - one['failed']}/{seeds}",
+            one["steps"] or None,
+            "; ".join(f"{found['problem']} (seed {','.join(map(str, found['seeds']))})" for found in one["problems"]),
+        )
+        for one in proofs
+    ]
+    if rows:
+        print_table(("id", "proven", "turns", "why not"), rows)
 
 
 def print_report(findings: Sequence[Finding], unproven: Sequence[dict[str, Any]]) -> None:

@@ -11,6 +11,7 @@ from cuarl.config import backends
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.backend import Backend
 from cuarl.env.base import Env
+from cuarl.env.plans import check_plans
 from cuarl.errors import ConfigError
 from cuarl.settings import Settings
 from cuarl.tasks.task import Task, TaskInstance
@@ -46,6 +47,7 @@ def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings)
     """The backend that ``config`` names. Raises ConfigError if there is none, or if one of ``tasks`` needs another."""
     if ":" in config.env.type:
         return _own(config.env.type)
+    check_plans(tasks)
     made: Backend = _module(config.env.type).backend(config.env, config, tasks, settings)
     return made
 

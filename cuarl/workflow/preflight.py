@@ -51,7 +51,7 @@ def check_oracle(backend: Backend, tasks: Sequence[Task]) -> None:
         raise ConfigError(
             f"nothing tells how these tasks are solved: {', '.join(unknown[:3])}{more}",
             where="--agent",
-            hint="leave them out, or use --agent policy",
+            hint="write a plan for them (docs/guides/tasks.md#plans), or use --agent policy",
         )
 
 

@@ -1,27 +1,35 @@
-"""Proving tasks on the simulator: doing nothing must not solve them, and the oracle must, without side effects."""
+"""Proving tasks: doing nothing must not solve them, and the oracle must, without side effects.
+
+On the simulator, spread over processes; in a browser or on a Linux desktop, several episodes at once.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import multiprocessing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from cuarl.env.base import OracleEnv
+import anyio
+
+from cuarl.env.backend import Backend
+from cuarl.env.base import AskedOracleEnv, Env, OracleEnv
 from cuarl.env.sim.devices import SIMULATED, make_sim
-from cuarl.errors import CuarlError
+from cuarl.errors import CuarlError, RolloutError
 from cuarl.tasks.check import describe, verdict
 from cuarl.tasks.task import Task, TaskInstance
 from cuarl.trajectory import Verdict
-from cuarl.types import Answer, Finish
+from cuarl.types import Action, Answer, Finish
 
-__all__ = ["SIMULATED", "Proof", "ProvableEnv", "prove", "prove_all", "prove_task"]
+__all__ = ["SIMULATED", "Proof", "ProvableEnv", "prove", "prove_all", "prove_live", "prove_task"]
+
+NO_PLAN = "it has no plan, so nothing shows that it can be solved"
 
 
-class ProvableEnv(OracleEnv, Protocol):
-    """What a proof needs of an environment: the oracle, and which paths change by themselves."""
+class ProvableEnv(Env, Protocol):
+    """What a proof needs of an environment besides its oracle: which paths change by themselves."""
 
     @property
     def volatile(self) -> tuple[str, ...]:
@@ -63,8 +71,46 @@ def prove_task(task: Task, seeds: int, make_env: Callable[[], ProvableEnv]) -> l
     return asyncio.run(all_seeds())
 
 
-async def prove(task: Task, seed: int, env: ProvableEnv) -> Proof:
-    """Reset, judge at once, let the oracle work, judge again. What goes wrong is told in the proof."""
+async def prove_live(
+    tasks: Sequence[Task], seeds: int, backend: Backend, *, at_once: int, done: Callable[[], None]
+) -> list[list[Proof]]:
+    """Proofs of each task at the seeds 0 to ``seeds - 1``, in order, in environments of ``backend``.
+
+    ``done`` is called after each. Raises PrerequisiteError for what is missing here.
+    """
+    found: dict[tuple[str, int], Proof] = {}
+    limiter = anyio.CapacityLimiter(backend.concurrent(at_once))
+
+    async def one(task: Task, seed: int) -> None:
+        async with limiter:
+            found[task.id, seed] = await _prove_made(task, seed, backend)
+            done()
+
+    try:
+        await backend.start()
+        async with anyio.create_task_group() as group:
+            for task in tasks:
+                for seed in range(seeds):
+                    group.start_soon(one, task, seed)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await backend.close()
+    return [[found[task.id, seed] for seed in range(seeds)] for task in tasks]
+
+
+async def _prove_made(task: Task, seed: int, backend: Backend) -> Proof:
+    try:
+        env: Any = await backend.make_env(task.instantiate(seed))
+    except RolloutError as error:
+        return Proof(task.id, seed, error.what, 0)
+    return await prove(task, seed, env, planned=backend.may_solve(task))
+
+
+async def prove(task: Task, seed: int, env: ProvableEnv, *, planned: bool = True) -> Proof:
+    """Reset, judge at once, let the oracle work, judge again. What goes wrong is told in the proof.
+
+    Without a plan for the oracle, where it needs one, only doing nothing is tried.
+    """
     steps = 0
     try:
         instance = task.instantiate(seed)
@@ -72,9 +118,11 @@ async def prove(task: Task, seed: int, env: ProvableEnv) -> Proof:
         before = await env.state()
         if _judge(instance, before, before, None, env).success:
             return Proof(task.id, seed, "solved by doing nothing", steps)
-        answer, claimed = None, None
+        if not planned:
+            return Proof(task.id, seed, NO_PLAN, steps)
+        answer, claimed, ask = None, None, _oracle(env)
         while claimed is None and steps < instance.max_steps:
-            action = env.oracle_action()
+            action = await ask()
             steps += 1
             match action:
                 case Finish():
@@ -91,6 +139,17 @@ async def prove(task: Task, seed: int, env: ProvableEnv) -> Proof:
         return Proof(task.id, seed, error.what, steps)
     finally:
         await env.close()
+
+
+def _oracle(env: ProvableEnv) -> Callable[[], Awaitable[Action]]:
+    if isinstance(env, AskedOracleEnv):
+        return env.ask_oracle
+
+    async def told() -> Action:
+        assert isinstance(env, OracleEnv)
+        return env.oracle_action()
+
+    return told
 
 
 def _judge(

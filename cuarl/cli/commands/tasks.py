@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from cuarl.cli.commands.gym_tasks import list_gym_tasks
-from cuarl.errors import BarMissed, TaskError
+from cuarl.errors import BarMissed, ConfigError, TaskError
 from cuarl.tasks.build import bindings
 from cuarl.tasks.files import Located, merge
 from cuarl.tasks.library import Library
@@ -23,7 +25,10 @@ from cuarl.tasks.suites import Role, shipped_folder
 from cuarl.tasks.task import CATEGORIES, DIFFICULTIES, Task
 from cuarl.terminal.output import console, is_terminal, note, print_json, print_text
 from cuarl.terminal.state import STATE, load_settings
-from cuarl.terminal.task_views import count_of, in_full, print_report, show_selection
+from cuarl.terminal.task_views import count_of, in_full, print_proofs, print_report, show_selection
+
+if TYPE_CHECKING:
+    from cuarl.workflow.task_proofs import Proof
 
 app = typer.Typer(
     no_args_is_help=True, epilog="\b\nStart with:\n  cuarl tasks list\n  cuarl tasks show train_02_enable_wifi"
@@ -32,6 +37,10 @@ app = typer.Typer(
 _PANEL = "Selection"
 MOST_BINDINGS = 20
 """Of a task's values are tried with its environment's own rules."""
+SEEDS = 3
+"""At which tasks are proven where nobody says how many."""
+LIVE = ("browser", "linux")
+"""Environments that ``--prove`` starts."""
 
 Selectors = Annotated[
     list[str] | None,
@@ -185,35 +194,59 @@ def show(
 Examples:
   cuarl tasks validate
   cuarl tasks validate mine.yaml
-  cuarl tasks validate settings --seeds 20"""
+  cuarl tasks validate settings --seeds 20
+  cuarl tasks validate mine.yaml --prove --seeds 5"""
 )
 def validate(
     selectors: Annotated[list[str] | None, typer.Argument(help="As with --tasks; without any, all suites.")] = None,
-    seeds: Annotated[int, typer.Option(min=0, help="Also prove each task on the simulator at this many seeds.")] = 0,
+    prove: Annotated[
+        bool,
+        typer.Option(
+            "--prove", help="Play the plan, and nothing, in each task's own environment: browser, linux, simulator."
+        ),
+    ] = False,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help=f"Seeds to prove at; unset means {SEEDS} with --prove. Without it, on the simulator alone."
+        ),
+    ] = None,
     profile: Annotated[str, typer.Option(help="Screen of the simulator.")] = "small",
-    jobs: Annotated[int, typer.Option(min=1, help="Processes for the proofs.")] = os.cpu_count() or 1,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="With --prove: an option of the environment; repeatable.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Proofs at the same time.")] = os.cpu_count() or 1,
     tasks_dir: TasksDir = None,
     as_json: Json = False,
 ) -> None:
     """Check files, leaks and solvability of tasks.
 
-    Leaks are goals of evaluation suites that are trained too. Solvability is checked with --seeds: a task is proven at
-    a seed if doing nothing does not solve it, and the oracle does within its steps and without side effects. Exit code
-    2: a task is wrong; 3: one is not proven.
+    Leaks are goals of evaluation suites that are trained too. Solvability is checked with --prove: a task is proven at
+    a seed if doing nothing does not solve it, and its plan (on the simulator, the oracle) does within its steps and
+    without side effects. Exit code 2: a task is wrong; 3: one is not proven.
     """
+    if sets and not prove:
+        raise ConfigError("--set has no effect without --prove", hint="--prove")
+    if prove and seeds == 0:
+        raise ConfigError("--prove needs a seed at least", where="--seeds 0", hint=f"--seeds {SEEDS}")
+    seeds = seeds or (SEEDS if prove else 0)
     library = Library.open(_folders(tasks_dir))
     located, _ = locate(selectors or (), library, sys.stdin)
     chosen, _ = merge(located)
     findings = _findings(located, library)
-    proofs = _proofs(chosen, seeds, profile, jobs) if seeds else []
     errors = [finding for finding in findings if finding.level == "error"]
+    wrong = {finding.task_id for finding in errors if prove}
+    playable = [task for task in chosen if task.id not in wrong]
+    proofs = _proofs(playable, seeds, profile, jobs, LIVE if prove else (), sets or ()) if seeds else []
     failed = sum(proof["failed"] for proof in proofs)
     if as_json:
         print_json(
             {"tasks": len(chosen), "seeds": seeds, "findings": [f._asdict() for f in findings], "proofs": proofs}
         )
     else:
-        print_report(findings, [proof for proof in proofs if proof["failed"]])
+        print_report(findings, [proof for proof in proofs if proof["failed"] and not prove])
+        if prove:
+            print_proofs(proofs, seeds)
     if errors:
         raise TaskError(
             f"{count_of(len(errors), 'error')} in {count_of(len(chosen), 'task')}", hint="docs/guides/tasks.md"
@@ -281,41 +314,69 @@ def _findings(located: Sequence[Located], library: Library) -> list[Finding]:
     chosen = {one.task.id for one in located}
     everything = {one.task.id: one for one in [*located, *(o for s in library.suites for o in s.located)]}
     judged = [Judged(one, library.role_of(one)) for one in everything.values()]
-    return [*_wrong_presets(located), *(finding for finding in review(judged) if finding.task_id in chosen)]
+    return [*_impossible(located), *(finding for finding in review(judged) if finding.task_id in chosen)]
 
 
-def _wrong_presets(located: Sequence[Located]) -> Iterator[Finding]:
-    """Tasks that their environment can't be set up for, whatever the values of their parameters."""
+def _impossible(located: Sequence[Located]) -> Iterator[Finding]:
+    """Tasks that their environment can't be set up for, or whose plan it can't follow, with some values at least."""
+    from cuarl.env.plans import plan_problem
     from cuarl.env.presets import preset_problem
 
     for one in located:
-        problems = map(preset_problem, bindings(one.task, MOST_BINDINGS))
+        found = list(bindings(one.task, MOST_BINDINGS))
+        problems = itertools.chain(map(preset_problem, found), map(plan_problem, found))
         if problem := next(filter(None, problems), None):
             yield Finding("error", one.task.id, one.where, problem)
 
 
-def _proofs(chosen: Sequence[Task], seeds: int, profile: str, jobs: int) -> list[dict[str, Any]]:
-    from rich.progress import track
+def _proofs(
+    chosen: Sequence[Task], seeds: int, profile: str, jobs: int, live: Sequence[str], sets: Sequence[str]
+) -> list[dict[str, Any]]:
+    """What came of each task that can be played here, in the order of ``chosen``."""
+    from rich.progress import Progress
 
     from cuarl.workflow.task_proofs import SIMULATED, prove_all
 
-    provable = [task for task in chosen if task.env in SIMULATED]
+    provable = [task for task in chosen if task.env in (*SIMULATED, *live)]
     if len(provable) < len(chosen):
-        note(f"not simulated, so not proven: {some([task.id for task in chosen if task.env not in SIMULATED])}")
-    rows = []
+        others = some([task.id for task in chosen if task.env not in (*SIMULATED, *live)])
+        note(f"{'can not be played' if live else 'not simulated'} here, so not proven: {others}")
     silent = STATE.quiet or STATE.display in ("plain", "none") or not is_terminal(sys.stderr)
-    each = prove_all(provable, seeds, profile=profile, jobs=jobs)
-    for proofs in track(each, "proving", len(provable), console=console(stderr=True), transient=True, disable=silent):
-        problems = Counter(proof.problem for proof in proofs if proof.problem)
-        rows.append(
-            {
-                "task_id": proofs[0].task_id,
-                "failed": problems.total(),
-                "steps": max(proof.steps for proof in proofs),
-                "problems": [
-                    {"problem": problem, "seeds": [proof.seed for proof in proofs if proof.problem == problem]}
-                    for problem in problems
-                ],
-            }
-        )
-    return rows
+    found: dict[str, list[Proof]] = {}
+    with Progress(console=console(stderr=True), transient=True, disable=silent) as bar:
+        done = partial(bar.advance, bar.add_task("proving", total=len(provable) * seeds))
+        for env in live:
+            there = [task for task in provable if task.env == env]
+            found |= {proofs[0].task_id: proofs for proofs in _live_proofs(env, there, seeds, jobs, sets, done)}
+        simulated = [task for task in provable if task.env in SIMULATED]
+        for proofs in prove_all(simulated, seeds, profile=profile, jobs=jobs):
+            found[proofs[0].task_id] = proofs
+            done(seeds)
+    return [_row(found[task.id]) for task in provable]
+
+
+def _live_proofs(
+    env: str, tasks: Sequence[Task], seeds: int, jobs: int, sets: Sequence[str], done: Callable[[], None]
+) -> list[list[Proof]]:
+    from cuarl.config.load import resolve
+    from cuarl.workflow import environments, signals
+    from cuarl.workflow.task_proofs import prove_live
+
+    if not tasks:
+        return []
+    config = resolve(flags={"env": env, "max_concurrent_rollouts": jobs}, sets=sets).config
+    backend = environments.check(config, tasks, load_settings())
+    return signals.run(partial(prove_live, tasks, seeds, backend, at_once=jobs, done=done))
+
+
+def _row(proofs: Sequence[Proof]) -> dict[str, Any]:
+    problems = Counter(proof.problem for proof in proofs if proof.problem)
+    return {
+        "task_id": proofs[0].task_id,
+        "failed": problems.total(),
+        "steps": max(proof.steps for proof in proofs),
+        "problems": [
+            {"problem": problem, "seeds": [proof.seed for proof in proofs if proof.problem == problem]}
+            for problem in problems
+        ],
+    }

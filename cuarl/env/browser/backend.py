@@ -15,11 +15,12 @@ from cuarl.env.browser.browser import UNPACED_PER_CORE, Browser
 from cuarl.env.browser.env import BrowserEnv
 from cuarl.env.browser.miniwob import MiniWoBEnv, pages_folder
 from cuarl.env.browser.options import BrowserOptions, Fence, Options, origin_of
+from cuarl.env.browser.plan import phone_problem, read_plan
 from cuarl.env.browser.preset import check_preset, readable
 from cuarl.env.browser.web import WebEnv
 from cuarl.env.leases import Ledger
 from cuarl.env.task_checks import only
-from cuarl.errors import ConfigError
+from cuarl.errors import ConfigError, TaskError
 from cuarl.settings import Settings
 from cuarl.tasks.task import Task, TaskInstance
 
@@ -37,6 +38,13 @@ def check_tasks(tasks: Iterable[Task]) -> None:
         check_preset(instance)
         if "page" in instance.preset:
             pages_folder()
+
+
+def check_touches(tasks: Iterable[Task]) -> None:
+    """Raise TaskError for a plan that a phone's actions can't say."""
+    for task in tasks:
+        if problem := phone_problem(read_plan(task.instantiate(0).plan)):
+            raise TaskError(problem, where=f"task {task.id}", hint="--browser-actions desktop")
 
 
 def fence_of(tasks: Iterable[Task], origins: Sequence[str]) -> Fence:
@@ -106,15 +114,21 @@ def factory(browser: Browser, options: BrowserOptions, *, mask: bool = False) ->
     def make(task: TaskInstance) -> BrowserEnv:
         if "page" in task.preset:
             return MiniWoBEnv(browser, options, instruction=not mask)
-        return WebEnv(browser, options)
+        return WebEnv(browser, options, plan=task.plan)
 
     return make
+
+
+def _may_solve(task: Task) -> bool:
+    return bool(task.plan) or "page" in task.preset
 
 
 def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """Checks the tasks and the machine, and raises before anything starts."""
     only("browser", tasks)
     check_tasks(tasks)
+    if options.actions == "phone":
+        check_touches(tasks)
     at_once = min(options.contexts, config.max_concurrent_rollouts)
     browser = Browser(Ledger(settings.sessions_folder), settings.browser, paced=paced(tasks, at_once))
     make_env = factory(browser, page_options(options, tasks), mask=options.instruction == "mask")
@@ -122,4 +136,4 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
     async def make(task: TaskInstance) -> Env:
         return make_env(task)
 
-    return Backend(make, close=browser.close, at_most=options.contexts, may_solve=lambda task: "page" in task.preset)
+    return Backend(make, close=browser.close, at_most=options.contexts, may_solve=_may_solve)

@@ -27,6 +27,16 @@ MOST_RETURNS = 3
 CAP_MS = 3000.0
 """A page that never rests is shown as it is after this time."""
 
+AROUND = """([x, y]) => {
+  const hit = document.elementFromPoint(x, y);
+  const many = 'canvas, iframe, select, [type=range]';
+  if (!hit || hit.childElementCount || hit.closest('svg') || hit.matches(many)) return null;
+  const box = [...hit.getClientRects()].find((r) => r.left <= x && x < r.right && r.top <= y && y < r.bottom);
+  const middle = box && Math.abs(box.left + box.right - 2 * x) < 4 && Math.abs(box.top + box.bottom - 2 * y) < 4;
+  return middle ? [box.left, box.top, box.right, box.bottom] : null;
+}"""
+"""The box of the innermost element whose middle a point is. Where an oracle points anywhere else the place counts."""
+
 
 class BrowserEnv(ABC):
     """A page, seen by its picture and acted on by mouse and keyboard.
@@ -106,6 +116,15 @@ class BrowserEnv(ABC):
     async def state(self) -> Mapping[str, Any]:
         """What validators read; see the subclass."""
         return await self._state(self._ready())
+
+    async def around(self, x: int, y: int) -> tuple[int, int, int, int] | None:
+        """The element whose middle that is; None for one in which the place counts."""
+        scale = self.options.scale
+        box = await self._ready().run(AROUND, [x / scale, y / scale], what="measuring an element")
+        if box is None:
+            return None
+        left, top, right, bottom = (round(v * scale) for v in box)
+        return left, top, max(right, left + 1), max(bottom, top + 1)
 
     async def close(self) -> None:
         """Close the context with all its tabs."""

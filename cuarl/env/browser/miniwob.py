@@ -55,15 +55,6 @@ GOAL = "WOB_TASK_READY ? [core.getUtterance()] : []"
 STATUS = """typeof core === 'undefined' || !core.startedHere ? [true, -1, 'the page was left']
   : [WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL, WOB_REWARD_REASON]"""
 """A form that is sent, or a step back, loads another page: that is the policy's doing, and ends the episode."""
-AROUND = """([x, y]) => {
-  const hit = document.elementFromPoint(x, y);
-  const many = 'canvas, iframe, select, [type=range]';
-  if (!hit || hit.childElementCount || hit.closest('svg') || hit.matches(many)) return null;
-  const box = [...hit.getClientRects()].find((r) => r.left <= x && x < r.right && r.top <= y && y < r.bottom);
-  const middle = box && Math.abs(box.left + box.right - 2 * x) < 4 && Math.abs(box.top + box.bottom - 2 * y) < 4;
-  return middle ? [box.left, box.top, box.right, box.bottom] : null;
-}"""
-"""The box of the innermost element whose middle a point is. Where an oracle points anywhere else the place counts."""
 HIDE = "#sync-task-cover, #reward-display {display: none !important} #click-canvas {%s}"
 """What lies over or beside the page, and which a dialog that takes the focus would scroll to."""
 CANVAS = "display: none !important"
@@ -185,15 +176,6 @@ class MiniWoBEnv(BrowserEnv):
         if told is None:
             return Finish(success=False, message="no oracle knows what to do here")
         return self._scaled(told)
-
-    async def around(self, x: int, y: int) -> tuple[int, int, int, int] | None:
-        """The element whose middle that is; None for one in which the place counts."""
-        scale = self.options.scale
-        box = await self._ready().run(AROUND, [x / scale, y / scale], what="measuring an element")
-        if box is None:
-            return None
-        left, top, right, bottom = (round(v * scale) for v in box)
-        return left, top, max(right, left + 1), max(bottom, top + 1)
 
     def _scaled(self, told: Mapping[str, Any]) -> Action:
         """The action in pixels of the screenshot, from one in CSS pixels."""

@@ -17,19 +17,24 @@ Checks read ``url``, ``title``, ``text`` (what is visible), ``read.NAME``, ``app
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import httpx
 
 from cuarl import strict_json
+from cuarl.env.base import Capabilities
 from cuarl.env.browser.browser import Browser
 from cuarl.env.browser.env import BrowserEnv
+from cuarl.env.browser.following import Box, Follower
 from cuarl.env.browser.options import BrowserOptions, origin_of
+from cuarl.env.browser.plan import Line, read_plan
 from cuarl.env.browser.reading import read_page, read_values
 from cuarl.env.browser.tabs import Tabs
 from cuarl.errors import EnvError
 from cuarl.tasks.task import TaskInstance
+from cuarl.types import Action
 
 SESSION = "$SESSION"
 
@@ -37,11 +42,27 @@ SESSION = "$SESSION"
 class WebEnv(BrowserEnv):
     """The page at a task's ``url``."""
 
-    def __init__(self, browser: Browser, options: BrowserOptions) -> None:
+    def __init__(self, browser: Browser, options: BrowserOptions, *, plan: Sequence[Line] = ()) -> None:
         super().__init__(browser, options)
+        self._planned, self._follower = bool(plan), Follower(read_plan(plan), self.options, self._as_shown)
         self._session = secrets.token_hex(6)
         self._scripts: Mapping[str, str] = {}
         self._state_url = ""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What a page offers, and an oracle where the task has a plan."""
+        return replace(super().capabilities, oracle=self._planned)
+
+    async def ask_oracle(self) -> Action:
+        """The next action of the task's plan. Raises TaskError for a step that can't be done on the shown page."""
+        return await self._follower.next(self._ready())
+
+    async def _as_shown(self, box: Box) -> bool:
+        """Whether this part of the page, in pixels of the screenshot, is as in the last one."""
+        assert self._shown is not None
+        now = await self._ready().shoot()
+        return now.image.crop(box).tobytes() == self._shown.image.crop(box).tobytes()
 
     async def _load(self, tabs: Tabs, task: TaskInstance, seed: int) -> Mapping[str, str]:
         preset = task.preset

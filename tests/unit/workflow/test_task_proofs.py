@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from cuarl.tasks.task import Check, Task
+from cuarl.env.backend import Backend
+from cuarl.errors import EnvError
+from cuarl.tasks.task import Check, Task, TaskInstance
 from cuarl.types import Action, Finish
-from cuarl.workflow.task_proofs import Proof, prove, prove_task
+from cuarl.workflow.task_proofs import NO_PLAN, Proof, prove, prove_live, prove_task
 from tests.unit.workflow.lamp_env import DONE, FAN, GAVE_UP, LAMP, NOWHERE, LampEnv, says
 
 TASK = Task(id="lamp", description="Turn the lamp on", max_steps=3, checks=(Check(path="lamp", value=True),))
@@ -52,3 +54,39 @@ def test_b42_a_task_that_is_solved_at_the_start_is_found_before_anything_is_done
     assert prove_task(solved, 2, lambda: LampEnv(DONE)) == [
         Proof("lamp", seed, "solved by doing nothing", 0) for seed in range(2)
     ]
+
+
+class AskedLampEnv(LampEnv):
+    """The same, whose oracle has to be asked, as on a page."""
+
+    async def ask_oracle(self) -> Action:
+        return self.moves.pop(0)
+
+
+def test_tasks_are_proven_in_their_own_environment_several_at_once() -> None:
+    tasks = [TASK.model_copy(update={"id": name}) for name in ("asked", "dark", "planless", "gone")]
+    made: list[LampEnv] = []
+    events: list[str] = []
+
+    async def make(task: TaskInstance) -> Any:
+        if task.task_id == "gone":
+            raise EnvError("no lamp is left")
+        made.append(AskedLampEnv(LAMP, DONE) if task.task_id == "asked" else LampEnv(DONE))
+        return made[-1]
+
+    async def start() -> None:
+        events.append("start")
+
+    async def close() -> None:
+        events.append("close")
+
+    backend = Backend(make, start=start, close=close, may_solve=lambda task: task.id != "planless")
+    proofs = asyncio.run(prove_live(tasks, 2, backend, at_once=3, done=lambda: events.append("done")))
+    assert proofs == [
+        [Proof("asked", seed, "", 2) for seed in (0, 1)],
+        [Proof("dark", seed, "the oracle missed lamp equals True (is False)", 1) for seed in (0, 1)],
+        [Proof("planless", seed, NO_PLAN, 0) for seed in (0, 1)],
+        [Proof("gone", seed, "no lamp is left", 0) for seed in (0, 1)],
+    ]
+    assert events == ["start", *["done"] * 8, "close"]
+    assert [env.closed for env in made] == [1] * 6

@@ -1,0 +1,80 @@
+"""Whether an environment can follow a task's ``plan``: asked before anything starts, of each by its own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from cuarl.errors import TaskError
+from cuarl.tasks.task import Task, TaskInstance
+
+UNPLANNED = ("adb", "gbox", "gym", "pods", "gymnasium", "openenv", "browsergym")
+"""Environments that follow no plan. One of an installed package, or of one's own, may have its own use for it."""
+
+
+def plan_problem(task: TaskInstance) -> str:
+    """What is wrong with the plan of a task, in words; empty if nothing is, or if there is none."""
+    if not task.plan:
+        return ""
+    if task.env in UNPLANNED:
+        return f"it has a plan, and the environment {task.env} can't follow one; leave it out"
+    try:
+        _CHECKS.get(task.env, _nothing)(task)
+    except TaskError as error:
+        return error.what
+    return ""
+
+
+def check_plans(tasks: Iterable[Task]) -> None:
+    """Raise TaskError for a plan that can't be followed."""
+    for task in tasks:
+        if problem := plan_problem(task.instantiate(0)):
+            raise TaskError(problem, where=f"task {task.id}", hint="cuarl tasks validate FILE")
+
+
+def _nothing(task: TaskInstance) -> None:
+    """The plan is another program's affair."""
+
+
+def _browser(task: TaskInstance) -> None:
+    from cuarl.env.browser.plan import read_plan
+
+    if "page" in task.preset:
+        raise TaskError("it has a plan, and pages of MiniWoB++ are solved by their own oracles; leave it out")
+    read_plan(task.plan)
+
+
+def _known(keys: Sequence[str]) -> Callable[[TaskInstance], None]:
+    """Of an environment whose lines are read one by one while they are followed: each needs one of its words."""
+
+    def check(task: TaskInstance) -> None:
+        for number, line in enumerate(task.plan, start=1):
+            if not any(key in line for key in keys):
+                raise TaskError(f"step {number} of the plan, {dict(line)}, has none of {', '.join(keys)}")
+
+    return check
+
+
+def _linux(task: TaskInstance) -> None:
+    from cuarl.env.linux.plan import KEYS
+
+    _known(KEYS)(task)
+
+
+def _phone(task: TaskInstance) -> None:
+    from cuarl.sim.phone.script import KEYS
+
+    _known(KEYS)(task)
+
+
+def _desktop(task: TaskInstance) -> None:
+    from cuarl.sim.desktop.script import KEYS
+
+    _known(KEYS)(task)
+
+
+_CHECKS: Mapping[str, Callable[[TaskInstance], None]] = {
+    "browser": _browser,
+    "linux": _linux,
+    "phone": _phone,
+    "desktop": _desktop,
+}
