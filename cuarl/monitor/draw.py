@@ -35,7 +35,8 @@ Point = tuple[float, float]
 
 _MARK = (255, 45, 85, 255)
 _HALO = (255, 255, 255, 230)
-_CAPTION = (24, 24, 27)
+BACKGROUND = (24, 24, 27)
+"""What captions stand on."""
 _CAPTION_TEXT = (244, 244, 245)
 _CAPTION_WARNING = (253, 186, 116)
 _SMALLEST_WIDTH = 384
@@ -202,7 +203,7 @@ def _with_caption(picture: Image.Image, words: str, trouble: str) -> Image.Image
     font = _font(size)
     lines = [(line, _CAPTION_TEXT) for line in _wrapped(_short(words), font, picture.width - size)]
     lines += [(line, _CAPTION_WARNING) for line in _wrapped(_short(trouble), font, picture.width - size)]
-    out = Image.new("RGB", (picture.width, picture.height + size + len(lines) * size * 4 // 3), _CAPTION)
+    out = Image.new("RGB", (picture.width, picture.height + size + len(lines) * size * 4 // 3), BACKGROUND)
     out.paste(picture)
     draw, y = ImageDraw.Draw(out), picture.height + size / 2
     for line, colour in lines:

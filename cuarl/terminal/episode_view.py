@@ -3,40 +3,58 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from cuarl.errors import ConfigError
+from cuarl.monitor import film
 from cuarl.monitor.draw import caption, half_blocks
-from cuarl.monitor.frames import draw, ending
+from cuarl.monitor.frames import Drawn, draw, ending
 from cuarl.terminal.output import console, has_colour, is_terminal, note, print_json, print_table, print_text
 from cuarl.trajectory import Trajectory
 from cuarl.types import Screenshot
 
-if TYPE_CHECKING:
-    pass
-
 
 def show_episode(
-    trajectory: Trajectory, picture: Callable[[str], Screenshot], folder: Path, *, columns: int, as_json: bool
+    trajectory: Trajectory,
+    picture: Callable[[str], Screenshot],
+    folder: Path,
+    *,
+    columns: int,
+    as_json: bool,
+    gif: Path | None = None,
 ) -> None:
-    """Write the pictures into ``folder``; print the episode, with pictures where the terminal has colours."""
+    """Write the pictures into ``folder``; print the episode, with pictures where the terminal has colours.
+
+    ``gif`` is a file for all of them as one moving picture. Raises ConfigError where there is nothing to move.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    files = []
+    files, frames = [], []
     in_colour = columns > 0 and not as_json and is_terminal(sys.stdout) and has_colour(sys.stdout)
     for drawn in draw(trajectory, picture):
         path = folder / f"{drawn.name}.png"
         drawn.picture.save(path)
         files.append(path)
+        if gif is not None:
+            frames.append(drawn)
         if in_colour:
             console().print(half_blocks(drawn.picture, columns))
             print_text(f"{drawn.name}: {drawn.words}{f' ({drawn.trouble})' if drawn.trouble else ''}\n")
+    if gif is not None:
+        _write_gif(gif, frames)
     if as_json:
-        print_json({"episode": trajectory, "pictures": files})
+        print_json({"episode": trajectory, "pictures": files, **({"gif": gif} if gif else {})})
     else:
         _print_facts(trajectory)
         _print_turns(trajectory)
-    note(f"pictures: {folder} ({len(files)} files)")
+    note(f"pictures: {folder} ({len(files)} files)" + (f" and {gif}" if gif else ""))
+
+
+def _write_gif(path: Path, frames: Sequence[Drawn]) -> None:
+    if not frames:
+        raise ConfigError("the episode has no screens, so there is nothing to draw", where="--gif", hint="leave it out")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(film.gif(frames))
 
 
 def _print_facts(t: Trajectory) -> None:

@@ -189,7 +189,8 @@ def _print_plan(request: Request, agent: str, tasks: Sequence[Task], group_size:
     epilog="""\b
 Examples:
   cuarl rollout show latest
-  cuarl rollout show 3f2a9c41d0e7b856.0004.0 --out pictures""",
+  cuarl rollout show 3f2a9c41d0e7b856.0004.0 --out pictures
+  cuarl rollout show latest --gif episode.gif""",
 )
 def show(
     episode: Annotated[
@@ -200,6 +201,7 @@ def show(
         ),
     ] = "latest",
     out: Annotated[Path | None, typer.Option(help="Folder for the pictures; else one in the run's folder.")] = None,
+    gif: Annotated[Path | None, typer.Option(help="One moving picture of it all, written to this file, too.")] = None,
     columns: Annotated[int, typer.Option(min=8, help="Width of the pictures in the terminal, in characters.")] = 36,
     pictures: Annotated[bool, typer.Option(help="Draw pictures in the terminal, where it has colours.")] = True,
     runs_dir: RunsDir = None,
@@ -216,7 +218,7 @@ def show(
     with parts.open_store(settings) as store:
         trajectory = find_episode(store, episode)
         folder = out or pictures_folder(store, trajectory, settings.runs_dir)
-        show_episode(trajectory, store.blobs.get, folder, columns=columns if pictures else 0, as_json=as_json)
+        show_episode(trajectory, store.blobs.get, folder, columns=columns if pictures else 0, as_json=as_json, gif=gif)
 
 
 # --- verify --------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from cuarl.errors import StoreError
 from cuarl.monitor.web import api, ingest
 from cuarl.monitor.web.desk import Desk
 from cuarl.monitor.web.login import COOKIE, BrowserToken
-from cuarl.monitor.web.pictures import SECURITY, screen
+from cuarl.monitor.web.pictures import SECURITY, film, screen
 from cuarl.monitor.web.stream import Stream
 from cuarl.monitor.web.templating import address, page, prepare
 from cuarl.monitor.web.views import episodes, evaluations, runs
@@ -53,6 +53,7 @@ def make_app(desk: Desk, rules: Rules) -> ASGIApp:
     routes += [
         Route("/files/{name:str}", _file),
         Route("/screens/{name:str}", _screen(desk)),
+        Route("/episodes/{episode_id:str}/film.gif", _film(desk)),
         *api.routes(desk),
         *ingest.routes(desk),
     ]
@@ -161,6 +162,13 @@ def _screen(desk: Desk) -> Callable[[Request], Response]:
     def answer(request: Request) -> Response:
         digest = request.path_params["name"].removesuffix(".png")
         return screen(desk, digest)
+
+    return answer
+
+
+def _film(desk: Desk) -> Callable[[Request], Response]:
+    def answer(request: Request) -> Response:
+        return film(desk, request.path_params["episode_id"])
 
     return answer
 

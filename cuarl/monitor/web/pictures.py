@@ -1,4 +1,4 @@
-"""Screenshots, and the headers that go with everything the monitor sends."""
+"""Screenshots, episodes as moving pictures, and the headers that go with everything the monitor sends."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 from starlette.responses import Response
 
 from cuarl.errors import StoreError
+from cuarl.monitor.film import gif
+from cuarl.monitor.frames import draw
 from cuarl.monitor.web.desk import Desk
 from cuarl.monitor.web.templating import POLICY
 from cuarl.web.refusal import Refusal
@@ -28,3 +30,15 @@ def screen(desk: Desk, digest: str) -> Response:
     except StoreError as error:
         raise Refusal(error.what, status=404) from error
     return Response(data, headers={**SECURITY, "cache-control": _FOREVER}, media_type="image/png")
+
+
+def film(desk: Desk, episode_id: str) -> Response:
+    """An episode that is over as a GIF, made when somebody asks for it. Raises Refusal."""
+    found = desk.pages.load([episode_id]).get(episode_id)
+    if found is None or not (found.turns or found.final_screenshot):
+        raise Refusal("there is no such episode that is over and has screens", status=404)
+    try:
+        data = gif(draw(found, desk.store.blobs.get))
+    except StoreError as error:
+        raise Refusal(error.what, status=404) from error
+    return Response(data, headers={**SECURITY, "cache-control": "no-store"}, media_type="image/gif")

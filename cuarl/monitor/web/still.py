@@ -18,7 +18,6 @@ from starlette.types import ASGIApp
 
 from cuarl.errors import StoreError
 from cuarl.monitor.web.templating import address
-from cuarl.run.atomic import write_text
 from cuarl.store.pages import Pages
 
 _LINK = re.compile(r'(href|src)="([^"]*)"')
@@ -62,12 +61,12 @@ class Still:
             file.write_bytes(answer.content)
             return
         up = "../" * self.files[path].count("/")
-        write_text(file, _LINK.sub(lambda link: self._linked(link, up), answer.text))
+        file.write_text(_LINK.sub(lambda link: self._linked(link, up), answer.text), encoding="utf-8")
 
     def _linked(self, link: re.Match[str], up: str) -> str:
         """The link to the file of what is taken along; no link to anything else."""
         target, _, place = unescape(link[2]).partition("#")
-        if not target:
+        if not target or urlsplit(target).netloc:  # nothing, or a tracker's page elsewhere
             return link[0]
         if target not in self.files:
             if not self._belongs(target):
@@ -87,7 +86,7 @@ class Still:
                 return run == self.run_id
             case ["episodes"]:
                 return query.get("run") == [self.run_id]
-            case ["episodes", episode]:
+            case ["episodes", episode] | ["episodes", episode, "film.gif"]:
                 return self._is_mine(episode)
             case ["evaluations", evaluation]:
                 found = self.pages.evaluation_by_id(evaluation)
@@ -107,4 +106,6 @@ def _file(target: str) -> str:
     if path.startswith(("/files/", "/screens/")):
         return path[1:]
     digest = hashlib.sha256(target.encode()).hexdigest()[:10]
+    if path.endswith("/film.gif"):
+        return f"films/{digest}.gif"
     return f"pages/{re.sub(r'[^A-Za-z0-9.-]+', '-', path).strip('-.')[:60]}-{digest}.html"

@@ -75,6 +75,7 @@ def run(desk: Desk, request: Request) -> View:
         "columns": COLUMNS,
         "shown": _SHOWN_STEPS,
         "before": before,
+        "trackers": trackers(desk, record.id),
     }
     return "run.html", values
 
@@ -85,6 +86,12 @@ def known_run(desk: Desk, run_id: str) -> RunRecord:
     if not found:
         raise Refusal(f'there is no run "{run_id}" in the store', status=404)
     return found[0]
+
+
+def trackers(desk: Desk, run_id: str) -> dict[str, str]:
+    """Where trackers show the run, by their names: an address, a folder, or nothing; of each the newest."""
+    found = desk.pages.events(run=run_id, kind="tracker")
+    return {str(one.data.get("name", "")): str(one.data.get("url") or "") for one in found}
 
 
 def _silent(record: RunRecord, live: Sequence[LiveRecord]) -> float | None:

@@ -2,8 +2,10 @@
 
 import re
 from html import unescape
+from io import BytesIO
 
 import pytest
+from PIL import Image
 
 from cuarl.store import Store
 from tests.unit.monitor.web.conftest import asking, fill
@@ -202,3 +204,27 @@ async def test_a_persons_verdict_counts_in_evaluations_from_then_on(store):
         await client.patch("/api/rollouts/base.2.11.0/validation-override", json=patch)
         text = (await client.get("/evaluations/base.eval.2")).text
     assert "100 %" in text and "1 verdicts overruled" in text
+
+
+async def test_a_run_links_to_its_trackers_where_they_have_an_address(store):
+    fill(store)
+    told = {"wandb": "https://wandb.example/r/1", "tensorboard": "/runs/base/tensorboard", "odd": "javascript:alert(1)"}
+    for name, where in {**told, "mlflow": ""}.items():
+        store.log_event("base", "tracker", {"name": name, "id": "x", "url": where})
+    store.drain()
+    async with asking(store) as client:
+        text = (await client.get("/runs/base")).text
+        other = (await client.get("/runs/better")).text
+    assert '<a href="https://wandb.example/r/1" rel="noreferrer">wandb</a>' in text
+    assert 'tensorboard <span class="dim">(/runs/base/tensorboard)</span>' in text and "mlflow" in text
+    assert 'href="javascript:' not in text and "Also in" not in other
+
+
+async def test_an_episode_as_a_moving_picture(store):
+    fill(store)
+    async with asking(store) as client:
+        answer = await client.get("/episodes/base.1.0.0/film.gif")
+        strange = await client.get("/episodes/nobody/film.gif")
+    with Image.open(BytesIO(answer.content)) as film:
+        assert (answer.headers["content-type"], film.n_frames) == ("image/gif", 5)
+    assert strange.status_code == 404

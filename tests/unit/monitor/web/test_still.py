@@ -12,24 +12,33 @@ from tests.unit.monitor.web.conftest import fill
 from tests.unit.monitor.web.made import PICTURE
 from tests.unit.monitor.web.test_pages import EVIL
 
+TRACKER = "https://wandb.example/files/settings-a"
+"""Elsewhere, with a path like one of the monitor's own."""
+
 
 @pytest.fixture
 def report(store, tmp_path):
     fill(store, EVIL)
+    store.log_event("base", "tracker", {"name": "wandb", "id": "x", "url": TRACKER})
+    store.drain()
     folder = tmp_path / "report"
     return folder, write_report(store, "base", folder)
 
 
-def test_every_link_of_every_page_leads_to_a_file_of_the_report(report):
+def test_every_link_of_every_page_leads_to_a_file_of_the_report(store, report):
     folder, count = report
     pages = sorted(folder.rglob("*.html"))
     assert len(pages) == count > 50
     for page in pages:
         for link in re.findall(r'(?:href|src|action|data-load|data-events)="([^"]*)"', page.read_text("utf-8")):
             target = unescape(link).partition("#")[0]
-            assert not target or (page.parent / target).is_file(), f"{page.name}: {link}"
+            assert target in ("", TRACKER) or (page.parent / target).is_file(), f"{page.name}: {link}"
+    assert f'<a href="{TRACKER}"' in (folder / "index.html").read_text("utf-8")
     used = {p.name for p in folder.rglob("*") if p.is_file() and p.suffix != ".html"}
-    assert used == {"monitor.css", "monitor.js", "icon.svg", f"{PICTURE.digest}.png"}
+    films = {name for name in used if name.endswith(".gif")}
+    assert used - films == {"monitor.css", "monitor.js", "icon.svg", f"{PICTURE.digest}.png"}
+    assert len(films) == len(Pages(store.engine).episode_lines({"run": "base"}, limit=500))
+    assert all((folder / "films" / name).read_bytes()[:6] == b"GIF89a" for name in films)
 
 
 def test_it_holds_all_of_its_run_and_nothing_of_others(store, report):
