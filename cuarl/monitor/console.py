@@ -101,7 +101,7 @@ class ConsoleSink:
         )
 
     def _warn(self, values: Mapping[str, Any]) -> None:
-        if "group/frac_mixed" not in values:
+        if "group/frac_mixed" not in values or self._begun.get("imitates"):  # equal successes are imitated all the same
             return
         self._silent = 0 if values["group/frac_mixed"] > 0 else self._silent + 1
         if self._silent == SILENT_STEPS:

@@ -150,6 +150,7 @@ def _announced(job: Job, run: Run, step: int) -> dict[str, Any]:
         "steps": config.max_steps,
         "eval_every": config.eval_every,
         "reward": config.reward,
+        "imitates": config.algorithm.type == "sft",
     }
 
 

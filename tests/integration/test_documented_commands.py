@@ -139,7 +139,7 @@ def with_output(page: str) -> Iterator[Shown]:
         for part in re.split(r"^\$ ", re.sub(r"\\\n\s*", "", block), flags=re.MULTILINE)[1:]:
             line, _, output = part.partition("\n")
             piped = re.search(r" \| tail -(\d+)", line)
-            special = {"--env", "--preset", "doctor", "model"} & set(line.split()) and "export" not in line
+            special = {"--env", "--preset", "--prove", "doctor", "model"} & set(line.split()) and "export" not in line
             for words in shown(f"```console\n$ {line}\n```"):
                 if not special:
                     yield Shown(page, words, int(piped[1]) if piped else None, output.splitlines())

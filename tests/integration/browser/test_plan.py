@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import runpy
+import threading
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+
 import pytest
 
 from cuarl.agent.scripted import OracleAgent
 from cuarl.env.backend import Backend
-from cuarl.env.browser.backend import factory
+from cuarl.env.browser.backend import factory, fence_of
 from cuarl.env.browser.options import BrowserOptions, Fence
 from cuarl.errors import TaskError
+from cuarl.tasks.files import load_file
 from cuarl.tasks.task import Check, Task
 from cuarl.types import Answer, Click, Finish, Scroll, TypeText, Wait
 from cuarl.workflow.task_proofs import prove_live
@@ -160,3 +166,28 @@ def test_plan_and_doing_nothing_are_proven_on_the_page(with_browser, address, tm
         assert len(count) == 4
 
     with_browser(work)
+
+
+def test_the_shop_of_the_start_page_is_proven(with_browser, tmp_path):
+    shop = Path(__file__).parents[3] / "examples" / "shop"
+    server = ThreadingHTTPServer(("127.0.0.1", 0), runpy.run_path(str(shop / "shop.py"))["Shop"])
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    text = (shop / "tasks.yaml").read_text(encoding="utf-8")
+    (tmp_path / "tasks.yaml").write_text(text.replace(":8765", f":{server.server_port}"), encoding="utf-8")
+    one = load_file(tmp_path / "tasks.yaml")[0].task
+
+    async def work(browser):
+        make_env = factory(browser, BrowserOptions(viewport=(320, 320), fence=fence_of([one], ())))
+
+        async def make(instance):
+            return make_env(instance)
+
+        (proofs,) = await prove_live([one], 4, Backend(make), at_once=4, done=lambda: None)
+        assert {proof.problem for proof in proofs} == {""}, proofs
+        assert len({one.instantiate(seed).goal for seed in range(4)}) > 1
+
+    try:
+        with_browser(work)
+    finally:
+        server.shutdown()
+        server.server_close()

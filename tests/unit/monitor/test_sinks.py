@@ -126,3 +126,12 @@ def test_steps_that_teach_nothing_are_said_once_with_what_may_help():
         assert any(line.startswith("no signal") for line in said) == (number >= 5), number
     [told] = [line for line in said if line.startswith("no signal")]
     assert told.startswith("no signal for 3 steps") and "--group-size" in told
+
+
+def test_imitation_learns_from_groups_that_all_succeed():
+    said = []
+    sink = ConsoleSink(said.append)
+    sink.event("start", {"steps": 4, "imitates": True})
+    for number in range(4):
+        sink.metrics(number, {"group/frac_mixed": 0.0})
+    assert not any(line.startswith("no signal") for line in said)
