@@ -54,6 +54,7 @@ class VLLMPolicy(PolicyOptions):
             "port": "vllm_port",
             "devices": "vllm_devices",
             "gpu_memory": "vllm_gpu_memory",
+            "sleep": "vllm_sleep",
             "arguments": "vllm_args",
             "start_seconds": "vllm_start_seconds",
         }
@@ -69,6 +70,9 @@ class VLLMPolicy(PolicyOptions):
     """GPUs that vLLM may use, by number, such as 1; unset: those that this process sees."""
     gpu_memory: Annotated[float, Field(gt=0, le=1)] = 0.45
     """Share of its GPU's memory that vLLM takes, weights included. Where training has another GPU, take 0.9."""
+    sleep: bool = False
+    """Have vLLM give its memory back while this process trains: for one GPU that both take in turn. vllm_gpu_memory is
+    then what it takes while it samples."""
     arguments: str = ""
     """Further arguments of vllm serve, as one would type them, such as --max-model-len 16384."""
     start_seconds: PositiveFloat = 900.0

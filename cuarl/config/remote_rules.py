@@ -43,6 +43,10 @@ def problems(config: ExperimentConfig) -> list[str]:
 
 
 def _endpoint(config: ExperimentConfig) -> list[str]:
+    if config.server_sleeps and config.max_steps_off_policy:
+        return [
+            "policy.sleep ends sampling while something is trained, and max_steps_off_policy does both: leave one out"
+        ]
     if not isinstance(config.policy, OpenAIPolicy):
         return []
     url = config.policy.base_url

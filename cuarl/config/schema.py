@@ -302,6 +302,11 @@ class ExperimentConfig(
         return self.policy if isinstance(self.policy, OpenAIPolicy) else OpenAIPolicy()
 
     @property
+    def server_sleeps(self) -> bool:
+        """Whether a server of one's own sleeps while something else has its device."""
+        return isinstance(self.policy, VLLMPolicy) and self.policy.sleep
+
+    @property
     def local_policy(self) -> LocalPolicy:
         """The options of a policy in this process; for another policy their defaults."""
         return self.policy if isinstance(self.policy, LocalPolicy) else LocalPolicy()

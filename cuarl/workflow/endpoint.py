@@ -167,6 +167,7 @@ class Trained:
     _version: int | None = None
     """Which weights it has; None before the first."""
     _loaded: Path | None = field(default=None)
+    _asleep: bool = False
 
     def source(self) -> Source:
         """What training samples from: the server, brought up to date before each step."""
@@ -176,10 +177,10 @@ class Trained:
         make = players.model_agents(config, sampler, config.model_name, temperature=config.temperature, strict=True)
         player = Player(self.endpoint.name, make, join=join, close=sampler.close)
         if self.rescoring is None:
-            return Source(player, self.refresh, self.endpoint.close)
+            return Source(player, self.refresh, self._rest)
         from cuarl.policy.sampling.rescore import accept
 
-        return Source(player, self.refresh, self.endpoint.close, accept)
+        return Source(player, self.refresh, self._rest, accept)
 
     def evaluating(self) -> Player:
         """Who is evaluated between the steps of one process: the policy as it is then, sampled by the server.
@@ -195,7 +196,7 @@ class Trained:
         async def start() -> None:
             await self.refresh(self.learner.policy.version)
 
-        return Player(self.endpoint.name, make, start=start)
+        return Player(self.endpoint.name, make, start=start, close=self._rest)
 
     async def refresh(self, version: int) -> None:
         """Have the server sample from the learner's weights. Raises SamplerError if it can't load them."""
@@ -204,9 +205,11 @@ class Trained:
             await self._forget_earlier()
             self._ready = True
         if version == self._version:
+            await self._wake()
             return
         self._version = version
         fresh = version == 0 and self.config.load_checkpoint_path is None
+        await self._wake()
         self.endpoint.version = version
         if fresh:  # a new adapter changes nothing: the server's base is the policy
             return
@@ -226,6 +229,18 @@ class Trained:
             shutil.rmtree(self._loaded, ignore_errors=True)
         self._loaded = path
 
+    async def _rest(self) -> None:
+        """Nobody asks for a while: connections are closed, and one that may sleeps."""
+        if self.config.server_sleeps and self.learner.accelerator.is_main_process and not self._asleep:
+            await self.endpoint.endpoint.control("sleep?level=1")
+            self._asleep = True
+        await self.endpoint.close()
+
+    async def _wake(self) -> None:
+        if self._asleep:
+            await self.endpoint.endpoint.control("wake_up")
+            self._asleep = False
+
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[None]:
         """Inside, the server is used; afterwards, whatever happened, it forgets the run's adapter."""
@@ -236,7 +251,8 @@ class Trained:
                 await self._release()
 
     async def _release(self) -> None:
-        if not self.learner.accelerator.is_main_process:
+        # one that sleeps is our own, and ends now
+        if not self.learner.accelerator.is_main_process or self._asleep:
             return
         try:
             await self.endpoint.release_adapter()

@@ -59,6 +59,7 @@ def command(config: ExperimentConfig, model: str) -> list[str]:
     words += ["--enable-lora", "--max-lora-rank", str(_rank(config)), "--max-loras", "2"]
     words += ["--enable-tower-connector-lora"] if config.train_vision else []
     words += ["--trust-remote-code"] if config.trust_remote_code else []
+    words += ["--enable-sleep-mode"] if policy.sleep else []
     words += [] if on_cpu else ["--gpu-memory-utilization", f"{policy.gpu_memory:g}"]
     return [*words, *shlex.split(policy.arguments)]
 
@@ -151,6 +152,8 @@ def _check_import(python: str) -> None:
 
 def _environment(policy: VLLMPolicy) -> Mapping[str, str]:
     own = {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True", "VLLM_NO_USAGE_STATS": "1"}
+    if policy.sleep:
+        own["VLLM_SERVER_DEV_MODE"] = "1"  # else it has no route to be put to sleep by
     if policy.devices is not None:
         own["CUDA_VISIBLE_DEVICES"] = policy.devices
     return {**os.environ, **own}

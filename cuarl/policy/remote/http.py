@@ -116,6 +116,16 @@ class Endpoint:
         except httpx.HTTPError as error:
             raise SamplerError(f"the adapter can't be {verb}ed: {type(error).__name__}", where=self.shown) from error
 
+    async def control(self, path: str) -> None:
+        """Have vLLM do what a route beside ``/v1`` stands for. Raises ``SamplerError``."""
+        try:
+            reply = await self._asked("POST", path, None, self.url.removesuffix("/v1"))
+        except httpx.HTTPError as error:
+            raise SamplerError(f"{path} was not answered: {type(error).__name__}", where=self.shown) from error
+        if not reply.is_success:
+            what = f"the server does not {path.partition('?')[0]} ({reply.status_code}): {loggable(reply.text[:SHOWN])}"
+            raise SamplerError(what, where=self.shown, hint="start it with --enable-sleep-mode, VLLM_SERVER_DEV_MODE=1")
+
     async def close(self) -> None:
         """Close the connections; a later request opens new ones."""
         made, self._open = self._open, None

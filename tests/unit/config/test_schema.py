@@ -95,6 +95,10 @@ def test_values_of_the_wrong_kind_are_refused(fields):
             },
             "policy.rescore computes with the policy that is trained",
         ),
+        (
+            {"max_steps_off_policy": 1, "policy": {"type": "vllm", "sleep": True}},
+            "policy.sleep ends sampling while something is trained",
+        ),
         ({"max_steps_off_policy": 1, "trainer": "tinker"}, "not supported with trainer tinker"),
         ({"lora_target_option": "custom"}, "need each other"),
         ({"lora_target_modules": "q_proj"}, "need each other"),

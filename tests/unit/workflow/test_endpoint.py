@@ -88,3 +88,47 @@ def test_a_server_that_is_gone_at_the_end_is_no_error() -> None:
 
     anyio.run(run)
     assert len(told) == 1 and "keeps the run's last adapter" in told[0]
+
+
+def sleeping(told: list[str], **fields: Any) -> Trained:
+    def reply(request: httpx.Request) -> httpx.Response:
+        told.append(request.url.path + (f"?{request.url.query.decode()}" if request.url.query else ""))
+        if request.url.path.endswith("/models"):
+            return httpx.Response(200, json={"data": [{"id": "base", "parent": None}]})
+        if "v1" in request.url.path:
+            message = {"role": "assistant", "content": "hi"}
+            return httpx.Response(200, json={"choices": [{"message": message, "finish_reason": "stop"}]})
+        return httpx.Response(200, text="")
+
+    config = resolve(flags={"vllm_python": "python3", **fields}).config
+    sampler = OpenAISampler("http://server/v1", "base", transport=httpx.MockTransport(reply))
+    learner: Any = SimpleNamespace(accelerator=SimpleNamespace(is_main_process=True))
+    return Trained(config, learner, sampler, Path("runs/k1/adapters"))
+
+
+def test_a_server_of_ones_own_sleeps_while_nobody_asks_and_is_woken_for_who_does() -> None:
+    told: list[str] = []
+
+    async def steps() -> None:
+        trained = sleeping(told, vllm_sleep=True)
+        source = trained.source()
+        await source.refresh(0)
+        await source.rest()
+        await source.rest()
+        await source.refresh(0)
+        await source.rest()
+
+    anyio.run(steps)
+    assert [path for path in told if "v1" not in path] == ["/sleep?level=1", "/wake_up", "/sleep?level=1"]
+
+
+def test_one_that_is_not_told_to_sleep_does_not() -> None:
+    told: list[str] = []
+
+    async def steps() -> None:
+        source = sleeping(told).source()
+        await source.refresh(0)
+        await source.rest()
+
+    anyio.run(steps)
+    assert [path for path in told if "v1" not in path] == []

@@ -49,7 +49,7 @@ TOGETHER = {
     "model_name": {"renderer_name": "json"}, "activation_gib": {"gradient_checkpointing": True},
     "lora_target_modules": {"lora_target_option": "custom"},
     "served_model_name": {"model_base_url": "http://127.0.0.1:9/v1"},
-    **{f"vllm_{n}": {"vllm_python": "python3"} for n in ("port", "devices", "gpu_memory", "args", "start_seconds")},
+    **{f"vllm_{n}": {"vllm_python": "python3"} for n in ("port", "devices", "sleep", "gpu_memory", "args", "start_seconds")},
     "rescore": {"model_base_url": "http://127.0.0.1:9/v1"},
     "keep_adapters": {"model_base_url": "http://127.0.0.1:9/v1"}, "sft_runs": {"algorithm": "sft"},
     "tinker_loss": {"trainer": "tinker"}, "coordinate_mode": {"env": "gbox"},
