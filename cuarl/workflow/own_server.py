@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import socket
@@ -27,6 +28,8 @@ _RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 _MODULE = "vllm.entrypoints.cli.main"
 _FIND = "import importlib.util, sys; sys.exit(None if importlib.util.find_spec('vllm') else 'there is no vllm')"
 """Importing it would take many seconds."""
+_ERROR = re.compile(r"(\(\w+ pid=\d+\) )?[\w.]*Error\b")
+"""How a traceback's last line begins, also where vLLM puts the name of its process before it."""
 _LOOK_S, _FIND_S, _END_S = 0.5, 120.0, 30.0
 
 
@@ -173,6 +176,9 @@ def _check_rank(config: ExperimentConfig) -> None:
 
 
 def _last_words(log: Path) -> str:
+    """The last error in what it said, with the lines behind it: some libraries tell the reason there."""
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    told = [line for line in lines if "Error" in line and "error" not in line[:10]]
-    return loggable((told or lines or ["it said nothing"])[-1])[:300]
+    errors = [i for i, line in enumerate(lines) if _ERROR.match(line)] or [len(lines) - 1]
+    # its engine ends first, and then what waited for it says that it has
+    errors = [i for i in errors if not lines[i].startswith("(APIServer")] or errors
+    return loggable(" ".join(lines[errors[-1] :][:3]) or "it said nothing")[:400]

@@ -86,10 +86,13 @@ def test_it_is_started_given_each_adapter_and_ended(place: Place) -> None:
 
 def test_one_that_does_not_come_up_is_told_by_its_own_words(place: Place) -> None:
     script = place.folder / "python"
-    script.write_text("#!/bin/sh\n[ $1 = -c ] && exit 0\necho 'ValueError: no room for the cache'\nexit 1\n")
+    script.write_text(
+        "#!/bin/sh\n[ $1 = -c ] && exit 0\ncat <<END\n(EngineCore pid=7) ValueError: 1 fault\n"
+        "  no room for the cache\n(APIServer pid=6) RuntimeError: see above\nEND\nexit 1\n"
+    )
     done = train(place, port())
     assert done.code == 4
-    assert "vLLM ended while it started: ValueError: no room for the cache" in done.err
+    assert "vLLM ended while it started: (EngineCore pid=7) ValueError: 1 fault no room for the cache" in done.err
     assert "logs/vllm.log" in done.err
 
 
