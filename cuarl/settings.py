@@ -94,6 +94,14 @@ class Settings(BaseSettings):
     """Key that clients of ``cuarl serve`` must send; needed to listen beyond this machine."""
     monitor_token: SecretStr | None = None
     """Token that whoever opens the monitor must give; needed to listen beyond this machine."""
+    price_device_hour: float | None = Field(None, ge=0, allow_inf_nan=False)
+    """What an hour of one device costs (phone, desktop, browser), in any currency: for the ledger of a run's costs."""
+    price_machine_hour: float | None = Field(None, ge=0, allow_inf_nan=False)
+    """What an hour of the machine that trains costs."""
+    price_million_tokens_in: float | None = Field(None, ge=0, allow_inf_nan=False)
+    """What a million tokens of prompts cost, where a server is paid by them."""
+    price_million_tokens_out: float | None = Field(None, ge=0, allow_inf_nan=False)
+    """What a million sampled tokens cost."""
     monitor_base_url: str | None = Field(None, validation_alias="MONITOR_BASE_URL")
     """Training monitor elsewhere that trainings report to: its address, with its path prefix."""
     project_id: str | None = Field(None, validation_alias=AliasChoices("MONITOR_PROJECT_ID", "PROJECT_ID"))

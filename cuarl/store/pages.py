@@ -11,7 +11,19 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypedDict
 
-from sqlalchemy import Double, Integer, Select, Text, cast, func, literal_column, select, type_coerce
+from sqlalchemy import (
+    ColumnElement,
+    Double,
+    Integer,
+    Select,
+    Text,
+    case,
+    cast,
+    func,
+    literal_column,
+    select,
+    type_coerce,
+)
 from sqlalchemy.orm import Session
 
 from cuarl.store import codec
@@ -115,6 +127,21 @@ class TaskShare(NamedTuple):
     task_id: str
     n: int
     successes: int
+
+
+class CostLine(Record):
+    """All that a run's episodes of one purpose took on one kind of device."""
+
+    purpose: str
+    device: str
+    """The backend, or the environment where there is none."""
+    episodes: int
+    successes: int
+    device_s: float
+    """Seconds for which they held a device, from making it to the end of checking."""
+    tokens_in: int
+    """Of prompts, pictures included, counted anew at each turn."""
+    tokens_out: int
 
 
 class Pages(Reader):
@@ -260,6 +287,34 @@ class Pages(Reader):
             if (session.scalar(select(func.count()).select_from(mine.subquery())) or 0) > MANY:
                 return None
             return [TaskShare(step, task, n, int(ones or 0)) for step, task, n, ones in session.execute(query)]
+
+        return self._read(work)
+
+    def cost_lines(self, run: str) -> list[CostLine] | None:
+        """What its episodes took, by purpose and kind of device; None for a run with more than ``MANY`` episodes."""
+        e, v, holds = t.EpisodeRow, t.VerdictRow, _holds()
+        mine: Select[Any] = select(literal_column("1")).where(e.run_id == run).limit(MANY + 1)
+        # in full each time, as "device" is a column, too; and PostgreSQL takes equal parameters for different ones
+        device = case((e.backend == literal_column("''"), e.env), else_=e.backend)
+        sums: dict[str, ColumnElement[Any]] = {
+            "episodes": func.count(),
+            "successes": func.coalesce(func.sum(cast(holds, Integer)), 0),
+            "device_s": func.sum(e.wall_s),
+            "tokens_in": func.sum(e.prompt_tokens),
+            "tokens_out": func.sum(e.sampled_tokens),
+        }
+        query = (
+            select(e.purpose, device.label("device"), *(value.label(name) for name, value in sums.items()))
+            .outerjoin(v, v.episode_id == e.id)
+            .where(e.run_id == run, e.status != "started")
+            .group_by(e.purpose, device)
+            .order_by(e.purpose, device)
+        )
+
+        def work(session: Session) -> list[CostLine] | None:
+            if (session.scalar(select(func.count()).select_from(mine.subquery())) or 0) > MANY:
+                return None
+            return [CostLine.model_validate(dict(row)) for row in session.execute(query).mappings()]
 
         return self._read(work)
 

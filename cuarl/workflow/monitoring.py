@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from cuarl.errors import ConfigError
+from cuarl.store.costs import NO_PRICES, Prices
 from cuarl.workflow import episodes as parts
 from cuarl.workflow import signals
 
@@ -36,6 +37,7 @@ class Options:
     prefix: str = ""
     read_only: bool = False
     token: str | None = None
+    prices: Prices = NO_PRICES
     still: bool = False
     """Pages that are to be files."""
 
@@ -56,12 +58,17 @@ def serve_monitor(settings: Settings, options: Options, sock: socket.socket, say
             signals.run(work)
 
 
-def write_report(store: Store, run_id: str, folder: Path) -> int:
+def prices_of(settings: Settings) -> Prices:
+    """The prices that are set."""
+    return Prices.model_validate({name: getattr(settings, f"price_{name}") for name in Prices.model_fields})
+
+
+def write_report(store: Store, run_id: str, folder: Path, prices: Prices = NO_PRICES) -> int:
     """Write a run's pages into ``folder`` as files; gives their number."""
     from cuarl.monitor.web.still import Still
     from cuarl.store.pages import Pages
 
-    app = monitor_app(store, Options(read_only=True, still=True))
+    app = monitor_app(store, Options(read_only=True, still=True, prices=prices))
     return signals.run(Still(app, Pages(store.engine), run_id, folder).write)
 
 
@@ -81,6 +88,7 @@ def monitor_app(store: Store, options: Options) -> ASGIApp:
         pages=Pages(store.engine),
         statistics=Statistics(rate=stats.clustered_rate, compare=stats.compare),
         pieces=token_texts,
+        prices=options.prices,
         prefix=prefix,
         read_only=options.read_only,
         still=options.still,

@@ -96,12 +96,19 @@ def serve(
 ) -> None:
     """Show runs in a browser: live, turn by turn, with curves, screenshots and verdicts. Ends with Ctrl-C."""
     from cuarl.web.listen import bind, require_web
-    from cuarl.workflow.monitoring import Options, serve_monitor
+    from cuarl.workflow.monitoring import Options, prices_of, serve_monitor
 
     require_web()
     settings = load_settings(database_url=db, runs_dir=runs_dir)
     token = settings.monitor_token.get_secret_value() if settings.monitor_token else None
-    options = Options(host=host, hosts=tuple(allow_host or ()), prefix=path_prefix, read_only=read_only, token=token)
+    options = Options(
+        host=host,
+        hosts=tuple(allow_host or ()),
+        prefix=path_prefix,
+        read_only=read_only,
+        token=token,
+        prices=prices_of(settings),
+    )
     sock = bind(host, port, token, what="the monitor", variable="CUARL_MONITOR_TOKEN")
 
     def say(url: str) -> None:
@@ -158,14 +165,15 @@ def report(
     from cuarl.store.pages import Pages
     from cuarl.web.listen import require_web
     from cuarl.workflow import episodes as parts
-    from cuarl.workflow.monitoring import write_report
+    from cuarl.workflow.monitoring import prices_of, write_report
 
     require_web()
-    with parts.open_store(load_settings(database_url=db, runs_dir=runs_dir)) as store:
+    settings = load_settings(database_url=db, runs_dir=runs_dir)
+    with parts.open_store(settings) as store:
         line = find(Pages(store.engine), run)
         folder = out or Path(f"report-{line.name}")
         with whole_or_not_at_all(folder) as aside:
-            count = write_report(store, line.id, aside)
+            count = write_report(store, line.id, aside, prices_of(settings))
     written = folder / "index.html"
     if pack:
         written = Path(shutil.make_archive(str(folder), "zip", folder))

@@ -16,6 +16,7 @@ from cuarl.workflow import episodes as parts
 
 if TYPE_CHECKING:
     from cuarl.store import Store
+    from cuarl.store.costs import Costs
     from cuarl.store.pages import Pages, RunLine
 
 app = typer.Typer(no_args_is_help=True, epilog="\b\nStart with:\n  cuarl runs list\n  cuarl runs show latest")
@@ -69,15 +70,19 @@ def _row(line: RunLine) -> tuple[object, ...]:
 def show(run: Reference = "latest", runs_dir: RunsDir = None, db: Db = None, as_json: Json = False) -> None:
     """Say what a run is, how far it has come, and what was measured of it."""
     from cuarl.monitor.lines import number, span
+    from cuarl.store.costs import costs_of
+    from cuarl.workflow.monitoring import prices_of
 
-    with parts.open_store(load_settings(database_url=db, runs_dir=runs_dir)) as store:
+    settings = load_settings(database_url=db, runs_dir=runs_dir)
+    with parts.open_store(settings) as store:
         pages = _pages(store)
         line = find(pages, run)
         record, evaluations = pages.runs_by_id([line.id])[0], pages.evaluations(run=line.id)
         last = pages.at_steps(line.id, ["time/step_s"], before=None, limit=1)
         values = pages.values(line.id, next(iter(last))) if last else {}
+        costs = costs_of(pages, record, prices_of(settings))
     if as_json:
-        print_json({"run": record, "live": line.live, "evaluations": evaluations, "metrics": values})
+        print_json({"run": record, "live": line.live, "evaluations": evaluations, "metrics": values, "costs": costs})
         return
     live = line.live.data if line.live else {}
     facts = [
@@ -98,12 +103,33 @@ def show(run: Reference = "latest", runs_dir: RunsDir = None, db: Db = None, as_
     facts += [
         (name, number(value)) for name, value in values.items() if name in ("episode/success_rate", "reward/mean")
     ]
+    facts += _cost_facts(costs) if costs else []
     print_table(("what", "value"), [fact for fact in facts if fact[1] is not None])
     closing(
         f"{record.name}: {record.status}",
         where=record.directory or record.id,
         then=f"cuarl episodes {record.name} --failed",
     )
+
+
+def _cost_facts(costs: Costs) -> list[tuple[str, str | None]]:
+    from cuarl.monitor.lines import number, span
+
+    each = f", {span(costs.device_s / costs.successes)} a success" if costs.successes else ""
+    devices = [
+        (f"{c.purpose} on {c.device}", f"{c.episodes} episode{'s' * (c.episodes != 1)}, {span(c.device_s)} of it")
+        for c in costs.lines
+    ]
+    money = None if costs.money is None else number(costs.money)
+    if money and costs.money is not None and costs.successes:
+        money += f", {number(costs.money / costs.successes)} a success"
+    return [
+        *devices,
+        ("device time", span(costs.device_s) + each),
+        ("machine", f"{span(costs.machine_s)} on {costs.machine}"),
+        ("tokens", f"{costs.tokens_in:,} in, {costs.tokens_out:,} out"),
+        ("cost", money),
+    ]
 
 
 def _measured(found: Mapping[str, float], suite: str) -> str:

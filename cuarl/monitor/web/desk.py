@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from cuarl.store.costs import NO_PRICES, Prices
 from cuarl.store.pages import Pages
 from cuarl.store.store import Store
 
@@ -89,6 +90,7 @@ class Desk:
     pages: Pages
     statistics: Statistics
     pieces: Pieces
+    prices: Prices = NO_PRICES
     prefix: str = ""
     """Path that all addresses begin with."""
     read_only: bool = False

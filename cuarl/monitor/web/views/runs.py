@@ -14,6 +14,7 @@ from cuarl.monitor.web.curves import Chart, chart
 from cuarl.monitor.web.desk import Desk, Interval
 from cuarl.monitor.web.views import asked
 from cuarl.monitor.web.views.turns import Running, running
+from cuarl.store.costs import costs_of
 from cuarl.store.pages import PAGE, EpisodeLine, TaskShare
 from cuarl.store.records import EvaluationRecord, LiveRecord, RunRecord
 from cuarl.web.refusal import Refusal
@@ -75,6 +76,7 @@ def run(desk: Desk, request: Request) -> View:
         "columns": COLUMNS,
         "shown": _SHOWN_STEPS,
         "before": before,
+        "costs": costs_of(desk.pages, record, desk.prices),
         "trackers": trackers(desk, record.id),
     }
     return "run.html", values

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from cuarl.store import Store
+from cuarl.store.costs import Prices
 from tests.unit.monitor.web.conftest import asking, fill
 from tests.unit.monitor.web.made import PICTURE
 from tests.unit.store.samples import save
@@ -228,3 +229,12 @@ async def test_an_episode_as_a_moving_picture(store):
     with Image.open(BytesIO(answer.content)) as film:
         assert (answer.headers["content-type"], film.n_frames) == ("image/gif", 5)
     assert strange.status_code == 404
+
+
+async def test_a_run_says_what_it_cost(store):
+    fill(store)
+    async with asking(store, prices=Prices(machine_hour=600.0)) as client:
+        text = (await client.get("/runs/base")).text
+    rows = re.findall(r"<tr><td>(train|eval)</td><td>(\w+)</td><td class=\"num\">(\d+)", text)
+    assert rows == [("eval", "gbox", "4"), ("train", "gbox", "8")]
+    assert "6.0 s on its machine · 1 in all" in text
