@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -56,8 +57,14 @@ def in_full(task: Task, seed: int) -> str:
     rows += [("starts", f"{path} = {value!r}") for path, value in task.preset.items()]
     rows += [("check", describe(check)) for check in task.checks] or [("check", "none: it can't be scored")]
     rows += [("may change", glob) for glob in task.allow]
+    rows += [(f"plan {number}", _line(line)) for number, line in enumerate(task.plan, start=1)]
     rows += [(f"at seed {seed}", instance.goal)] if task.params else []
     return "\n".join([task.id, *(f"  {name:<12}{text}" for name, text in rows if text)])
+
+
+def _line(line: Mapping[str, Any]) -> str:
+    """A step of a plan as it is written in a task file."""
+    return ", ".join(f"{key}: {value if isinstance(value, str) else json.dumps(value)}" for key, value in line.items())
 
 
 def print_proofs(proofs: Sequence[Mapping[str, Any]], seeds: int) -> None:

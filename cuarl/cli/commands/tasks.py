@@ -340,7 +340,7 @@ def _proofs(
     provable = [task for task in chosen if task.env in (*SIMULATED, *live)]
     if len(provable) < len(chosen):
         others = some([task.id for task in chosen if task.env not in (*SIMULATED, *live)])
-        note(f"{'can not be played' if live else 'not simulated'} here, so not proven: {others}")
+        note(f"{'not played here' if live else 'not simulated'}, so not proven: {others}")
     silent = STATE.quiet or STATE.display in ("plain", "none") or not is_terminal(sys.stderr)
     found: dict[str, list[Proof]] = {}
     with Progress(console=console(stderr=True), transient=True, disable=silent) as bar:

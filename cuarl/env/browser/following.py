@@ -22,7 +22,7 @@ from cuarl.env.browser.plan import (
 from cuarl.env.browser.pointing import NotSeen, Seen, find
 from cuarl.env.browser.tabs import Tabs
 from cuarl.env.browser.targets import Target
-from cuarl.errors import TaskError
+from cuarl.errors import AgentError, TaskError
 from cuarl.types import Action, Answer, Button, Click, Finish, Key, Scroll, TypeText, Wait
 
 Box = tuple[int, int, int, int]
@@ -53,7 +53,7 @@ class Follower:
             raise TaskError(problem, hint="--browser-actions desktop")
 
     async def next(self, tabs: Tabs) -> Action:
-        """The next action; ``Finish`` when no step is left. Raises TaskError that names a step that can't be done."""
+        """The next action; ``Finish`` when no step is left. Raises AgentError that names a step that can't be done."""
         while self._at < len(self._steps):
             step = self._steps[self._at]
             try:
@@ -136,5 +136,5 @@ class Follower:
             return str(error)
         return ""
 
-    def _failed(self, doing: str, why: str) -> TaskError:
-        return TaskError(f"step {self._at + 1} of the plan, {doing}: {why}", hint=HELP)
+    def _failed(self, doing: str, why: str) -> AgentError:
+        return AgentError(f"step {self._at + 1} of the plan, {doing}: {why}", hint=HELP)

@@ -55,7 +55,7 @@ class WebEnv(BrowserEnv):
         return replace(super().capabilities, oracle=self._planned)
 
     async def ask_oracle(self) -> Action:
-        """The next action of the task's plan. Raises TaskError for a step that can't be done on the shown page."""
+        """The next action of the task's plan. Raises AgentError for a step that can't be done on the shown page."""
         return await self._follower.next(self._ready())
 
     async def _as_shown(self, box: Box) -> bool:

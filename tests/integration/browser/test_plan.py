@@ -13,7 +13,7 @@ from cuarl.agent.scripted import OracleAgent
 from cuarl.env.backend import Backend
 from cuarl.env.browser.backend import factory, fence_of
 from cuarl.env.browser.options import BrowserOptions, Fence
-from cuarl.errors import TaskError
+from cuarl.errors import AgentError
 from cuarl.tasks.files import load_file
 from cuarl.tasks.task import Check, Task
 from cuarl.types import Answer, Click, Finish, Scroll, TypeText, Wait
@@ -67,7 +67,7 @@ async def played(browser, options, task):
                 result = await env.step(done[-1])
                 assert "rejected" not in result.info
         return done, ""
-    except TaskError as error:
+    except AgentError as error:
         return done, error.what
     finally:
         await env.close()

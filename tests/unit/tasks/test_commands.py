@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -194,3 +195,23 @@ def test_presets_that_no_device_can_be_set_up_by_are_found_before_anything_start
     assert found.keys() == said.keys()
     assert [task for task, text in said.items() if text not in found[task]] == []
     assert isinstance(error, TaskError)
+
+
+def test_prove_prints_a_row_for_each_task_and_names_what_it_can_not_play(tmp_path: Path) -> None:
+    rows = [
+        {"id": "abroad", "description": "a", "env": "pods", "checks": [{"path": "answer", "value": "b"}]},
+        {"id": "planned", "description": "b", "env": "pods", "checks": [{"path": "answer", "value": "b"}],
+         "plan": [{"click": "a"}]},
+    ]  # fmt: skip
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps(rows[:1]), encoding="utf-8")
+    done = run("validate", "toy_02_enable_wifi", str(file), "--prove", "--jobs", "1")
+    assert done.error is None and "not played here, so not proven: abroad" in done.err
+    assert re.search(r"^toy_02_enable_wifi  3/3 +\d", done.out, re.MULTILINE)
+    file.write_text(json.dumps(rows), encoding="utf-8")
+    refused = run("validate", str(file))
+    assert refused.error is not None and "the environment pods can't follow one" in refused.out
+    assert "  plan 1      click: a\n" in run("show", str(file)).out
+    for words in (["--set", "env.viewport=320x320"], ["--prove", "--seeds", "0"]):
+        error = run("validate", "toy_02_enable_wifi", *words).error
+        assert error is not None and error.exit_code == 2
