@@ -43,7 +43,7 @@ class Server:
         """End it as Ctrl-C does; what it said on stderr."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
-        return self.process.communicate(timeout=30)[1]
+        return self.process.communicate(timeout=120)[1]
 
 
 @pytest.fixture
