@@ -13,8 +13,9 @@ from typing import Any
 import torch
 
 from benchmarks.peers.answers import Answers
-from cuarl.policy import jobs
+from cuarl.policy import answering
 from cuarl.policy.distribution import NEVER, Drawn
+from cuarl.policy.jobs import Job
 from cuarl.policy.qwen_vl.engine import engine
 from cuarl.policy.qwen_vl.engine.step import Step
 
@@ -26,7 +27,7 @@ class Forcing:
         self._forbidden = answers.forbidden(vocabulary, device)
         self._kinds: dict[int, int] = {}
         self._now = self._forbidden[:, 0]
-        self._real_draw, self._real_next = jobs.draw, jobs.draw_next
+        self._real_draw, self._real_next = answering.draw, answering.draw_next
         self._force_first_tokens()
         self._force_steps()
 
@@ -36,7 +37,7 @@ class Forcing:
 
     def _force_first_tokens(self) -> None:
         """Tokens drawn outside a captured step: all on a CPU, the first of an answer on a GPU."""
-        jobs.draw = self._draw
+        answering.draw = self._draw
         for module in list(sys.modules.values()):
             if getattr(module, "draw_next", None) is self._real_next:
                 module.draw_next = self._draw_next  # type: ignore[attr-defined]
@@ -57,7 +58,7 @@ class Forcing:
         engine.state = state
         Step._advance = advance  # type: ignore[method-assign]
 
-    def _draw_next(self, policy: Any, rows: Sequence[jobs.Job], logits: torch.Tensor) -> torch.Tensor:
+    def _draw_next(self, policy: Any, rows: Sequence[Job], logits: torch.Tensor) -> torch.Tensor:
         last = self._forbidden.shape[1] - 1
         kinds = torch.tensor([self._kinds[job.seed] for job in rows], device=logits.device)
         positions = torch.tensor([min(len(job.tokens), last) for job in rows], device=logits.device)

@@ -19,6 +19,7 @@ from cuarl.env.conformance import CHECKS
 from cuarl.env.leases import Ledger, sweep
 from cuarl.env.processes import marked
 from cuarl.errors import EnvError
+from cuarl.settings import Settings
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.types import Click, Drag, Finish, Key, Scroll, TypeText, Wait
 
@@ -403,7 +404,7 @@ def test_browser_of_a_killed_process_is_found_and_ended(tmp_path):
         child.kill()
     (lease,) = ledger.leases()
     assert lease.state == "orphaned"
-    anyio.run(sweep, lease)
+    anyio.run(sweep, lease, Settings())
     assert ledger.leases() == []
     assert marked(lease.id) == []
     assert not os.path.exists(lease.detail["folder"])  # noqa: PTH110

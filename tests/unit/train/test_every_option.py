@@ -26,9 +26,9 @@ from .policies import SPECIAL, WORDS, tiny_policy, weights
 
 ELSEWHERE = {
     "reward", "temperature", "dynamic_sampling_rounds", "max_steps_off_policy", "sampler_device", "sft_runs",
-    "sft_min_reward", "max_steps",
+    "sft_min_reward", "max_steps", "validation_split", "validation_episodes",
 }  # fmt: skip
-"""What collecting, imitation's choice and the loop are told; the learner is not."""
+"""What collecting, imitation's choice, evaluation and the loop are told; the learner is not."""
 BASE = {
     "max_tokens": 6, "micro_batch_tokens": 200, "learning_rate": 1e-2, "max_steps": 4, "group_size": 3,
     "max_grad_norm": 0.5,
