@@ -63,8 +63,10 @@ def configure(level: str) -> None:
     logging.getLogger("cuarl").setLevel(logging.DEBUG if debug else logging.INFO)
     # a service that refuses often is what retries are for; only giving up is news, and that is an error of ours
     logging.getLogger("stamina").setLevel(logging.NOTSET if debug else logging.ERROR)
-    if not screen.handlers:
-        screen.addHandler(Earlier())
+    # what an earlier command of this process said is none of this one's
+    for old in list(screen.handlers):
+        screen.removeHandler(old)
+    screen.addHandler(Earlier())
     logging.captureWarnings(True)
     if not verbose and not sys.warnoptions:
         # what a library means to change some day helps its callers' authors, not their users
