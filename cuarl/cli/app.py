@@ -112,8 +112,9 @@ def root(
 
     These options may also stand after the command.
     """
-    from cuarl.terminal.logs import configure
+    from cuarl.terminal.logs import configure, forget
 
+    forget()
     STATE.quiet, STATE.display, STATE.env_file, STATE.debug = quiet, display, env_file, debug
     STATE.log_level = log_level or ("error" if quiet else ("info", "debug")[min(verbose, 2) - 1] if verbose else None)
     configure(STATE.log_level or "warning")

@@ -43,6 +43,12 @@ class Earlier(logging.Handler):
             log.handle(self._kept.popleft())
 
 
+def forget() -> None:
+    """Keep nothing of what was said so far: a command begins."""
+    for old in list(screen.handlers):
+        screen.removeHandler(old)
+
+
 def configure(level: str) -> None:
     """Show everything of at least this level on stderr, Python's warnings included. Raises ConfigError for no level."""
     if level.lower() not in LEVELS:
@@ -63,10 +69,8 @@ def configure(level: str) -> None:
     logging.getLogger("cuarl").setLevel(logging.DEBUG if debug else logging.INFO)
     # a service that refuses often is what retries are for; only giving up is news, and that is an error of ours
     logging.getLogger("stamina").setLevel(logging.NOTSET if debug else logging.ERROR)
-    # what an earlier command of this process said is none of this one's
-    for old in list(screen.handlers):
-        screen.removeHandler(old)
-    screen.addHandler(Earlier())
+    if not screen.handlers:
+        screen.addHandler(Earlier())
     logging.captureWarnings(True)
     if not verbose and not sys.warnoptions:
         # what a library means to change some day helps its callers' authors, not their users

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from cuarl.run.log import RunLog, logged
-from cuarl.terminal.logs import configure
+from cuarl.terminal.logs import configure, forget
 from cuarl.terminal.output import note, screen
 
 
@@ -24,6 +24,7 @@ def undone():
 
 @pytest.mark.parametrize("level", ["warning", "debug"])
 def test_the_log_of_a_run_has_what_was_said_before_it_and_during_it_once(tmp_path, capsys, level):
+    forget()
     configure(level)
     note("before")
     log = RunLog(tmp_path / "run.log")
