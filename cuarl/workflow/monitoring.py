@@ -81,6 +81,7 @@ def monitor_app(store: Store, options: Options) -> ASGIApp:
     from cuarl.monitor.web.login import BrowserToken
     from cuarl.store.pages import Pages
     from cuarl.web.rules import Rules, is_loopback, names_of
+    from cuarl.workflow.turn_credit import credit_of
 
     prefix = _prefix(options.prefix)
     desk = Desk(
@@ -88,6 +89,7 @@ def monitor_app(store: Store, options: Options) -> ASGIApp:
         pages=Pages(store.engine),
         statistics=Statistics(rate=stats.clustered_rate, compare=stats.compare),
         pieces=token_texts,
+        credit=credit_of,
         prices=options.prices,
         prefix=prefix,
         read_only=options.read_only,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from cuarl.store.costs import NO_PRICES, Prices
 from cuarl.store.pages import Pages
 from cuarl.store.store import Store
+from cuarl.trajectory import Group
 
 
 class Interval(Protocol):
@@ -81,6 +82,11 @@ class Statistics:
 Pieces = Callable[[str, Sequence[int]], Sequence[str] | None]
 """Texts of token ids of a model; None where its tokenizer is not on this machine."""
 
+Credit = Callable[
+    [Mapping[str, Any], Sequence[float | None], Callable[[], Group]], Sequence[Sequence[float] | float | None]
+]
+"""Advantages of a group's attempts by a run's configuration: one for all turns, or one a turn; None if not known."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
@@ -90,6 +96,7 @@ class Desk:
     pages: Pages
     statistics: Statistics
     pieces: Pieces
+    credit: Credit
     prices: Prices = NO_PRICES
     prefix: str = ""
     """Path that all addresses begin with."""

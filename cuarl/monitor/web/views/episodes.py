@@ -13,7 +13,7 @@ from cuarl.monitor.web.views import asked
 from cuarl.monitor.web.views.runs import View
 from cuarl.monitor.web.views.turns import Running, Shot, Token, running, shots, tokens
 from cuarl.store.pages import PAGE, RESULTS, SORTS, EpisodeLine
-from cuarl.store.records import HumanVerdict
+from cuarl.store.records import HumanVerdict, RunRecord
 from cuarl.trajectory import Sampled, Trajectory
 from cuarl.types import StopReason
 from cuarl.web.refusal import Refusal
@@ -32,6 +32,8 @@ FIELDS = (
     "policy",
     "device",
 )
+_MOST_SIBLINGS = 64
+"""Attempts at the same instance that are shown beside an episode."""
 BOUNDARIES = ("env", "sampler", "agent", "reward", "rollout")
 
 
@@ -101,7 +103,7 @@ def episode(desk: Desk, request: Request) -> View:
         "strip": strip,
         "at": at,
         "shot": strip[at] if strip else None,
-        "tokens": _tokens(desk, strip[at], run[0].model if run else "") if strip else (),
+        "tokens": _tokens(desk, strip[at], run[0].model, _credit(desk, run[0], found, at)) if strip and run else (),
         "running": None,
         "read_only": desk.read_only,
     }
@@ -114,7 +116,7 @@ def whole(desk: Desk, episode_id: str) -> Whole | None:
     trajectory = desk.pages.load([episode_id]).get(episode_id)
     if line is None or trajectory is None:
         return None
-    siblings = desk.pages.episode_lines({"group": line.group_id}, limit=64) if line.group_id else [line]
+    siblings = desk.pages.episode_lines({"group": line.group_id}, limit=_MOST_SIBLINGS) if line.group_id else [line]
     siblings.sort(key=lambda e: (e.attempt, e.id))
     return Whole(trajectory, line, siblings, desk.pages.human_verdicts(episode=episode_id))
 
@@ -149,11 +151,27 @@ def _chosen(request: Request, strip: Sequence[Shot], default: int) -> int:
     return min(at if at is not None else default, max(0, len(strip) - 1))
 
 
-def _tokens(desk: Desk, shot: Shot, model: str) -> list[Token]:
+def _credit(desk: Desk, run: RunRecord, found: Whole, at: int) -> float | None:
+    """The advantage of a turn, if it was trained on."""
+    group = found.line.group_id
+    if found.line.purpose != "train" or group is None:
+        return None
+    rewards = [e.reward for e in found.siblings]
+    own = next((i for i, e in enumerate(found.siblings) if e.id == found.line.id), None)
+    if own is None or len(rewards) >= _MOST_SIBLINGS:  # a group that is not whole has another mean
+        return None
+    credit = desk.credit(run.config, rewards, lambda: desk.pages.group(group))
+    mine = credit[own] if own < len(credit) else None
+    if mine is None or isinstance(mine, float):
+        return mine
+    return mine[at] if at < len(mine) else None
+
+
+def _tokens(desk: Desk, shot: Shot, model: str, advantage: float | None) -> list[Token]:
     sampled = shot.turn.sampled if shot.turn else None
     if sampled is None or not sampled.token_ids:
         return []
-    return tokens(desk.pieces(model, sampled.token_ids), sampled.token_ids, sampled.logprobs)
+    return tokens(desk.pieces(model, sampled.token_ids), sampled.token_ids, sampled.logprobs, advantage)
 
 
 def prompt(desk: Desk, request: Request) -> View:

@@ -52,6 +52,15 @@ class Token:
 
     text: str
     logprob: float | None
+    advantage: float | None = None
+
+    @property
+    def credit(self) -> str:
+        """Whether it was made likelier (``up``) or less likely (``down``), in three strengths; empty for neither."""
+        if not self.advantage:
+            return ""
+        strength = 1 + (abs(self.advantage) >= 0.5) + (abs(self.advantage) >= 1)
+        return f"{'up' if self.advantage > 0 else 'down'}{strength}"
 
     @property
     def shade(self) -> str:
@@ -59,11 +68,13 @@ class Token:
         return "" if self.logprob is None else str(min(9, int(-2 * self.logprob)))
 
 
-def tokens(texts: Sequence[str] | None, ids: Sequence[int], logprobs: Sequence[float] | None) -> list[Token]:
+def tokens(
+    texts: Sequence[str] | None, ids: Sequence[int], logprobs: Sequence[float] | None, advantage: float | None = None
+) -> list[Token]:
     """The sampled tokens, by their ids where nobody knows their texts."""
     words = texts if texts is not None else [f"‹{i}›" for i in ids]
     probabilities: Sequence[float | None] = logprobs if logprobs is not None else [None] * len(words)
-    return [Token(text, logprob) for text, logprob in zip(words, probabilities, strict=True)]
+    return [Token(text, logprob, advantage) for text, logprob in zip(words, probabilities, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

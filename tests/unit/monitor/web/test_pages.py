@@ -10,8 +10,8 @@ from PIL import Image
 from cuarl.store import Store
 from cuarl.store.costs import Prices
 from tests.unit.monitor.web.conftest import asking, fill
-from tests.unit.monitor.web.made import PICTURE
-from tests.unit.store.samples import save
+from tests.unit.monitor.web.made import PICTURE, episode
+from tests.unit.store.samples import run, save
 
 pytestmark = pytest.mark.anyio
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\x00\x1b[31m\u202e\ud800{{ 7*7 }}"
@@ -238,3 +238,21 @@ async def test_a_run_says_what_it_cost(store):
     rows = re.findall(r"<tr><td>(train|eval)</td><td>(\w+)</td><td class=\"num\">(\d+)", text)
     assert rows == [("eval", "gbox", "4"), ("train", "gbox", "8")]
     assert "6.0 s on its machine · 1 in all" in text
+
+
+@pytest.mark.parametrize(("credit", "first"), [("episode", "+1.00"), ("screen", "+0.00")])
+async def test_tokens_are_underlined_by_their_turns_advantage(store, credit, first):
+    """Attempts that see the same screens all the time differ by their reward alone, which falls due at the end."""
+    fill(store)
+    options = {"type": "grpo", "credit": credit, "credit_lambda": 0.0, "discount": 1.0}
+    record = run("tuned", name="tuned", model="tiny").model_copy(update={"config": {"algorithm": options}})
+    store.start_run(record)
+    for attempt in range(2):
+        store.enqueue(episode("tuned", 1, 0, attempt, "wifi_on"))
+    store.drain()
+    async with asking(store) as client:
+        good = (await client.get("/episodes/tuned.1.0.0?turn=0")).text
+        bad = (await client.get("/episodes/tuned.1.0.1?turn=3")).text
+        unknown = (await client.get("/episodes/base.1.0.0?turn=0")).text
+    assert f"{first} at this turn" in good and ('class="lp0 up2"' in good) == (credit == "episode")
+    assert re.search(r'class="lp\d down\d"', bad) and "at this turn" not in unknown
