@@ -22,7 +22,7 @@ PROOFS := tests/integration/browser/test_ordinary_site.py \
 CODE := cuarl tests docs benchmarks examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser openenv vllm desktop proxy demo seeds test test-all proofs lint types format docs bench clean
+.PHONY: help setup browser trackers openenv vllm desktop proxy demo seeds test test-all proofs lint types format docs bench clean
 
 help: ## Show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,10 @@ browser: setup ## Install Chromium and what drives it, where apt can be used; wi
 	    && $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) --no-deps -c constraints.txt miniwob \
 	      browsergym-core pyparsing; } \
 	    || echo "playwright, miniwob and browsergym could not be installed" >&2; fi
+
+trackers: setup ## Install trackers and datasets, with which runs and exports are read back; without them these tests are skipped
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e ".[track,data]" \
+	  || echo "wandb, tensorboard and datasets could not be installed" >&2
 
 openenv: setup ## Install the real openenv beside the project, which tests talk to; without it they are skipped
 	test -x $(VENV)/openenv/bin/python || $(PYTHON) -m venv $(VENV)/openenv

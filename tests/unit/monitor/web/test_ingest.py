@@ -2,6 +2,7 @@
 
 import base64
 import json
+import random
 
 import pytest
 
@@ -371,3 +372,63 @@ async def test_strange_values_are_kept_and_break_no_page(store, secret, value):
         assert t.turns[0].action in (None, Finish())
         for page in ("/", "/runs/phones~1", f"/episodes/{t.episode_id}", "/runs/phones~1/steps/0", "/api/trainings"):
             assert (await client.get(page)).status_code == 200, page
+
+
+KINDS = (
+    "tasks",
+    "validators",
+    "environments",
+    "steps",
+    "baselines",
+    "evals",
+    "rollouts",
+    "turns",
+    "actions",
+    "observations",
+    "validations",
+)
+FIELDS = (
+    "client_id",
+    "training_id",
+    "rollout_id",
+    "turn_id",
+    "step_id",
+    "task_id",
+    "env_id",
+    "eval_id",
+    "baseline_id",
+    "status",
+    "step_num",
+    "source_type",
+    "reward",
+    "action_type",
+    "screenshot_uri",
+    "screen_before",
+    "metrics_json",
+    "turn",
+    "success",
+    "description",
+    "start_time",
+)
+VALUES = (*EVIL, 0, 1, 2, 10**30, 0.5, "c", "\ud800", "step", "completed", "click", '{"x": 1}', [1], {}, False)
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_no_batch_makes_the_server_fail(store, secret, seed):
+    rng, found = random.Random(seed), set()
+
+    def row():
+        return {name: rng.choice(VALUES) for name in rng.sample(FIELDS, rng.randrange(7))}
+
+    async with asking(store) as client:
+        headers = {"authorization": f"Bearer {secret}", "content-type": "application/json"}
+        await Trainer(client, secret).send(training=TRAINING)
+        for _ in range(200):
+            batch = {kind: [row() for _ in range(rng.randrange(3))] for kind in rng.sample(KINDS, 2)}
+            batch |= {"training": {"run_name": "areal-1", **row()}} if rng.random() < 0.2 else {}
+            batch |= {rng.choice(KINDS): rng.choice(VALUES)} if rng.random() < 0.1 else {}
+            answer = await client.post(PATH, content=json.dumps(batch), headers=headers)
+            found.add(answer.status_code)
+            assert answer.status_code in (200, 400), (batch, answer.text)
+        pages = [await client.get(path) for path in ("/", "/episodes", "/evaluations", "/api/trainings")]
+    assert found == {200, 400} and [page.status_code for page in pages] == [200] * 4
