@@ -68,8 +68,12 @@ class Records:
         rollouts = self._changed_rollouts(touched)
         self._store.blobs.put([NO_SCREEN])
         writes: list[w.Write] = [self._run(row, at) for row in self._rows("training", touched["training"])]
-        for row in self._rows("steps", touched["steps"]):
-            writes += self._step(row, at)
+        steps = self._rows("steps", touched["steps"])
+        # rows of an earlier step, or its rollouts, may come late: they don't say where a run is that says so itself
+        runs = self._rows("training", {row.parent for row in steps if row.parent is not None})
+        telling = {row.id for row in runs if row.data.get("current_step") is not None}
+        for row in steps:
+            writes += self._step(row, at, tells=row.parent not in telling)
         self._store.write(writes)
         self._store.write(self._episodes(rollouts, at))
         changed = {kind: set(touched[kind]) for kind in ("evals", "baselines")}
@@ -123,13 +127,13 @@ class Records:
         phase = text(data.get("current_phase")) or "running"
         self._live.write([LiveRecord(run_id=record.id, phase=phase, at=at, data=told)], record.id)
 
-    def _step(self, row: Kept, at: float) -> list[w.Write]:
+    def _step(self, row: Kept, at: float, *, tells: bool) -> list[w.Write]:
         data, run = row.data, run_id(self._project, row.parent or 0)
         values = {name: found for key, name in _METRICS.items() if (found := number(data.get(key))) is not None}
         more = _object(data.get("metrics_json"))
         values |= {str(name): found for name, one in more.items() if (found := number(one)) is not None}
         step = max(0, whole(data.get("step")))
-        written: list[w.Write] = [w.Heartbeat(run_id=run, step=step, at=at)]
+        written: list[w.Write] = [w.Heartbeat(run_id=run, step=step if tells else None, at=at)]
         return [*written, w.LogMetrics(run_id=run, step=step, values=values, at=at)] if values else written
 
     def _evaluation(self, kind: str, row: Kept, at: float) -> w.Write:

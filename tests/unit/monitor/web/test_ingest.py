@@ -244,6 +244,23 @@ async def test_the_same_again_is_the_same_rows(store, secret):
         assert len(list(store.trajectories())) == 1
 
 
+@pytest.mark.parametrize("tells", [True, False])
+async def test_a_run_is_where_it_says_and_where_its_steps_are_if_it_says_nothing(store, secret, tells):
+    about = {name: value for name, value in TRAINING.items() if tells or name != "current_step"}
+    async with asking(store) as client:
+        trainer = Trainer(client, secret)
+        training = (await trainer.send(training=about))["training_id"]
+        for step in (1, 2):
+            await trainer.one("steps", f"s{step}", training_id=training, step=step)
+        if tells:
+            assert [run.step for run in store.runs()] == [1]
+            await trainer.send(training={**TRAINING, "current_step": 2})
+            # news of an earlier step, come late
+            first = await trainer.one("steps", "s1", training_id=training, step=1, status="completed")
+            await episode(trainer, training, first)
+    assert [run.step for run in store.runs()] == [2]
+
+
 async def test_a_batch_of_several_rows_answers_for_each_and_is_kept_whole_or_not_at_all(store, secret):
     async with asking(store) as client:
         trainer = Trainer(client, secret)
