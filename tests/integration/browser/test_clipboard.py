@@ -78,12 +78,14 @@ def test_b06_capitals_reload_and_close_as_small_letters_do(with_browser, tmp_pat
         try:
             preset = {"url": (tmp_path / "page.html").as_uri(), "read": {"n": "sessionStorage.n"}}
             await env.reset(TaskInstance(task_id="t", goal="g", env="browser", preset=preset), 0)
-            for chord, loads in (((), "1"), (("CTRL", "R"), "2"), (("ctrl", "shift", "r"), "3")):
-                if chord:
-                    await env.step(Key(keys=chord))
+            loads = int((await env.state())["read"]["n"])
+            for chord in (("CTRL", "R"), ("ctrl", "shift", "r")):
+                await env.step(Key(keys=chord))
+                # a page that is being replaced may be asked to load again more than once
                 with anyio.fail_after(20):
-                    while (await env.state())["read"]["n"] != loads:
+                    while (now := int((await env.state())["read"]["n"] or 0)) <= loads:
                         await env.step(Wait(seconds=0.05))
+                loads = now
         finally:
             await env.close()
 
