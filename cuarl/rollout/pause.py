@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -98,6 +98,11 @@ class PauseGate:
         if self.over:
             raise SamplerError("collecting has ended")
 
+    @asynccontextmanager
+    async def request(self) -> AsyncIterator[None]:
+        """Inside, one request is under way. Here it waits with its batch, before a pass (``passing``)."""
+        yield
+
     def finished(self) -> None:
         """An episode is complete."""
 
@@ -166,7 +171,8 @@ class RecallingSampler:
             _check_repeated(request, answer, pause.asked)
         else:
             with self._gate.asking(pause):
-                fresh = await self._sampler.sample(request)
+                async with self._gate.request():
+                    fresh = await self._sampler.sample(request)
             if isinstance(fresh, PromptTooLong):
                 return fresh
             answer = fresh

@@ -7,9 +7,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from cuarl.policy.sampler import PromptTooLong, Sampler, SamplerCapabilities, SampleRequest, Sees
 from cuarl.rollout.pause import PauseGate
-from cuarl.trajectory import Sampled
 
 
 class RequestGate(PauseGate):
@@ -60,28 +58,3 @@ class RequestGate(PauseGate):
     def _tell(self) -> None:
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
-
-
-class GatedRequests:
-    """Asks ``sampler`` through ``gate``."""
-
-    def __init__(self, sampler: Sampler, gate: RequestGate) -> None:
-        self._sampler, self._gate = sampler, gate
-
-    @property
-    def capabilities(self) -> SamplerCapabilities:
-        """Those of the sampler."""
-        return self._sampler.capabilities
-
-    def sees(self, width: int, height: int) -> tuple[int, int] | None:
-        """The size at which the model sees a picture."""
-        return self._sampler.sees(width, height) if isinstance(self._sampler, Sees) else None
-
-    async def sample(self, request: SampleRequest) -> Sampled | PromptTooLong:
-        """Ask once the gate is open. Raises SamplerError."""
-        async with self._gate.request():
-            return await self._sampler.sample(request)
-
-    async def close(self) -> None:
-        """Close the sampler."""
-        await self._sampler.close()

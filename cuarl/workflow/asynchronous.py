@@ -15,7 +15,7 @@ from cuarl.policy.sampler import Sampler
 from cuarl.policy.sampling.gated import GatedSampler
 from cuarl.policy.sampling.sampler_copy import copy_weights, sampler_copy
 from cuarl.rollout.pause import PauseGate, RecallingSampler
-from cuarl.rollout.request_gate import GatedRequests, RequestGate
+from cuarl.rollout.request_gate import RequestGate
 from cuarl.rollout.setup import Setup
 from cuarl.rollout.spec import EpisodeSpec
 from cuarl.rollout.stream import Stream, StreamConfig, Ticket
@@ -45,7 +45,7 @@ class Sampling:
     name: str
     gate: PauseGate
     sampler: Sampler
-    """It goes through ``gate``."""
+    """Its batches, or each request to it, go through ``gate``."""
     swap: Callable[[int], Awaitable[None]]
     """Gives it the learner's weights, under this version."""
     join: Callable[[], AbstractContextManager[object]] = nullcontext
@@ -77,9 +77,8 @@ def own_copy(config: ExperimentConfig, learner: Learner) -> Sampling:
 
 async def served(server: Trained) -> Sampling:
     """A server, which is given the learner's weights as they are. Raises SamplerError if it can't load them."""
-    gate = RequestGate()
     await server.refresh(server.learner.policy.version)
-    return Sampling(server.endpoint.name, gate, GatedRequests(server.endpoint, gate), server.refresh)
+    return Sampling(server.endpoint.name, RequestGate(), server.endpoint, server.refresh)
 
 
 class Asynchronous:

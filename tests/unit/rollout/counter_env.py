@@ -9,12 +9,13 @@ from PIL import Image
 
 from cuarl.agent.base import Decision
 from cuarl.env.base import Capabilities, Env
+from cuarl.policy.sampler import Message, Picture, SampleRequest, SamplingParams
 from cuarl.rollout.seeds import sampling_seed
 from cuarl.rollout.setup import Setup
 from cuarl.rollout.spec import EpisodeSpec, Limits
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.trajectory import CheckResult, Turn, Verdict
-from cuarl.types import Action, Click, Observation, ParseError, Screenshot, StepResult
+from cuarl.types import Action, Click, Finish, Observation, ParseError, Screenshot, StepResult
 
 SIZE = (100, 200)
 TASK = TaskInstance(
@@ -71,6 +72,20 @@ class Listed:
         if isinstance(chosen, Decision):
             return chosen
         return Decision(parse_error=chosen) if isinstance(chosen, ParseError) else Decision(action=chosen)
+
+
+class Asking:
+    """Asks a sampler, counts up, and ends after so many turns."""
+
+    name = "asking"
+
+    def __init__(self, sampler, turns):
+        self.sampler, self.turns = sampler, turns
+
+    async def act(self, task, observation, history, seed):
+        message = Message("user", (Picture(observation.screenshot),))
+        sampled = await self.sampler.sample(SampleRequest((message,), SamplingParams(), seed))
+        return Decision(action=UP if len(history) + 1 < self.turns else Finish(), sampled=sampled)
 
 
 def judge(

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import anyio
 import pytest
-from counter_env import TASK, UP, CounterEnv, setup, spec
+from counter_env import TASK, Asking, CounterEnv, setup, spec
 
-from cuarl.agent.base import Decision
 from cuarl.errors import SamplerError
-from cuarl.policy.sampler import Message, Picture, SamplerCapabilities, SampleRequest, SamplingParams
+from cuarl.policy.sampler import SamplerCapabilities
 from cuarl.rollout.pause import RecallingSampler
-from cuarl.rollout.request_gate import GatedRequests, RequestGate
+from cuarl.rollout.request_gate import RequestGate
 from cuarl.rollout.stream import Stream, StreamConfig
 from cuarl.trajectory import Sampled
-from cuarl.types import Finish
 
 pytestmark = pytest.mark.anyio
 SIZE = 2
@@ -47,23 +45,9 @@ class Server:
         pass
 
 
-class Asking:
-    """Counts up, and ends after so many turns."""
-
-    name = "asking"
-
-    def __init__(self, sampler, turns):
-        self.sampler, self.turns = sampler, turns
-
-    async def act(self, task, observation, history, seed):
-        message = Message("user", (Picture(observation.screenshot),))
-        sampled = await self.sampler.sample(SampleRequest((message,), SamplingParams(), seed))
-        return Decision(action=UP if len(history) + 1 < self.turns else Finish(), sampled=sampled)
-
-
 def stream(server, turns, *, max_age=1):
     gate = RequestGate()
-    sampler = RecallingSampler(GatedRequests(server, gate), gate)
+    sampler = RecallingSampler(server, gate)
     made = setup(CounterEnv, lambda s, e: Asking(sampler, turns(int(s.group_id[2:]))))
     return Stream(
         StreamConfig(2, max_age, 64),

@@ -7,16 +7,14 @@ import json
 
 import anyio
 import pytest
-from counter_env import TASK, UP, CounterEnv, setup, spec
+from counter_env import TASK, Asking, CounterEnv, setup, spec
 
-from cuarl.agent.base import Decision
-from cuarl.policy.sampler import Message, Picture, SamplerCapabilities, SampleRequest, SamplingParams
+from cuarl.policy.sampler import SamplerCapabilities
 from cuarl.policy.sampling.batcher import Batcher
 from cuarl.rollout.pause import PauseGate, RecallingSampler
 from cuarl.rollout.spec import Limits
 from cuarl.rollout.stream import Stream, StreamConfig
 from cuarl.trajectory import Sampled
-from cuarl.types import Finish
 
 pytestmark = pytest.mark.anyio
 SIZE = 2
@@ -90,20 +88,6 @@ class Asked:
 
     async def close(self):
         pass
-
-
-class Asking:
-    """Counts up, and ends after so many turns."""
-
-    name = "asking"
-
-    def __init__(self, sampler, turns):
-        self.sampler, self.turns = sampler, turns
-
-    async def act(self, task, observation, history, seed):
-        message = Message("user", (Picture(observation.screenshot),))
-        sampled = await self.sampler.sample(SampleRequest((message,), SamplingParams(), seed))
-        return Decision(action=UP if len(history) + 1 < self.turns else Finish(), sampled=sampled)
 
 
 def without_times(state):
