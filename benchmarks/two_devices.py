@@ -5,7 +5,8 @@ sampler on the second device, in turn and asynchronous. The model has a real sha
 so what it says can't be read and the reward is drawn from its tokens: the work is that of a training, what is learnt is
 not. Prints one JSON line a mode: the median of the steps after the first, seconds of collecting and of the update, the
 age of what was trained on; and by the policy's version the share of turns whose tokens equal those of one device. Of
-version 0 that must be all of them, later ones say how far rounding has gone. ``--tiny`` is a small model for a CPU.
+version 0 that must be all of them, later ones say how far rounding has gone: the norms of the first gradients and one
+device once more show from where on. ``--tiny`` is a small model for a CPU.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def write_model(name: str, folder: Path, device: torch.device) -> None:
 def modes(devices: Sequence[str], vllm: str | None) -> dict[str, list[str]]:
     """Options of each mode, by its name; with one device those without a second, and vLLM where its Python is given."""
     first = ["--device", devices[0]]
-    found = {"one": first, "one, asynchronous": [*first, *ASYNCHRONOUS]}
+    found = {"one": first, "one, again": first, "one, asynchronous": [*first, *ASYNCHRONOUS]}
     if len(devices) > 1:
         both = [*first, "--sampler-device", devices[1]]
         found |= {"two": both, "two, asynchronous": [*both, *ASYNCHRONOUS]}
@@ -117,6 +118,7 @@ def measured(runs: Path, name: str) -> dict[str, Any]:
     medians = {n: [s[n] for s in late if n in s] for n in (*TIMES, *AGES)}
     return {
         "steps": len(steps),
+        "gradients": [step["optim/grad_norm"] for step in steps[:3]],
         "first_step_s": round(steps[0]["time/step_s"], 2),
         **{n: round(statistics.median(v), 4) for n, v in medians.items() if v},
     }

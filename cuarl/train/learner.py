@@ -152,6 +152,13 @@ class Learner:
         Raises TrainError for turns that can't be trained on, for adapters that get no gradient in the first update,
         and after several gradients in a row that are not finite.
         """
+        # what processes tell each other goes through the current GPU, and a thread begins with the first
+        with self.policy.on_device():
+            return self._learn(batch, step)
+
+    # --- one update ------------------------------------------------------------------------------------------------
+
+    def _learn(self, batch: Batch, step: int) -> dict[str, float]:
         report = StepReport(self._set_learning_rates(step))
         batch = replace(batch, groups=without(batch.groups, self.policy.special.unsayable, self.policy.decode))
         learnt, replayed = self.replay.filled(batch, step) if self.config.replay.per_task else (batch, 0)
@@ -169,8 +176,6 @@ class Learner:
         self.policy.updated(step)
         self.episodes += sum(len(g.trajectories) for g in batch.collected)
         return report.metrics() | after | self._remembered(batch, step, replayed) | self._memory()
-
-    # --- one update ------------------------------------------------------------------------------------------------
 
     def _updates(self, batch: Batch) -> list[Update]:
         config = self.config
