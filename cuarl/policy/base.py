@@ -64,6 +64,10 @@ class Policy(Renderer, Protocol):
         """Where the weights are."""
         ...
 
+    def on_device(self) -> AbstractContextManager[None]:
+        """Inside, this policy's GPU is the thread's current one; a thread begins with the first."""
+        ...
+
     @property
     def context(self) -> int:
         """The most tokens that prompt and answer may have together."""
