@@ -18,6 +18,7 @@ DESKTOP := xvfb openbox dbus xterm mousepad galculator pcmanfm fonts-dejavu-core
 # stealing leaves a module's tests, and what they set up once, with one worker for as long as there is other work
 SHARED := --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 PROOFS := tests/integration/browser/test_ordinary_site.py \
+  tests/integration/browser/test_monitor.py tests/integration/test_monitor_api.py \
   tests/proofs tests/integration/vllm tests/integration/test_signals.py tests/integration/test_full_disk.py
 CODE := cuarl tests docs benchmarks examples
 
@@ -47,10 +48,13 @@ browser: setup ## Install Chromium and what drives it, where apt can be used; wi
 	    && $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) --no-deps -c constraints.txt miniwob \
 	      browsergym-core pyparsing; } \
 	    || echo "playwright, miniwob and browsergym could not be installed" >&2; fi
+	@# with which the monitor's pages are asked whether everybody can use them
+	@if command -v npm >/dev/null; then npm install --silent --no-audit --no-fund --prefix $(VENV)/axe axe-core >/dev/null \
+	    || echo "axe-core could not be installed" >&2; fi
 
-trackers: setup ## Install trackers and datasets, with which runs and exports are read back; without them these tests are skipped
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e ".[track,data]" \
-	  || echo "wandb, tensorboard and datasets could not be installed" >&2
+trackers: setup ## Install what runs, exports and APIs are read by (wandb, tensorboard, datasets, schemathesis), 250 MB; without it these tests are skipped
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e ".[track,data]" schemathesis \
+	  || echo "wandb, tensorboard, datasets and schemathesis could not be installed" >&2
 
 openenv: setup ## Install the real openenv beside the project, which tests talk to; without it they are skipped
 	test -x $(VENV)/openenv/bin/python || $(PYTHON) -m venv $(VENV)/openenv

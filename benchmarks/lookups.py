@@ -2,8 +2,9 @@
 use.
 
     python -m benchmarks.lookups                        a SQLite file in a temporary folder, made in about a minute
-    python -m benchmarks.lookups --folder big           kept there, and used again python -m benchmarks.lookups --url
-    postgresql://…   another database (it must be migrated and empty, and is left full)
+    python -m benchmarks.lookups --folder big           kept there, and used again
+    python -m benchmarks.lookups --url postgresql://…   another database (it must be migrated and empty, and is left
+    full)
 
 Each look-up is one that a command or a monitor makes to show one page; ``worst_ms`` is the slowest of 20, of which the
 first has found nothing warm but what the operating system keeps; ``cpu_ms`` doesn't depend on what else runs.
@@ -52,9 +53,8 @@ def build(store: Store, turns: int, runs: int = RUNS) -> None:
     per_template = -(-turns // sum(len(e.turns) for e in made))
     for copy in range(1, per_template):
         with writing(store.engine) as connection:
-            _copy(connection, copy, runs)
-    with writing(store.engine) as connection:
-        connection.execute(sql("ANALYZE"))
+            multiply(connection, copy, f"run-{copy % runs:02d}", copy // runs % STEPS)
+    analyze(store)
     for step in range(0, STEPS, 20):
         record = EvaluationRecord(id=f"v{step}", run_id="run-01", suite="settings", step=step)
         store.save_evaluation(record, [some(i) for i in range(100)])
@@ -63,14 +63,21 @@ def build(store: Store, turns: int, runs: int = RUNS) -> None:
         store.write([w.LogMetrics(run_id="run-01", step=step, values={f"m/{i}": 0.5 for i in range(60)}, at=1e9)])
 
 
+def analyze(store: Store) -> None:
+    """Let the database count what it has, as it does by itself in time."""
+    with writing(store.engine) as connection:
+        connection.execute(sql("ANALYZE"))
+
+
 def _slim(e: Trajectory) -> Trajectory:
-    """Without most of its prompt, which would only make the file ten times as large."""
+    """Without most of its prompt, which would only make the file ten times as large; on one of three devices."""
+    kind = ("phone", "desktop", "browser")[e.attempt % 3]
     turns = [
         turn.model_copy(update={"sampled": turn.sampled.model_copy(update={"prompt_ids": (1,) * 800})})
         for turn in e.turns
         if turn.sampled
     ]
-    return e.model_copy(update={"turns": tuple(turns)})
+    return e.model_copy(update={"turns": tuple(turns), "backend": kind, "wall_s": 12.0 + e.attempt})
 
 
 def some(i: int) -> str:
@@ -78,10 +85,10 @@ def some(i: int) -> str:
     return f"run-00-{i * 4:05d}-c0001x"
 
 
-def _copy(connection: Connection, copy: int, runs: int) -> None:
+def multiply(connection: Connection, copy: int, run: str, step: int) -> None:
     """All templates once more, in another run and at another step."""
-    suffix, run = f"-c{copy:04d}x", f"run-{copy % runs:02d}"
-    changed = {"run_id": run, "step": copy // runs % STEPS, "saved_at": 1e9 + copy}
+    suffix = f"-c{copy:04d}x"
+    changed = {"run_id": run, "step": step, "saved_at": 1e9 + copy}
     keys = {t.GroupRow: "id", t.EpisodeRow: "id", t.TurnRow: "episode_id", t.SampleRow: "episode_id"}
     keys |= {t.VerdictRow: "episode_id", t.StatusRow: "entity_id"}
     for table, key in keys.items():

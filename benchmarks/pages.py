@@ -5,9 +5,9 @@
     python -m benchmarks.pages --url postgresql://…     another database (it must be migrated and empty, and is left
     full)
 
-One JSON line a page: the median and the 99th percentile of ``--trials`` requests, each for another run or episode: by
-the clock, which depends on what else the machine does, and of processor time. Then how much the process has grown over
-``--requests`` further ones.
+Beside the thousand there is a run of 50,000 episodes. One JSON line a page: the median and the 99th percentile of
+``--trials`` requests, each for another run or episode: by the clock, which depends on what else the machine does, and
+of processor time. Then how much the process has grown over ``--requests`` further ones.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ from pathlib import Path
 
 import httpx
 
-from benchmarks.lookups import build, some
+from benchmarks.lookups import STEPS, TEMPLATES, analyze, build, multiply, some
 from cuarl.run.facts import resident_gib
-from cuarl.store import EvaluationRecord, Store
+from cuarl.store import EvaluationRecord, RunRecord, Store
 from cuarl.store import writes as w
+from cuarl.store.engine import writing
 from cuarl.workflow.monitoring import Options, monitor_app
 
-RUNS, STEPS = 1_000, 200
+RUNS = 1_000
+LARGE = 50_000
+"""Episodes of the run that is larger than the others."""
 NAMES = (
     "episode/success_rate", "reward/mean", "group/frac_mixed", "group/frac_all_pass", "group/frac_all_fail",
     "stop/done",
@@ -53,12 +56,21 @@ def fill(store: Store, turns: int) -> None:
         copy = f"-c{run:04d}x" if run else ""
         ids = [f"run-00-{i:05d}{copy}" for i in range(100)]
         store.save_evaluation(EvaluationRecord(id=f"e{run}", run_id=f"run-{run:02d}", suite="settings"), ids)
+    store.start_run(RunRecord(id="large", name="large", started_at=1e9))
+    for copy in range(LARGE // TEMPLATES):
+        with writing(store.engine) as connection:
+            multiply(connection, 9000 + copy, "large", copy % STEPS)
+        store.write([w.LogMetrics(run_id="large", step=copy % STEPS, values=dict.fromkeys(NAMES, 0.5), at=1e9)])
+    analyze(store)
 
 
 PAGES: dict[str, Callable[[int], str]] = {
     "runs": lambda i: f"/?page={i % 20}",
     "runs by name": lambda i: f"/?q=settings-{i}",
     "run": lambda i: f"/runs/run-{i % MEASURED:02d}",
+    "run of 50,000 episodes": lambda i: "/runs/large",
+    "its steps": lambda i: f"/runs/large/steps/{i % 100}",
+    "its episodes, worst first": lambda i: f"/episodes?run=large&sort=reward&page={i % 20}",
     "step": lambda i: f"/runs/run-{i % 400:02d}/steps/0",
     "episodes, newest": lambda i: f"/episodes?page={i}",
     "episodes of a run, worst first": lambda i: f"/episodes?run=run-{i % 400:02d}&sort=reward",

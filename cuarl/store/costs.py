@@ -55,10 +55,10 @@ class Costs(Record):
         return sum(line.tokens_out for line in self.lines)
 
 
-def costs_of(pages: Pages, run: RunRecord, prices: Prices) -> Costs | None:
-    """The ledger of a run; None for one with more than ``MANY`` episodes, or without any."""
-    lines = pages.cost_lines(run.id)
-    if not lines:
+def costs_of(pages: Pages, run: RunRecord, prices: Prices, *, most: int | None = None) -> Costs | None:
+    """The ledger of a run; None for one with more than ``most`` episodes. A million of them take seconds."""
+    lines = pages.cost_lines(run.id, most)
+    if lines is None:
         return None
     steps = pages.series(run.id, ["time/step_s"]).get("time/step_s", [])
     since = max(0.0, (run.finished_at or run.heartbeat_at or time.time()) - run.started_at)

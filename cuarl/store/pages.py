@@ -1,7 +1,8 @@
 """What pages of the monitor ask for: a page of rows at a time, along an index, and only the columns that it shows.
 
 A run may have a million turns, and a store a thousand runs: no question here reads all of either. One that ranges over
-a run's episodes is bounded (``MANY``), and says so by leaving its answer out.
+a run's episodes is bounded (``MANY``), and says so by leaving its answer out; but for the ledger of a large run, which
+is added up when somebody asks for it.
 """
 
 from __future__ import annotations
@@ -129,6 +130,15 @@ class TaskShare(NamedTuple):
     successes: int
 
 
+class Judged(NamedTuple):
+    """An evaluated episode with the verdict that holds."""
+
+    task_id: str
+    success: bool
+    claimed: bool
+    """Whether the agent said that it had done it."""
+
+
 class CostLine(Record):
     """All that a run's episodes of one purpose took on one kind of device."""
 
@@ -160,13 +170,6 @@ class Pages(Reader):
     ) -> list[RunLine]:
         """Runs, newest first; ``text`` stands in the name."""
         r = t.RunRow
-        newest = (
-            select(t.EvaluationRow.metrics)
-            .where(t.EvaluationRow.run_id == r.id)
-            .order_by(t.EvaluationRow.step.desc(), t.EvaluationRow.started_at.desc())
-            .limit(1)
-            .scalar_subquery()
-        )
         columns = [
             r.id,
             r.name,
@@ -183,7 +186,8 @@ class Pages(Reader):
             *columns,
             _latest("episode/success_rate").label("success"),
             _latest("reward/mean").label("reward"),
-            type_coerce(newest, Json).label("measured"),
+            _newest_evaluation(t.EvaluationRow.id).label("evaluation"),
+            type_coerce(_newest_evaluation(t.EvaluationRow.metrics), Json).label("measured"),
         )
         if ids is not None:
             query = query.where(r.id.in_(ids))
@@ -194,10 +198,11 @@ class Pages(Reader):
         query = query.order_by(r.started_at.desc(), r.id).limit(limit).offset(offset)
         rows = self._read(lambda s: s.execute(query).mappings().all())
         live = {one.run_id: one for one in self.live_runs()}
+        said = self.overruled_outcomes([row["evaluation"] for row in rows if row["evaluation"]])
         return [
             RunLine(
-                **{k: _known(v) for k, v in row.items() if k != "measured"},
-                evaluated=(row["measured"] or {}).get("success_rate"),
+                **{k: _known(v) for k, v in row.items() if k not in ("evaluation", "measured")},
+                evaluated=_evaluated(row["measured"], said.get(row["evaluation"])),
                 live=live.get(row["id"]),
             )
             for row in rows
@@ -290,10 +295,10 @@ class Pages(Reader):
 
         return self._read(work)
 
-    def cost_lines(self, run: str) -> list[CostLine] | None:
-        """What its episodes took, by purpose and kind of device; None for a run with more than ``MANY`` episodes."""
+    def cost_lines(self, run: str, most: int | None = MANY) -> list[CostLine] | None:
+        """What its episodes took, by purpose and kind of device; None for a run with more than ``most`` episodes."""
         e, v, holds = t.EpisodeRow, t.VerdictRow, _holds()
-        mine: Select[Any] = select(literal_column("1")).where(e.run_id == run).limit(MANY + 1)
+        mine: Select[Any] = select(literal_column("1")).where(e.run_id == run)
         # in full each time, as "device" is a column, too; and PostgreSQL takes equal parameters for different ones
         device = case((e.backend == literal_column("''"), e.env), else_=e.backend)
         sums: dict[str, ColumnElement[Any]] = {
@@ -312,8 +317,10 @@ class Pages(Reader):
         )
 
         def work(session: Session) -> list[CostLine] | None:
-            if (session.scalar(select(func.count()).select_from(mine.subquery())) or 0) > MANY:
-                return None
+            if most is not None:
+                there = session.scalar(select(func.count()).select_from(mine.limit(most + 1).subquery())) or 0
+                if there > most:
+                    return None
             return [CostLine.model_validate(dict(row)) for row in session.execute(query).mappings()]
 
         return self._read(work)
@@ -329,6 +336,28 @@ class Pages(Reader):
         """Evaluations of all runs, the newest first."""
         query = select(t.EvaluationRow).order_by(t.EvaluationRow.started_at.desc(), t.EvaluationRow.id).limit(limit)
         return self.records(EvaluationRecord, query)
+
+    def overruled_outcomes(self, ids: Sequence[str]) -> dict[str, list[Judged]]:
+        """Of these evaluations, those with an episode of which a person said something: what holds of each episode."""
+        e, v, h, member = t.EpisodeRow, t.VerdictRow, t.HumanVerdictRow, t.EvaluationEpisodeRow
+        touched = select(member.evaluation_id).join(h, h.episode_id == member.episode_id).distinct()
+        holds = _holds()
+        query = (
+            select(member.evaluation_id, e.task_id, holds, v.claimed)
+            .join(e, e.id == member.episode_id)
+            .outerjoin(v, v.episode_id == e.id)
+            .where(holds.is_not(None))
+        )
+
+        def work(session: Session) -> dict[str, list[Judged]]:
+            said = session.scalar(select(h.id).limit(1)) is not None
+            mine = session.scalars(touched.where(member.evaluation_id.in_(ids))).all() if said and ids else ()
+            found: dict[str, list[Judged]] = {i: [] for i in mine}
+            for i, task, success, claimed in session.execute(query.where(member.evaluation_id.in_(mine))):
+                found[i].append(Judged(task, bool(success), bool(claimed)))
+            return found
+
+        return self._read(work)
 
     # --- episodes --------------------------------------------------------------------------------------------------
 
@@ -390,6 +419,17 @@ def _latest(name: str) -> Any:
         .limit(1)
         .scalar_subquery()
     )
+
+
+def _newest_evaluation(column: Any) -> Any:
+    e = t.EvaluationRow
+    mine = select(column).where(e.run_id == t.RunRow.id).order_by(e.step.desc(), e.started_at.desc(), e.id)
+    return mine.limit(1).correlate(t.RunRow).scalar_subquery()
+
+
+def _evaluated(metrics: Mapping[str, float] | None, said: Sequence[Judged] | None) -> float | None:
+    """Share of successes of an evaluation; with what people ``said``, if they said something of it."""
+    return sum(one.success for one in said) / len(said) if said else (metrics or {}).get("success_rate")
 
 
 def _human() -> Any:

@@ -6,11 +6,12 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from cuarl.errors import ConfigError
 from cuarl.evaluate.curve import Curve, curves
-from cuarl.evaluate.suite import RESULTS, VALIDATION, Evaluation, read_results
+from cuarl.evaluate.suite import RESULTS, VALIDATION, Evaluation, overruled, read_results
 from cuarl.run.checkpoints import saved_steps
 from cuarl.suggest import did_you_mean
 
@@ -27,14 +28,16 @@ class Best(NamedTuple):
     is."""
 
 
-def best_step(run: Path, metric: str = "") -> Best:
+def best_step(run: Path, metric: str = "", said: Mapping[str, bool] = MappingProxyType({})) -> Best:
     """The step with the highest value of ``metric``, the earliest of several.
 
-    Without one it is success in validation, where the run keeps tasks aside for it, else in its evaluations. Only steps
-    that have a checkpoint count. Raises ConfigError if none of them has a value.
+    Without one it is success in validation, where the run keeps tasks aside for it, else in its evaluations; by the
+    verdicts that people ``said`` instead, by episode. Only steps that have a checkpoint count. Raises ConfigError if
+    none of them has a value.
     """
     saved = set(saved_steps(run / "checkpoints"))
-    there = [] if metric else _evaluations(run, saved)
+    recorded = [] if metric else _evaluations(run, saved)
+    there = [overruled(one, said) for one in recorded]
     validated = [one for one in there if one.settings.get("purpose") == VALIDATION]
     values = _metric(run, metric) if metric else _success(run, validated or there)
     found = {step: value for step, value in values.items() if step in saved and math.isfinite(value)}
@@ -47,9 +50,9 @@ def best_step(run: Path, metric: str = "") -> Best:
             hint=f"cuarl eval {run.name}",
         )
     step = max(found, key=lambda one: (found[one], -one))
-    return Best(
-        step, f"step {step} of {len(found)} checkpoints has the highest {what}, {found[step]:.3g}", bool(validated)
-    )
+    by = ", with verdicts of people" if there != recorded else ""
+    why = f"step {step} of {len(found)} checkpoints has the highest {what}, {found[step]:.3g}{by}"
+    return Best(step, why, bool(validated))
 
 
 def _evaluations(run: Path, saved: set[int]) -> list[Evaluation]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,17 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from cuarl.config.load import recorded
 from cuarl.config.schema import ExperimentConfig
-from cuarl.evaluate.suite import RESULTS, Evaluation, read_results
+from cuarl.evaluate.suite import RESULTS, Evaluation, overruled, read_results
 from cuarl.run import Run, find_run
 from cuarl.settings import Settings
 from cuarl.trajectory import Trajectory
 from cuarl.types import Screenshot
+from cuarl.workflow import people
 from cuarl.workflow.episodes import open_store
 
 if TYPE_CHECKING:
     from cuarl.store import Store
 
 Row = dict[str, Any]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -57,19 +61,25 @@ class LoadedRun:
 
     @property
     def episodes(self) -> list[Trajectory]:
-        """All finished episodes, whole: every turn with its action and what was sampled."""
+        """All finished episodes, whole and as recorded: every turn with its action and what was sampled."""
         with self._store() as store:
             return list(store.trajectories(run=Run(self.path).run_id))
 
     @property
     def evaluations(self) -> list[Evaluation]:
-        """By training step."""
+        """By training step, with the verdicts that people gave instead of the recorded ones."""
         files = sorted((self.path / "evals").glob(f"*/{RESULTS}"))
-        return sorted(map(read_results, files), key=lambda evaluation: evaluation.step)
+        said = people.overruled(self.settings, logger.warning) if files else {}
+        return sorted((overruled(read_results(file), said) for file in files), key=lambda evaluation: evaluation.step)
 
     def table(self) -> list[Row]:
-        """One flat row an episode, for ``pandas.DataFrame(run.table())``."""
-        return [_row(trajectory) for trajectory in self.episodes]
+        """One flat row an episode, for ``pandas.DataFrame(run.table())``.
+
+        ``success`` is what holds, a person's verdict before the recorded one, which is ``recorded_success``.
+        """
+        with self._store() as store:
+            said = store.overruled(run=Run(self.path).run_id)
+        return [_row(trajectory, said.get(trajectory.episode_id, trajectory.success)) for trajectory in self.episodes]
 
     def picture(self, digest: str) -> Screenshot:
         """The screenshot of this digest, which turns refer to."""
@@ -88,7 +98,7 @@ def load_run(name: str | Path = "latest", settings: Settings | None = None) -> L
     return LoadedRun(find_run(settings.runs_dir, str(name)), settings)
 
 
-def _row(t: Trajectory) -> Row:
+def _row(t: Trajectory, success: bool | None) -> Row:
     parts = {f"reward/{part.name}": part.value for part in t.reward_parts}
     return {
         "episode_id": t.episode_id,
@@ -107,7 +117,8 @@ def _row(t: Trajectory) -> Row:
         "seed": t.seed,
         "turns": len(t.turns),
         "stop": str(t.stop),
-        "success": t.success,
+        "success": success,
+        "recorded_success": t.success,
         "reward": t.reward,
         "answer": t.answer,
         "failure": t.failure and f"{t.failure.boundary} {t.failure.kind}",

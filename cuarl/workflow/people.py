@@ -1,4 +1,4 @@
-"""What people said of verdicts, for evaluations that lie in files."""
+"""What people said of verdicts, for evaluations that lie in files and those of the store."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from cuarl.workflow.watcher import Note
 
 if TYPE_CHECKING:
     from cuarl.settings import Settings
+    from cuarl.store import EvaluationRecord, Store
 
 
 def overruled(settings: Settings, note: Note) -> dict[str, bool]:
@@ -25,3 +26,12 @@ def overruled(settings: Settings, note: Note) -> dict[str, bool]:
     except CuarlError as error:
         note(f"what people said of verdicts is left out: {error.what}")
         return {}
+
+
+def evaluations(store: Store, run_id: str) -> list[EvaluationRecord]:
+    """The evaluations of a run by the verdicts that hold, by step."""
+    from cuarl.evaluate.stats import clustered_rate
+    from cuarl.store.judged import judged
+    from cuarl.store.pages import Pages
+
+    return judged(Pages(store.engine), store.evaluations(run=run_id), clustered_rate)

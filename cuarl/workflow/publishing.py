@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cuarl.errors import CheckpointError, ConfigError
+from cuarl.workflow import people
 from cuarl.workflow.episodes import open_store
 from cuarl.workflow.targets import Target, resolve_target
 from cuarl.workflow.watcher import SILENT, Note
@@ -189,7 +190,10 @@ def _check_trained(folder: Path, *, untrained: bool) -> None:
 
 
 def _figures(checkpoint: Checkpoint) -> list[Figure]:
-    """What the store knows of this step's success, by suite and conditions; the latest evaluation of each counts."""
+    """What the store knows of this step's success, by suite and conditions; the latest evaluation of each counts.
+
+    People's verdicts hold.
+    """
     from cuarl.run import Run
     from cuarl.train.card import Figure
 
@@ -197,7 +201,7 @@ def _figures(checkpoint: Checkpoint) -> list[Figure]:
     with open_store(settings) as store:
         run = checkpoint.target.run
         known = [Run(run).run_id] if run else [r.id for r in store.runs() if r.name == about.run]
-        records = store.evaluations(run=known[-1]) if known else []
+        records = people.evaluations(store, known[-1]) if known else []
     latest = {(e.suite, e.step, _conditions(e)): e.metrics for e in records if "success_rate" in e.metrics}
     return [
         Figure(

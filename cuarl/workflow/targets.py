@@ -15,6 +15,7 @@ from cuarl.errors import CheckpointError, ConfigError
 from cuarl.run.checkpoints import LATEST, POINTER, newest, saved_steps, step_name
 from cuarl.safe_text import has_credentials, masked
 from cuarl.workflow.best import best_step
+from cuarl.workflow.people import overruled
 from cuarl.workflow.players import SCRIPTED
 from cuarl.workflow.watcher import SILENT, Note
 
@@ -125,7 +126,7 @@ def _of_run(text: str, settings: Settings, note: Note) -> Target:
         also = f"{', '.join(SCRIPTED)}, a run, a checkpoint's folder or a URL"
         raise ConfigError(error.what, where=error.where, hint=f"cuarl eval base   # or {also}") from None
     if by_value:
-        wanted = _best(run, wanted.partition(":")[2], note)
+        wanted = _best(run, wanted.partition(":")[2], settings, note)
     if wanted and int(wanted) == 0:
         return Target("policy", "base", run=run)
     root = run / "checkpoints"
@@ -139,8 +140,8 @@ def _of_run(text: str, settings: Settings, note: Note) -> Target:
     return _kept_by_tinker(folder) if (folder / POINTER).is_file() else checkpoint(folder, note)
 
 
-def _best(run: Path, metric: str, note: Note) -> str:
-    found = best_step(run, metric)
+def _best(run: Path, metric: str, settings: Settings, note: Note) -> str:
+    found = best_step(run, metric) if metric else best_step(run, said=overruled(settings, note))
     said = (
         ""
         if metric or found.fair

@@ -13,6 +13,7 @@ from cuarl.terminal.output import closing, confirm, note, print_json, print_tabl
 from cuarl.terminal.results import percent
 from cuarl.terminal.state import load_settings
 from cuarl.workflow import episodes as parts
+from cuarl.workflow import people
 
 if TYPE_CHECKING:
     from cuarl.store import Store
@@ -77,7 +78,7 @@ def show(run: Reference = "latest", runs_dir: RunsDir = None, db: Db = None, as_
     with parts.open_store(settings) as store:
         pages = _pages(store)
         line = find(pages, run)
-        record, evaluations = pages.runs_by_id([line.id])[0], pages.evaluations(run=line.id)
+        record, evaluations = pages.runs_by_id([line.id])[0], people.evaluations(store, line.id)
         last = pages.at_steps(line.id, ["time/step_s"], before=None, limit=1)
         values = pages.values(line.id, next(iter(last))) if last else {}
         costs = costs_of(pages, record, prices_of(settings))
@@ -103,7 +104,7 @@ def show(run: Reference = "latest", runs_dir: RunsDir = None, db: Db = None, as_
     facts += [
         (name, number(value)) for name, value in values.items() if name in ("episode/success_rate", "reward/mean")
     ]
-    facts += _cost_facts(costs) if costs else []
+    facts += _cost_facts(costs) if costs and costs.lines else []
     print_table(("what", "value"), [fact for fact in facts if fact[1] is not None])
     closing(
         f"{record.name}: {record.status}",

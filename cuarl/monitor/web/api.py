@@ -130,7 +130,7 @@ def timeline(desk: Desk, request: Request) -> Any:
     found = [
         {"kind": "step", "id": f"{record.id}:{n}", "step": n, "metrics": values} for n, values in steps.items() if n
     ]
-    found += [_evaluation(one) for one in desk.pages.evaluations(run=record.id)]
+    found += [_evaluation(one) for one in desk.evaluations(record.id)]
     return {"training_id": record.id, "timeline": sorted(found, key=lambda one: (one["step"], one["kind"]))}
 
 
@@ -155,7 +155,7 @@ def entry(desk: Desk, request: Request) -> Any:
     if kind not in _KINDS:
         raise Refusal(f"a timeline has {', '.join(_KINDS)}, and no {kind[:40]!r}")
     if kind != "step":
-        record = known(desk, name)
+        record = desk.judged([known(desk, name)])[0]
         lines = desk.pages.episode_lines({"evaluation": record.id}, limit=_MOST)
         return _evaluation(record) | {"rollouts": [_line(line) for line in lines]}
     run_id, _, step = name.rpartition(":")

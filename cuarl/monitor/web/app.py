@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cuarl.errors import StoreError
-from cuarl.monitor.web import api, ingest
+from cuarl.monitor.web import api, ingest, openapi
 from cuarl.monitor.web.desk import Desk
 from cuarl.monitor.web.login import COOKIE, BrowserToken
 from cuarl.monitor.web.pictures import SECURITY, film, screen
@@ -30,6 +30,7 @@ _FILES = {"monitor.css": "text/css", "monitor.js": "text/javascript", "icon.svg"
 PAGES: Mapping[str, Callable[[Desk, Request], View]] = {
     "/": runs.runs,
     "/runs/{run_id:str}": runs.run,
+    "/runs/{run_id:str}/costs": runs.costs,
     "/runs/{run_id:str}/steps/{step:str}": runs.step,
     "/episodes": episodes.episodes,
     "/episodes/{episode_id:str}": episodes.episode,
@@ -56,6 +57,7 @@ def make_app(desk: Desk, rules: Rules) -> ASGIApp:
         Route("/episodes/{episode_id:str}/film.gif", _film(desk)),
         *api.routes(desk),
         *ingest.routes(desk),
+        *openapi.routes(desk),
     ]
     made = application([Mount(desk.prefix, routes=routes)], rules)
     return made if token is None else SignIn(made, token, desk.prefix)

@@ -7,33 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cuarl.store.costs import NO_PRICES, Prices
+from cuarl.store.judged import Rate, judged
 from cuarl.store.pages import Pages
+from cuarl.store.records import EvaluationRecord
 from cuarl.store.store import Store
 from cuarl.trajectory import Group
-
-
-class Interval(Protocol):
-    """A share with its interval."""
-
-    @property
-    def value(self) -> float:
-        """The share."""
-        ...
-
-    @property
-    def low(self) -> float:
-        """Lower end."""
-        ...
-
-    @property
-    def high(self) -> float:
-        """Upper end."""
-        ...
-
-    @property
-    def n(self) -> int:
-        """Verdicts that it rests on."""
-        ...
 
 
 class Difference(Protocol):
@@ -73,8 +51,7 @@ Instances = Mapping[tuple[str, int], Sequence[float]]
 class Statistics:
     """How shares and differences are reckoned; handed in, since evaluations know it and the monitor does not."""
 
-    rate: Callable[[Mapping[str, Sequence[float]]], Interval]
-    """Of outcomes by task."""
+    rate: Rate
     compare: Callable[[Instances, Instances], Difference]
     """Raises ValueError where no instance is in common."""
 
@@ -104,3 +81,11 @@ class Desk:
     """Whether nobody may overrule a verdict here."""
     still: bool = False
     """Whether the pages are to be files, with no server behind them."""
+
+    def judged(self, records: Sequence[EvaluationRecord]) -> list[EvaluationRecord]:
+        """Evaluations by the verdicts that hold."""
+        return judged(self.pages, records, self.statistics.rate)
+
+    def evaluations(self, run_id: str) -> list[EvaluationRecord]:
+        """Those of a run, by the verdicts that hold."""
+        return self.judged(self.pages.evaluations(run=run_id))

@@ -1,7 +1,7 @@
 """Server-sent events: which runs have moved, to everyone who looks.
 
-One task asks the store once a second for as long as anybody is connected, whatever their number; pages then fetch what
-they show.
+The store is asked twice a second for as long as anybody is connected, whatever their number; pages then fetch what they
+show.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import anyio.to_thread
 from cuarl.errors import StoreError
 from cuarl.store.pages import Pages
 
-EVERY_S = 1.0
-_SILENCE = 15
+EVERY_S = 0.5
+"""A turn is written within a second of its end; so it is told of within a second and a half."""
+_SILENCE = 30
 """Looks without news after which a comment says that the connection is alive."""
 
 

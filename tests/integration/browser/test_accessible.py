@@ -1,6 +1,6 @@
 """axe finds nothing serious on the monitor's pages, light and dark, wide and narrow.
 
-axe-core is a package of npm: ``npm install axe-core`` here, or ``CUARL_AXE=/path/to/axe.min.js``.
+axe-core is a package of npm: ``make browser`` installs it where there is npm; or ``CUARL_AXE=/path/to/axe.min.js``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from tests.unit.store.databases import sqlite_tables, sqlite_url
 
 __all__ = ["page", "sqlite_tables", "sqlite_url", "store"]
 
-AXE = Path(os.environ.get("CUARL_AXE", "node_modules/axe-core/axe.min.js"))
+AXE = Path(os.environ.get("CUARL_AXE", ".venv/axe/node_modules/axe-core/axe.min.js"))
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.skipif(not AXE.is_file(), reason=f"no axe-core at {AXE}: npm install axe-core, or CUARL_AXE=FILE"),
+    pytest.mark.skipif(not AXE.is_file(), reason=f"no axe-core at {AXE}: make browser, or CUARL_AXE=FILE"),
 ]
 PAGES = (
     "",

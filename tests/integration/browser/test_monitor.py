@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import statistics
 import subprocess
 import sys
 
+import httpx
 import pytest
 
 from cuarl.env.browser.browser import find_program
@@ -109,15 +111,47 @@ def page():
         browser.close()
 
 
-def test_one_clicks_from_the_runs_to_a_turn_and_sees_the_next_appear(monitor, page):
+WATCH = """() => {
+    window.seen = {};
+    const look = () => document.querySelectorAll("#strip a[data-turn]").forEach(turn => {
+        const number = Number(turn.dataset.turn);
+        // without a number of its own it is the screen of the turn that goes on
+        const over = turn.querySelector(".cut").textContent.startsWith(`${number + 1}. `);
+        if (over && !(number in window.seen)) window.seen[number] = Date.now() / 1000;
+    });
+    look();
+    window.there = Object.keys(window.seen).length;
+    new MutationObserver(look).observe(document.body, {childList: true, subtree: true});
+}"""
+"""Notes when the page first shows each turn (seconds of Unix time), and how many it had already."""
+WATCHED = 5
+
+
+def delays(monitor, page):
+    """Seconds from the end of each turn to its being seen, of ``WATCHED`` that come into the open page."""
+    for _ in range(600):
+        page.wait_for_timeout(100)
+        there, seen = page.evaluate("[window.there, window.seen]")
+        if len(seen) >= there + WATCHED:
+            break
+    assert len(seen) >= there + WATCHED, "they have come by themselves"
+    episode = page.url.partition("/episodes/")[2].partition("?")[0]
+    turns = httpx.get(f"{monitor}api/rollouts/{episode}").json()["turns"]
+    ends = {turn["turn"]: turn["started_at"] + turn["turn_time"] for turn in turns}
+    return [at - ends[int(number)] for number, at in seen.items() if int(number) >= there]
+
+
+def test_one_clicks_from_the_runs_to_a_turn_and_sees_the_next_within_two_seconds(monitor, page):
     page.goto(monitor)
     page.get_by_role("link", name="going").click(timeout=60_000)
-    page.locator("#running a.card").first.click(timeout=60_000)
+    page.get_by_role("link", name="step 1").click(timeout=60_000)
+    page.locator("#groups a.live").first.click(timeout=60_000)
     page.locator("#strip a[data-turn='1']").wait_for(timeout=60_000)
-    page.evaluate("window.unbroken = true")
-    seen = page.locator("#strip a[data-turn]").count()
-    page.locator(f"#strip a[data-turn='{seen + 1}']").wait_for(timeout=60_000)
-    assert page.evaluate("window.unbroken"), "it came by itself, into the page that was open"
+    page.evaluate(WATCH)
+    late = delays(monitor, page)
+    # one may be held up by whatever else this machine does; by how they are told none is, for longer than 1.5 s
+    assert statistics.median(late) < 2, late
+    print("seconds from a turn's end to its being seen:", [round(one, 2) for one in late])
     page.locator("#strip a[data-turn='0']").click()
     page.locator("#stage h3", has_text="Raw answer").wait_for()
     assert "turn=0" in page.url

@@ -6,7 +6,8 @@ import pytest
 
 from cuarl.errors import ConfigError
 from cuarl.evaluate.suite import VALIDATION, Evaluation, write_results
-from cuarl.evaluate.summary import Summary
+from cuarl.evaluate.summary import Outcome, Summary, summarise
+from cuarl.types import StopReason
 from cuarl.workflow.best import best_step
 
 
@@ -74,3 +75,22 @@ def test_what_can_not_be_chosen_by_is_said(run):
         best_step(run, "reward/mean")
     with pytest.raises(ConfigError, match=r'no metric "reward/men" \(did you mean "reward/mean"\?\)'):
         best_step(run, "reward/men")
+
+
+def test_what_people_say_of_verdicts_chooses_with_the_rest(run):
+    def outcome(i, success):
+        return Outcome(episode_id=i, task_id="t", seed=1, success=success, stop=StopReason.DONE)
+
+    for step, successes in ((4, (True, False)), (8, (False, False))):
+        outcomes = tuple(outcome(f"e{step}.{n}", success) for n, success in enumerate(successes))
+        made = Evaluation(
+            label="tasks", step=step, seed=0, started_at=step, outcomes=outcomes, overall=summarise(outcomes)
+        )
+        write_results(run / "evals" / f"tasks-{step}", made)
+    assert best_step(run).step == 4
+    found = best_step(run, said={"e4.0": False, "e8.1": True})
+    assert found[:2] == (
+        8,
+        "step 8 of 2 checkpoints has the highest success in an evaluation, 0.5, with verdicts of people",
+    )
+    assert best_step(run, said={"somebody else's": True}).why.endswith("0.5")

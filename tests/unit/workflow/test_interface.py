@@ -14,7 +14,9 @@ from cuarl.agent.scripted import DoNothingAgent
 from cuarl.errors import ConfigError
 from cuarl.policy.sampler import SamplerCapabilities
 from cuarl.settings import Settings
+from cuarl.store.records import HumanVerdict
 from cuarl.trajectory import Sampled
+from cuarl.workflow.episodes import open_store
 from tests.unit.workflow.switch import TASKS, Lamp
 
 ENDLESS = [cuarl.Task(id="endless", description="Go on", max_steps=100_000, checks=TASKS[0].checks)]
@@ -80,6 +82,11 @@ def test_a_rollout_of_ones_own_agent_environment_and_reward(settings):
     assert run.picture(digest).image.getpixel((0, 0)) == (0, 0, 0)
     again = cuarl.load_run(run.name, settings)
     assert [t.episode_id for t in again.episodes] == [row["episode_id"] for row in rows] and run.name in repr(again)
+    with open_store(settings) as store:
+        store.save_human_verdict(HumanVerdict(episode_id=rows[0]["episode_id"], success=True))
+    first = run.table()[0]
+    assert (first["success"], first["recorded_success"]) == (True, False)
+    assert run.episodes[0].success is False, "episodes are as recorded"
 
 
 def test_an_evaluation_of_ones_own_agent(settings):

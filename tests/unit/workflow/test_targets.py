@@ -8,9 +8,17 @@ from safetensors.torch import save_file
 
 from cuarl.config.load import resolve
 from cuarl.errors import CheckpointError, ConfigError
+from cuarl.evaluate.suite import Evaluation, write_results
+from cuarl.evaluate.summary import Outcome, summarise
 from cuarl.run import Run
 from cuarl.settings import Settings
+from cuarl.store import RunRecord
+from cuarl.store.records import HumanVerdict
+from cuarl.trajectory import Verdict
+from cuarl.workflow.episodes import open_store
+from cuarl.workflow.loaded_run import load_run
 from cuarl.workflow.targets import checkpoint, resolve_target, with_run_config
+from tests.unit.store.samples import plain as sample_episode
 
 
 @pytest.fixture
@@ -65,6 +73,27 @@ def test_the_best_checkpoint_is_chosen_with_a_word_of_warning(settings, run):
     assert notes == ["step 4 of 2 checkpoints has the highest eval/tasks/success_rate, 0.9"]
     with pytest.raises(ConfigError, match="no checkpoint of the run has a value of success"):
         resolve_target("mine@best", settings)
+
+
+def test_the_best_checkpoint_is_chosen_by_the_verdicts_that_hold(settings, run):
+    with open_store(settings) as store:
+        store.start_run(RunRecord(id="r", name="mine"))
+        for step, success in ((4, False), (8, True)):
+            done = sample_episode(f"e{step}", run_id="r", verdict=Verdict(success=success, score=float(success)))
+            store.enqueue(done)
+            outcomes = (Outcome.of(done),)
+            made = Evaluation(
+                label="t", step=step, seed=0, started_at=0, outcomes=outcomes, overall=summarise(outcomes)
+            )
+            write_results(run.evals_dir / f"t-{step}", made)
+        store.drain()
+        assert resolve_target("mine@best", settings).step == 8
+        for step, success in ((4, True), (8, False)):
+            store.save_human_verdict(HumanVerdict(episode_id=f"e{step}", success=success))
+    notes = []
+    assert resolve_target("mine@best", settings, notes.append).step == 4
+    assert "with verdicts of people" in notes[0]
+    assert [e.overall.success_rate for e in load_run("mine", settings).evaluations] == [1.0, 0.0]
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,7 @@ def records_of(folder):
 def test_wandb_keeps_the_run_offline_and_a_resumed_run_has_its_id(tmp_path, monkeypatch):
     pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setattr(tracking, "PATIENCE_S", 120.0)  # it may take longer to start than so short a run
     first = run(tmp_path, monkeypatch, "wandb", track_project="phones")
     resumed(tmp_path, monkeypatch, first, 2, track="wandb", track_project="phones")
     assert stored(tmp_path, first) == [{"name": "wandb", "id": first.run_id, "url": ""}] * 2

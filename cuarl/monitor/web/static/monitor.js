@@ -140,7 +140,7 @@ document.addEventListener(
     if (!box.open || !address) return;
     delete box.dataset.load;
     const page = await pageAt(address);
-    const part = page && page.getElementById("prompt");
+    const part = page && page.getElementById(box.dataset.part);
     if (part) box.append(document.adoptNode(part));
   },
   true,

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
-from cuarl.monitor.web.desk import Desk, Difference, Instances, Interval
+from cuarl.monitor.web.desk import Desk, Difference, Instances
 from cuarl.monitor.web.views import asked
 from cuarl.monitor.web.views.runs import View
 from cuarl.monitor.web.views.turns import Shot, shots
+from cuarl.store.judged import Interval
 from cuarl.store.pages import EpisodeLine
 from cuarl.store.records import EvaluationRecord
 from cuarl.trajectory import Trajectory
@@ -38,7 +39,7 @@ class Row:
 def evaluations(desk: Desk, request: Request) -> View:
     """All evaluations, the newest first."""
     run = request.query_params.get("run") or None
-    found = desk.pages.evaluations(run=run)[::-1][:_LISTED] if run else desk.pages.newest_evaluations(_LISTED)
+    found = desk.evaluations(run)[::-1][:_LISTED] if run else desk.judged(desk.pages.newest_evaluations(_LISTED))
     runs = {one.id: one.name for one in desk.pages.runs_by_id(sorted({e.run_id for e in found}))}
     return "evaluations.html", {"evaluations": found, "runs": runs, "run": run}
 

@@ -11,11 +11,12 @@ from typing import Any
 from starlette.requests import Request
 
 from cuarl.monitor.web.curves import Chart, chart
-from cuarl.monitor.web.desk import Desk, Interval
+from cuarl.monitor.web.desk import Desk
 from cuarl.monitor.web.views import asked
 from cuarl.monitor.web.views.turns import Running, running
 from cuarl.store.costs import costs_of
-from cuarl.store.pages import PAGE, EpisodeLine, TaskShare
+from cuarl.store.judged import Interval
+from cuarl.store.pages import MANY, PAGE, EpisodeLine, TaskShare
 from cuarl.store.records import EvaluationRecord, LiveRecord, RunRecord
 from cuarl.web.refusal import Refusal
 
@@ -64,19 +65,22 @@ def run(desk: Desk, request: Request) -> View:
     """A run: where it is, its curves, its timeline."""
     record = known_run(desk, request.path_params["run_id"])
     before = asked.whole(request.query_params, "before")
-    evaluations = desk.pages.evaluations(run=record.id)
+    evaluations = desk.evaluations(record.id)
     live = desk.pages.live(record.id)
+    now = next((one for one in live if not one.episode_id), None)
+    under_way = int(now.data.get("step") or 0) if now and before is None else 0
     values = {
         "run": record,
-        "live": next((one for one in live if not one.episode_id), None),
+        "live": now,
+        "under_way": under_way,
         "silent": _silent(record, live),
         "running": [running(one) for one in live if one.episode_id][:24],
         "charts": charts(desk, record, evaluations),
-        "entries": _timeline(desk, record, evaluations, before),
+        "entries": _timeline(desk, record, evaluations, before, under_way),
         "columns": COLUMNS,
         "shown": _SHOWN_STEPS,
         "before": before,
-        "costs": costs_of(desk.pages, record, desk.prices),
+        "costs": costs_of(desk.pages, record, desk.prices, most=None if desk.still else MANY),
         "trackers": trackers(desk, record.id),
     }
     return "run.html", values
@@ -106,7 +110,7 @@ def _silent(record: RunRecord, live: Sequence[LiveRecord]) -> float | None:
 
 
 def _timeline(
-    desk: Desk, record: RunRecord, evaluations: Sequence[EvaluationRecord], before: int | None
+    desk: Desk, record: RunRecord, evaluations: Sequence[EvaluationRecord], before: int | None, under_way: int
 ) -> list[Entry]:
     rows = desk.pages.at_steps(record.id, list(COLUMNS), before=before, limit=_SHOWN_STEPS)
     measured: dict[int, list[EvaluationRecord]] = defaultdict(list)
@@ -114,8 +118,16 @@ def _timeline(
         if before is None or one.step < before:
             measured[one.step].append(one)
     lowest = min(rows) if len(rows) == _SHOWN_STEPS else -1
-    steps = sorted({*rows, *(step for step in measured if step >= lowest)}, reverse=True)
-    return [Entry(step, rows.get(step, {}), measured.get(step, ())) for step in steps]
+    steps = {*rows, *(step for step in measured if step >= lowest)}
+    if under_way and record.command == "train":  # it has no metrics before it is over
+        steps.add(under_way)
+    return [Entry(step, rows.get(step, {}), measured.get(step, ())) for step in sorted(steps, reverse=True)]
+
+
+def costs(desk: Desk, request: Request) -> View:
+    """A run's ledger by itself, however many episodes it has; made when somebody asks for it."""
+    record = known_run(desk, request.path_params["run_id"])
+    return "costs.html", {"run": record, "costs": costs_of(desk.pages, record, desk.prices)}
 
 
 # --- curves --------------------------------------------------------------------------------------------------------
@@ -181,8 +193,9 @@ def _success(
                 (one.step, one.metrics.get("ci_low", rate), one.metrics.get("ci_high", rate))
             )
     if "episode/success_rate" in series:
-        lines["training"] = series["episode/success_rate"]
-        bands["training"] = [(step, r.low, r.high) for step, r in rates(desk, desk.pages.shares(record.id)).items()]
+        found = rates(desk, desk.pages.shares(record.id))
+        lines["training"] = [(n, found[n].value if n in found else v) for n, v in series["episode/success_rate"]]
+        bands["training"] = [(n, rate.low, rate.high) for n, rate in found.items()]
     about = "share of successes with 95 % intervals, clustered by task"
     return chart("Success", lines, bands=bands, share=True, about=about)
 
@@ -228,7 +241,7 @@ def step(desk: Desk, request: Request) -> View:
     live = [running(one) for one in following if one.episode_id and one.data.get("step") == number]
     newest = max([record.step, *(int(one.data.get("step") or 0) for one in following)])
     groups = _groups(lines[:limit], [one for one in live if one.purpose != "eval"])
-    evaluations = [one for one in desk.pages.evaluations(run=record.id) if one.step == number]
+    evaluations = [one for one in desk.evaluations(record.id) if one.step == number]
     values = {
         "run": record,
         "step": number,

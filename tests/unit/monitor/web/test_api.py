@@ -1,7 +1,11 @@
 """The read API that the seeds' monitor has, and overruling a verdict by it."""
 
+import json
+import re
+
 import pytest
 
+from cuarl.monitor.web import api, ingest, openapi
 from cuarl.store.pages import Pages
 from tests.unit.monitor.web.conftest import asking, fill
 from tests.unit.monitor.web.made import PICTURE
@@ -175,3 +179,14 @@ def test_what_has_moved_is_known_by_run(filled):
     filled.finish_run("better", "completed")
     after = Pages(filled.engine).stamp()
     assert after["better"] != before["better"]
+
+
+async def test_the_document_has_every_path_of_both_apis_below_the_prefix(filled):
+    async with asking(filled, prefix="/monitor") as client:
+        told = (await client.get("/monitor/api/openapi.json")).json()
+    kept = {route.path: route.methods - {"HEAD"} for route in [*api.routes(None), *openapi.routes(None)]}
+    paths = {re.sub(r":\w+}", "}", path): {m.lower() for m in methods} for path, methods in kept.items()}
+    assert {path: set(methods) for path, methods in told["paths"].items()} == {**paths, ingest.PATH: {"post"}}
+    assert told["servers"] == [{"url": "/monitor"}]
+    names = re.findall('"#/components/schemas/(.*?)"', json.dumps(told))
+    assert set(names) <= set(told["components"]["schemas"]), "nothing is referred to that is not there"

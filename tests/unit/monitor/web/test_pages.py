@@ -7,8 +7,10 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
+from cuarl.monitor.web.views import runs as views
 from cuarl.store import Store
 from cuarl.store.costs import Prices
+from cuarl.workflow import people
 from tests.unit.monitor.web.conftest import asking, fill
 from tests.unit.monitor.web.made import PICTURE, episode
 from tests.unit.store.samples import run, save
@@ -73,7 +75,8 @@ async def test_a_run_shows_where_it_is_its_curves_and_its_timeline(store):
     titles = re.findall(r"<figcaption><b>([^<]*)", text)
     assert titles == ["Success", "Reward", "Signal", "Why episodes ended", "Failures", "Time by phase"]
     assert text.count('class="band') == 2, "both training and evaluation have intervals"
-    assert re.findall(r'steps/(\d)">', text) == ["2", "1"] and "baseline" in text
+    assert re.findall(r'steps/(\d)">', text) == ["3", "2", "1"] and "baseline" in text
+    assert text.count("under way") == 1 and 'step 3</a> <span class="dim">under way' in text
     assert "acting · turn 2 of 10" in text and "box-9" in text
     assert "collecting · step 3 of 4" in listed and listed.index("better") < listed.index("base<")
 
@@ -204,7 +207,16 @@ async def test_a_persons_verdict_counts_in_evaluations_from_then_on(store):
         patch = {"success": True, "reason": "it was right"}
         await client.patch("/api/rollouts/base.2.11.0/validation-override", json=patch)
         text = (await client.get("/evaluations/base.eval.2")).text
+        entries = (await client.get("/api/trainings/base/timeline")).json()["timeline"]
+        lists = [(await client.get(path)).text for path in ("/", "/evaluations", "/runs/base", "/runs/base/steps/2")]
     assert "100 %" in text and "1 verdicts overruled" in text
+    assert [e["success_rate"] for e in entries if e["kind"] != "step"] == [0.5, 1.0]
+    assert all("100 %" in page for page in lists), "wherever its rate is told"
+    [kept] = [e for e in store.evaluations(run="base") if e.step == 2]
+    assert kept.metrics["success_rate"] == 0.5, "the record stays"
+    [shown] = [e for e in people.evaluations(store, "base") if e.step == 2]
+    assert shown.metrics["success_rate"] == 1.0 and shown.metrics["ci_low"] < 1 and shown.metrics["n"] == 2
+    assert shown.metrics["false_completion_rate"] == 0
 
 
 async def test_a_run_links_to_its_trackers_where_they_have_an_address(store):
@@ -238,6 +250,16 @@ async def test_a_run_says_what_it_cost(store):
     rows = re.findall(r"<tr><td>(train|eval)</td><td>(\w+)</td><td class=\"num\">(\d+)", text)
     assert rows == [("eval", "gbox", "4"), ("train", "gbox", "8")]
     assert "6.0 s on its machine · 1 in all" in text
+
+
+async def test_the_ledger_of_a_large_run_is_added_up_when_it_is_asked_for(store, monkeypatch):
+    fill(store)
+    monkeypatch.setattr(views, "MANY", 3)
+    async with asking(store) as client:
+        text = (await client.get("/runs/base")).text
+        ledger = (await client.get("/runs/base/costs")).text
+    assert "<td>gbox</td>" not in text and 'data-load="/runs/base/costs" data-part="ledger"' in text
+    assert '<div id="ledger">' in ledger and ledger.count("<td>gbox</td>") == 2
 
 
 @pytest.mark.parametrize(("credit", "first"), [("episode", "+1.00"), ("screen", "+0.00")])
