@@ -22,6 +22,8 @@ class Decision:
     sampled: Sampled | None = None
     resized: tuple[int, int] | None = None
     """Width and height in pixels at which the model saw the screenshot."""
+    acted: bool = False
+    """Whoever asked for the answer has acted upon it, in ways that are not known: the environment only looks."""
     too_long: PromptTooLong | None = None
     """The prompt did not fit: the episode stops with CONTEXT_FULL."""
     pictures: Mapping[str, Screenshot] = field(default_factory=dict)

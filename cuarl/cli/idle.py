@@ -50,6 +50,9 @@ def refuse(given: Sequence[str], why: str, hint: str = "leave it out") -> None:
 
 def check_agent(experiment: Experiment, agent: str) -> None:
     """See that who acts in a rollout can honour the flags. Raises ConfigError."""
+    env = experiment.config.env
+    if agent != "policy" and not env.scripted:
+        raise ConfigError(f"in env {env.type} only a policy can act", where=f"--agent {agent}", hint="--agent policy")
     if agent != "policy":
         unused = SAMPLING if agent == "demonstration" else (*SAMPLING, *MODEL)
         refuse(given_flags(experiment, unused), f"on the agent {agent}", "leave it out, or use --agent policy")

@@ -40,8 +40,9 @@ BACKENDS: Mapping[str, Place] = {
     "adb": _here("cuarl.env.adb"),
     "gbox": _here("cuarl.env.gbox"),
     "pods": _here("cuarl.env.pods"),
-    # an agent elsewhere may act in it, and the policy that this one asks is served: layers above environments
+    # an agent elsewhere may act in these, and the policy that this one asks is served: layers above environments
     "gym": Place("cuarl.env.gym.options", "cuarl.workflow.gym"),
+    "program": Place("cuarl.env.program.options", "cuarl.workflow.program"),
     "gymnasium": _here("cuarl.env.gymnasium"),
     "browsergym": _here("cuarl.env.browsergym"),
     "openenv": _here("cuarl.env.openenv"),

@@ -92,6 +92,8 @@ class EnvOptions(Choice):
 
     judges: ClassVar[bool] = False
     """Whether its own verdict counts, so that cuarl looks for no side effects."""
+    scripted: ClassVar[bool] = True
+    """Whether agents that ask no policy can act in it."""
     capacity: ClassVar[frozenset[str]] = frozenset()
     """Fields that say how many, where and how long to wait, and not what an episode is."""
 

@@ -99,5 +99,14 @@ class JudgingEnv(Env, Protocol):
         ...
 
 
+@runtime_checkable
+class LedEnv(Env, Protocol):
+    """An environment in which somebody else acts: an answer of the model is carried out by whoever asked for it."""
+
+    async def look(self) -> StepResult:
+        """What followed upon the model's latest answer. Raises EnvError."""
+        ...
+
+
 EnvFactory = Callable[[], Awaitable[Env]]
 """Makes a fresh environment for one episode."""

@@ -172,6 +172,7 @@ SWEEPER_MODULES: dict[str, str] = {
     "gbox": "cuarl.env.gbox.lease",
     "gym": "cuarl.env.gym.lease",
     "worker": "cuarl.env.workers.lease",
+    "program": "cuarl.env.program.lease",
     "pod": "cuarl.env.pods.lease",
 }
 """By the kind of lease: the module that puts its sweeper into ``SWEEPERS`` when it is imported."""

@@ -13,9 +13,16 @@ import signal
 import anyio
 
 from cuarl.run.owner import PROC
+from cuarl.settings import SECRETS
 
 MARK = "CUARL_SESSION"
 """Environment variable that says to which session a process belongs."""
+
+
+def without_secrets() -> dict[str, str]:
+    """What somebody else's code is to see of this process's environment: none of our credentials."""
+    hidden = {*SECRETS, *(f"{name}_FILE" for name in SECRETS)}
+    return {name: value for name, value in os.environ.items() if name not in hidden}
 
 
 def marked(mark: str) -> list[int]:

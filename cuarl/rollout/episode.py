@@ -21,7 +21,7 @@ import anyio
 
 from cuarl import objects
 from cuarl.agent.base import Agent, Decision
-from cuarl.env.base import Env, JudgingEnv
+from cuarl.env.base import Env, JudgingEnv, LedEnv
 from cuarl.env.durations import expected_s
 from cuarl.errors import AgentError, ConfigError, EnvError, PrerequisiteError, RewardError, RolloutError, SamplerError
 from cuarl.pacing import own_pass
@@ -196,13 +196,20 @@ class _Run:
             if "answer" not in self._env.capabilities.actions:
                 return None
         if action is None:
-            return None
+            return await self._look() if decision.acted else None
         takes_s = expected_s(action)
         self._bound(min(self._deadline, self._until + takes_s))
         with self._through(EnvError, f"the action {action.kind}", takes_s):
             return await self._env.step(action)
 
+    async def _look(self) -> StepResult:
+        assert isinstance(self._env, LedEnv)
+        with self._through(EnvError, "the agent program"):
+            return await self._env.look()
+
     def _why_stop(self, decision: Decision, result: StepResult | None, shown: ImageRef) -> StopReason | None:
+        if decision.acted:
+            return StopReason.ENV_DONE if result is not None and result.terminated else None
         if decision.action is None:
             self._invalid += 1
             return StopReason.INVALID_ACTIONS if self._invalid >= self.limits.max_invalid else None

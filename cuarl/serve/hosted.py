@@ -18,7 +18,7 @@ from cuarl.errors import CuarlError, SamplerError
 from cuarl.policy.sampler import Sampler, SamplingParams
 from cuarl.serve.listen import listening
 from cuarl.trajectory import Trajectory, Turn
-from cuarl.types import Screenshot
+from cuarl.types import Screenshot, StopReason
 from cuarl.web.listen import bind
 from cuarl.web.rules import is_loopback
 
@@ -45,6 +45,8 @@ class _Heard:
     """What was recorded of one session."""
 
     turns: Sequence[Turn] = ()
+    record: Trajectory | None = None
+    """The session as it stands."""
     pictures: dict[str, Screenshot] = field(default_factory=dict)
     news: anyio.Event = field(default_factory=anyio.Event)
 
@@ -53,7 +55,8 @@ class Host:
     """Serves ``sampler`` as ``model``, always sampling with ``params``, whatever clients ask for."""
 
     def __init__(self, sampler: Sampler, model: str, params: SamplingParams, address: Address) -> None:
-        self.model, self._sampler, self._params, self._address = model, sampler, params, address
+        self.model, self.key = model, address.token or "-"
+        self._sampler, self._params, self._address = sampler, params, address
         self._heard: dict[str, _Heard] = {}
         self._url: asyncio.Future[str] | None = None
         self._stop: asyncio.Event | None = None
@@ -138,7 +141,7 @@ class Host:
         found = self._heard.get(str(trajectory.info.get("session")))
         if found is None:  # a request without a session, or one whose episode is over
             return
-        found.turns = trajectory.turns
+        found.turns, found.record = trajectory.turns, trajectory
         found.pictures.update(pictures)
         found.news.set()
         found.news = anyio.Event()
@@ -155,6 +158,16 @@ class Talk:
     def model(self) -> str:
         """Name that the model is asked for by."""
         return self._host.model
+
+    @property
+    def key(self) -> str:
+        """API key that its client sends."""
+        return self._host.key
+
+    def ended(self) -> Trajectory | None:
+        """The record as the client ended it; None while it has not."""
+        record = self._host.heard(self._session).record
+        return record if record is not None and record.stop is not StopReason.CANCELLED else None
 
     async def open(self) -> str:
         """Begin; the base URL for the agent's client."""
@@ -187,7 +200,8 @@ class Talk:
         opened, self._open = self._open, False
         if opened:
             try:
-                await self._host.sessions.end(self._session, Ending())
+                if self.ended() is None:
+                    await self._host.sessions.end(self._session, Ending())
             except Refusal as refusal:
                 raise SamplerError(refusal.what) from refusal
             finally:

@@ -26,7 +26,7 @@ DIFFICULTIES: tuple[Difficulty, ...] = ("easy", "medium", "hard")
 DEVICES: tuple[str, ...] = ("phone", "desktop")
 """Kinds of devices, whose names select their tasks."""
 
-JUDGES: tuple[str, ...] = ("gym", "openenv")
+JUDGES: tuple[str, ...] = ("gym", "openenv", "program")
 """Environments that give the verdict themselves, so that their tasks need no checks."""
 
 _FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)(?:\.([a-z_][a-z0-9_]*))?\}")

@@ -16,6 +16,7 @@ from cuarl.tasks.source import Selection
 from cuarl.tasks.suites import Role
 from cuarl.tasks.task import Task
 from cuarl.workflow import signals
+from cuarl.workflow.served_policy import Hosts, address
 
 if TYPE_CHECKING:
     import anyio
@@ -23,14 +24,8 @@ if TYPE_CHECKING:
     from cuarl.env.base import Env
     from cuarl.env.gym.client import Gym
     from cuarl.env.gym.devices import Devices
-    from cuarl.env.gym.follow import Conversation
     from cuarl.env.leases import Ledger
     from cuarl.integrations.mini_agent import RunOptions
-    from cuarl.policy.sampler import Sampler, SamplingParams
-    from cuarl.serve.hosted import Address, Host
-
-_MODEL = "cuarl"
-"""What gbox-mini-agent asks the model for, which it is the only one of."""
 
 
 def select(options: Options, config: ExperimentConfig, settings: Settings, role: Role) -> Selection:
@@ -62,7 +57,8 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
     from cuarl.env.gym.runs import MiniAgent
     from cuarl.integrations.mini_agent import MiniAgentEnv
 
-    hosts, agent, how = _Hosts(_address(options, settings)), MiniAgent.of(settings), _run_options(options, config)
+    where = address(options.listen, options.model_url, options.picture_hosts, settings)
+    hosts, agent, how = Hosts(where), MiniAgent.of(settings), _run_options(options, config)
 
     def make_env(gym: Gym, ledger: Ledger, devices: Devices, starting: anyio.CapacityLimiter) -> Env:
         return MiniAgentEnv(gym, ledger, devices, starting, agent, hosts.talk, how)
@@ -74,41 +70,6 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
             await one.close()
 
     return replace(made, close=close, in_step=False)
-
-
-class _Hosts:
-    """The servers of policies, one for each sampler that gbox-mini-agent is to ask."""
-
-    def __init__(self, address: Address) -> None:
-        self._address = address
-        self._hosts: dict[int, Host] = {}
-
-    def talk(self, sampler: Sampler, params: SamplingParams, seed: int) -> Conversation:
-        """A session with ``sampler``."""
-        from cuarl.serve.hosted import Host
-
-        if id(sampler) not in self._hosts:
-            self._hosts[id(sampler)] = Host(sampler, _MODEL, params, self._address)
-        return self._hosts[id(sampler)].conversation(seed)
-
-    async def close(self) -> None:
-        """Serve no more."""
-        hosts, self._hosts = self._hosts, {}
-        for host in hosts.values():
-            await host.close()
-
-
-def _address(options: Options, settings: Settings) -> Address:
-    from cuarl.serve.hosted import Address
-
-    host, _, port = options.listen.rpartition(":")
-    return Address(
-        host=host.strip("[]"),
-        port=int(port),
-        url=options.model_url,
-        token=settings.serve_token.get_secret_value() if settings.serve_token else None,
-        picture_hosts=options.picture_hosts,
-    )
 
 
 def _run_options(options: Options, config: ExperimentConfig) -> RunOptions:

@@ -14,11 +14,11 @@ from cuarl.agent.formats.described.format import Described
 from cuarl.agent.model import ModelAgent
 from cuarl.agent.pointing import Pointer
 from cuarl.agent.prompt import Window
+from cuarl.agent.relay import Followed
 from cuarl.agent.scripted import DemonstratingAgent, DoNothingAgent, OracleAgent, RandomAgent
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.base import AimedEnv, Env
 from cuarl.errors import ConfigError
-from cuarl.integrations.mini_agent import MiniAgentEnv
 from cuarl.policy.sampler import Sampler, SamplingParams
 from cuarl.policy.spec import ModelSpec
 from cuarl.rollout.setup import MakeAgent
@@ -134,7 +134,7 @@ def model_agents(
     )
 
     def make(spec: EpisodeSpec, env: Env) -> Agent:
-        if isinstance(env, MiniAgentEnv):
+        if isinstance(env, Followed):
             return env.follow(sampler, params, spec.sampling_seed)
         format = _format(config, model, env)
         return ModelAgent(

@@ -85,7 +85,9 @@ def evaluate(
                 progress=progress,
             )
         )
-        beside = evaluate_baselines(what, settings, watcher) if baselines and target.kind != "scripted" else {}
+        # where no scripted agent can act, none is evaluated beside the policy
+        baselines = baselines and target.kind != "scripted" and what.config.env.scripted
+        beside = evaluate_baselines(what, settings, watcher) if baselines else {}
         known = {name: summarise(outcomes) for name, outcomes in beside.items()}
         evaluation = evaluation.model_copy(update={"baselines": known})
         own = run.path != target.run

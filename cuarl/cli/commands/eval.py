@@ -150,6 +150,8 @@ def evaluate(
         refuse(["--baselines"], f"on {found.name}, which is evaluated alone")
     request = replace(request, name=name)
     what = evaluation_plan(request, found, episodes, attempts or 1)
+    if baselines and not what.config.env.scripted:
+        refuse(["--baselines"], f"in env {what.config.env.type}, where no scripted agent can act")
     if request.dry_run:
         _print_plan(request, found, what)
         return

@@ -16,11 +16,10 @@ from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from cuarl.env.leases import Lease, Ledger
-from cuarl.env.processes import MARK
+from cuarl.env.processes import MARK, without_secrets
 from cuarl.env.workers.frames import Refused, pack, picture_length
 from cuarl.env.workers.lease import KIND, end
 from cuarl.errors import EnvError
-from cuarl.settings import SECRETS
 
 LONGEST_LINE = 16 * 2**20
 CLOSE_S = 2.0
@@ -96,9 +95,7 @@ class Worker:
 
 
 def _environment(mark: str) -> dict[str, str]:
-    """What somebody else's code sees of the environment: none of our credentials."""
-    hidden = {*SECRETS, *(f"{name}_FILE" for name in SECRETS)}
-    kept = {name: value for name, value in os.environ.items() if name not in hidden}
+    kept = without_secrets()
     path = os.pathsep.join([str(Path.cwd()), *filter(None, [kept.get("PYTHONPATH")])])
     # games that draw into memory must not look for a screen
     return {"SDL_VIDEODRIVER": "dummy", "OMP_NUM_THREADS": "1", **kept, "PYTHONPATH": path, MARK: mark}

@@ -114,7 +114,7 @@ def agents(config):
 def told(config):
     """Everything that functions of the command line make of the configuration for those who do the work."""
     parts = [loop_config(config), EvaluationPlan(config=config, tasks=[TASK], episodes=config.eval_episodes).settings]
-    parts += [] if config.env.type in ("gbox", "gym") else list(agents(config))
+    parts += [] if config.env.type in ("gbox", "gym", "program") else list(agents(config))
     if config.trainer.type == "tinker":
         return repr([*parts, tinker_config(config), lora_options(config)])
     sources = dict.fromkeys((key.path for key in KEYS.values()), "default")
