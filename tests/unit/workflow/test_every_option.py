@@ -40,7 +40,8 @@ OTHER = {
     "served_model_name": "other", "sft_runs": ("other",), "lora_rank": 8, "clip_low": 0.11, "clip_high": 0.13,
     "linux_screen": "800x600", "browser_viewport": "800x600", "gbox_expires_in": "90m",
     "gym_eval_number_range": "001-009",
-    "gym_listen": "127.0.0.1:9", "gymnasium_actions": "point", "max_task_time_seconds": 900.0, "overlong_buffer": 9,
+    "gym_listen": "127.0.0.1:9", "program_listen": "127.0.0.1:9",
+    "gymnasium_actions": "point", "max_task_time_seconds": 900.0, "overlong_buffer": 9,
     "openenv_actions": "{}", "vllm_devices": "1", "browser_scale": 2.0,
     "adam_beta1": 0.8, "adam_beta2": 0.9, "pods_expires_seconds": 7200,
 }  # fmt: skip
@@ -139,7 +140,7 @@ def reads(path, *names):
 def read_in_env(env):
     folders = [PACKAGE / "env" / {"sim": "sim"}.get(env, env)]
     files = [f.relative_to(PACKAGE) for folder in folders for f in folder.glob("*.py")]
-    files += [Path("workflow/environments.py"), Path("workflow/foreign.py"), Path("workflow/gym.py")]
+    files += [Path(f"workflow/{name}.py") for name in ("environments", "foreign", "gym", "program")]
     return frozenset().union(*map(reads, files))
 
 
