@@ -1,7 +1,12 @@
+from pathlib import Path
+
 import pytest
 
 from cuarl.config.files import parse_value, read
+from cuarl.config.load import resolve
 from cuarl.errors import ConfigError
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @pytest.fixture
@@ -89,3 +94,12 @@ def test_missing_files_are_named(tmp_path):
 def test_objects_that_yaml_could_build_are_refused(write):
     with pytest.raises(ConfigError, match="broken"):
         read(write("a.yaml", "seed: !!python/object/apply:os.getcwd []\n"))
+
+
+@pytest.mark.parametrize(
+    ("name", "layers", "rank"),
+    [("attention", "attention", 32), ("mlp", "mlp", 32), ("both", "attention+mlp", 32), ("rank-8", "attention+mlp", 8)],
+)
+def test_files_of_adapters_go_on_top_of_a_preset(name, layers, rank):
+    found = resolve(files=[EXAMPLES / "lora" / f"{name}.yaml"], preset="qwen3-vl-lora").config
+    assert (found.lora_target_option, found.lora_rank) == (layers, rank)
