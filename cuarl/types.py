@@ -226,11 +226,13 @@ class Screenshot:
     under a naive conversion; 16-bit greys would saturate).
     """
 
-    __slots__ = ("_digest", "image")
+    __slots__ = ("_digest", "_image", "_png", "_size")
 
     def __init__(self, image: Image.Image) -> None:
-        self.image = image if image.mode == "RGB" else to_rgb(image)
+        self._image: Image.Image | None = image if image.mode == "RGB" else to_rgb(image)
+        self._size = self._image.size
         self._digest: str | None = None
+        self._png: bytes | None = None
 
     @classmethod
     def decode(cls, data: bytes) -> Screenshot:
@@ -242,15 +244,30 @@ class Screenshot:
         except (SyntaxError, ValueError, Image.DecompressionBombError) as error:  # as Pillow's decoders raise, too
             raise UnidentifiedImageError(str(error)) from error
 
+    @classmethod
+    def encoded(cls, png: bytes, ref: ImageRef) -> Screenshot:
+        """What another process of ours encoded and named; decoded only once somebody looks at its pixels."""
+        made = cls.__new__(cls)
+        made._image, made._size, made._digest, made._png = None, (ref.width, ref.height), ref.digest, png
+        return made
+
+    @property
+    def image(self) -> Image.Image:
+        """The pixels."""
+        if self._image is None:
+            assert self._png is not None, "it has one of them"
+            self._image = Screenshot.decode(self._png).image
+        return self._image
+
     @property
     def width(self) -> int:
         """Pixels across."""
-        return self.image.width
+        return self._size[0]
 
     @property
     def height(self) -> int:
         """Pixels down."""
-        return self.image.height
+        return self._size[1]
 
     @property
     def digested(self) -> bool:
@@ -277,6 +294,8 @@ class Screenshot:
         On simulated phone screens of 360 by 640 that takes half the time of Pillow's level 1, which tries five filters
         on every row, and 0.85 of the bytes: flat areas and repeated letters are what deflate finds best as they are.
         """
+        if self._png is not None:
+            return self._png
         # rows padded by a zero at their ends, all moved on by one: a zero, for "no filter", before each
         rows = b"\0" + self.image.tobytes("raw", "RGB", 3 * self.width + 1, 1)[:-1]
         head = struct.pack(">IIBBBBB", self.width, self.height, 8, 2, 0, 0, 0)

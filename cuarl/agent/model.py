@@ -52,7 +52,7 @@ class ModelAgent:
         size = Size(screen.width, screen.height)
         shown = shrunk(screen, self._format.sent(size))
         self._history.see(shown, note(observation, history) if self._format.notes else "")
-        resized = self._seen(size)
+        resized = await self._seen(size)
         sampled = await self._sample(task, history, seed, self._format.told(resized))
         if isinstance(sampled, PromptTooLong):
             return Decision(too_long=sampled)
@@ -75,12 +75,12 @@ class ModelAgent:
             refused = sampled
         return self._history.checked(refused, task)
 
-    def _seen(self, screen: Size) -> Size:
+    async def _seen(self, screen: Size) -> Size:
         """The size at which the model saw a screenshot.
 
         The sampler knows, or else it is what is usual for the family.
         """
-        told = self._sampler.sees(*self._format.sent(screen)) if isinstance(self._sampler, Sees) else None
+        told = await self._sampler.sees(*self._format.sent(screen)) if isinstance(self._sampler, Sees) else None
         return saw(self._format, screen, Size(*told) if told else None)
 
     async def _read(self, sampled: Sampled, screen: Screenshot, resized: Size) -> Decision:

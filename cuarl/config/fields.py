@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -42,6 +43,18 @@ def _table(value: Any) -> Any:
     return json.dumps(value, sort_keys=True) if isinstance(value, Mapping) else value
 
 
+def _workers(value: Any) -> Any:
+    """Accept a number for its digits and ``none`` for no value, and refuse what names no workers."""
+    text = str(value) if isinstance(value, int) else value
+    if text == "none":
+        return None
+    if isinstance(text, str) and not _WORKERS.fullmatch(text):
+        raise ValueError(f'"{text}" is neither a number of workers nor none')
+    return text
+
+
+_WORKERS = re.compile(r"[1-9]\d*")
+Workers = Annotated[str | None, BeforeValidator(_workers)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 Trackers = Annotated[tuple[Literal["wandb", "tensorboard", "mlflow", "trackio"], ...], BeforeValidator(_words)]
 Table = Annotated[str, BeforeValidator(_table)]

@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from cuarl.config import rules
-from cuarl.config.fields import EnvOptions, Fields, Selectors, Share, Trackers, Words
+from cuarl.config.fields import EnvOptions, Fields, Selectors, Share, Trackers, Words, Workers
 from cuarl.config.learning import AlgorithmOptions, Learning, complete
 from cuarl.config.places import (
     LocalPolicy,
@@ -79,6 +79,9 @@ class EnvFields(Fields):
     """Wall-clock limit of one turn."""
     max_concurrent_rollouts: PositiveInt = 96
     """Most episodes that run at the same time."""
+    workers: Workers = None
+    """Processes that run environments and agents, for which this one asks the policy and records; unset or none runs
+    everything in this one."""
     max_failed_share: Share = 0.5
     """Stop when more than this share of recent episodes failed for reasons outside the policy."""
 
@@ -331,6 +334,7 @@ class ExperimentConfig(
             "save_every",
             "save_total_limit",
             "max_concurrent_rollouts",
+            "workers",
             "max_failed_share",
             "track",
             "track_project",

@@ -30,6 +30,8 @@ class Backend:
     """Most episodes at the same time that it bears; None for no limit of its own."""
     in_step: bool = True
     """Whether episodes ask their policy in their own loop, so that a sampler that batches may wait for all of them."""
+    alone: str = ""
+    """Why one process has to make all of its environments, for people; empty where any number of processes may."""
     may_solve: Callable[[Task], bool] = lambda task: True
     """Whether its oracle may know how a task is solved; where it says no, no episode need be begun to find out."""
 

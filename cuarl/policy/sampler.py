@@ -113,6 +113,6 @@ class Sampler(Protocol):
 class Sees(Protocol):
     """A sampler that knows the size at which its model sees a picture."""
 
-    def sees(self, width: int, height: int) -> tuple[int, int] | None:
+    async def sees(self, width: int, height: int) -> tuple[int, int] | None:
         """Width and height in pixels at which the model sees a ``width`` x ``height`` picture; None if unknown."""
         ...

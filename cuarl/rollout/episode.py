@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 
@@ -23,7 +23,16 @@ from cuarl import objects
 from cuarl.agent.base import Agent, Decision
 from cuarl.env.base import Env, JudgingEnv, LedEnv
 from cuarl.env.durations import expected_s
-from cuarl.errors import AgentError, ConfigError, EnvError, PrerequisiteError, RewardError, RolloutError, SamplerError
+from cuarl.errors import (
+    AgentError,
+    ConfigError,
+    CuarlError,
+    EnvError,
+    PrerequisiteError,
+    RewardError,
+    RolloutError,
+    SamplerError,
+)
 from cuarl.pacing import own_pass
 from cuarl.rollout.loop import LoopGuard
 from cuarl.rollout.record import Recorder
@@ -36,6 +45,7 @@ from cuarl.trajectory import Trajectory, Verdict
 from cuarl.types import Answer, Failure, Finish, ImageRef, StepResult, StopReason
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 DOWN_S = "down_s"
 """What a step says of how long its device was not there: the episode's deadline is put off by it."""
@@ -52,6 +62,8 @@ async def run_episode(
     what there is (stop reason CANCELLED) and the cancellation goes on. Raises ConfigError or PrerequisiteError as they
     are: they would spoil every other episode too.
     """
+    if setup.elsewhere is not None:
+        return await setup.elsewhere(spec, setup, on_cancel)
     run = _Run(spec, setup)
     try:
         with setup.join():
@@ -66,6 +78,30 @@ async def run_episode(
     finally:
         await run.close()
         setup.observer.phase(spec, "done")
+    return run.episode()
+
+
+async def reply_to(ask: Callable[[], Awaitable[T]]) -> T | CuarlError:
+    """What a call of an agent's gives, or why it fails, for an agent that runs in another process."""
+    try:
+        return await ask()
+    except CuarlError as error:
+        return error
+    except Exception as e:
+        return _wrapped(AgentError, "the agent", e)
+
+
+def _wrapped(error: type[RolloutError], name: str, e: Exception) -> RolloutError:
+    own = objects.own_frame(e)
+    made = error(f"{name} failed: {type(e).__name__}: {e}{f' ({own})' if own else ''}")
+    made.__cause__ = e
+    return made
+
+
+def lost(spec: EpisodeSpec, setup: Setup, error: RolloutError) -> Episode:
+    """The record of an episode of which nothing is left but why."""
+    run = _Run(spec, setup)
+    run.fail(error)
     return run.episode()
 
 
@@ -122,7 +158,7 @@ class _Run:
                 if scope.cancel_called:
                     self._overrun()
                 else:
-                    self._fail(e)
+                    self.fail(e)
         if scope.cancelled_caught:
             self._overrun()
 
@@ -238,10 +274,10 @@ class _Run:
                 else:
                     await self._judge_state(env)
             except RolloutError as e:
-                self._fail(e)
+                self.fail(e)
         self._checked = at, self.setup.clock() - begin
         if scope.cancelled_caught:
-            self._fail(self._unanswered())
+            self.fail(self._unanswered())
 
     async def _judge_state(self, env: Env) -> None:
         after: Mapping[str, Any] = {}
@@ -307,7 +343,7 @@ class _Run:
                 reward, parts = score(trajectory, self.setup.reward)
             update: dict[str, Any] = {"reward": reward, "reward_parts": parts}
         except RewardError as e:
-            self._fail(e)
+            self.fail(e)
             update = {"stop": self.stop, "failure": self._failure}
         return Episode(trajectory.model_copy(update=update), record.pictures)
 
@@ -322,15 +358,14 @@ class _Run:
         except (RolloutError, ConfigError, PrerequisiteError):
             raise
         except Exception as e:
-            own = objects.own_frame(e)
-            raise error(f"{name} failed: {type(e).__name__}: {e}{f' ({own})' if own else ''}") from e
+            raise _wrapped(error, name, e) from e
 
     def _bound(self, until: float) -> None:
         """Abandon whatever is under way at ``until``, on the clock."""
         self._until = until
         self._scope.deadline = anyio.current_time() + until - self.setup.clock()
 
-    def _fail(self, error: RolloutError) -> None:
+    def fail(self, error: RolloutError) -> None:
         """Make ``error`` the episode's failure, named after what caused it. The deadline stays the stop reason."""
         self._keep_undone("the call failed")
         self._failure = Failure(
@@ -349,12 +384,12 @@ class _Run:
         the time: then it hung.
         """
         if self._until < self._deadline:
-            self._fail(self._unanswered())
+            self.fail(self._unanswered())
             return
         self.stop = StopReason.DEADLINE
         waited = self.setup.clock() - self._call.since - self._call.expected_s
         if waited > self.limits.deadline_s / 2:
-            self._fail(self._unanswered())
+            self.fail(self._unanswered())
         else:
             self._keep_undone("abandoned at the deadline")
 

@@ -29,6 +29,8 @@ class Pause:
     asked: int = 0
     paused_s: float = 0.0
     """Seconds that it was paused."""
+    told: Callable[[bool], object] | None = None
+    """Told when its clock stops (True) and goes on, where the episode runs in another process."""
     _scope: anyio.CancelScope | None = None
     _since: float | None = None
     _left: float = 0.0
@@ -44,9 +46,14 @@ class Pause:
 
     def suspend(self) -> None:
         """Stop its clock."""
-        if self._since is None and self._scope is not None:
-            self._since, self._left = time.monotonic(), self._scope.deadline - anyio.current_time()
+        if self._since is not None or (self._scope is None and self.told is None):
+            return
+        self._since = time.monotonic()
+        if self._scope is not None:
+            self._left = self._scope.deadline - anyio.current_time()
             self._scope.deadline = math.inf
+        if self.told is not None:
+            self.told(True)
 
     def resume(self) -> None:
         """Let its clock go on."""
@@ -56,6 +63,8 @@ class Pause:
         self._since = None
         if self._scope is not None:
             self._scope.deadline = anyio.current_time() + self._left
+        if self.told is not None:
+            self.told(False)
 
 
 CURRENT: ContextVar[Pause] = ContextVar("CURRENT")
@@ -156,9 +165,9 @@ class RecallingSampler:
         """Those of the sampler."""
         return self._sampler.capabilities
 
-    def sees(self, width: int, height: int) -> tuple[int, int] | None:
+    async def sees(self, width: int, height: int) -> tuple[int, int] | None:
         """The size at which the model sees a picture."""
-        return self._sampler.sees(width, height) if isinstance(self._sampler, Sees) else None
+        return await self._sampler.sees(width, height) if isinstance(self._sampler, Sees) else None
 
     async def sample(self, request: SampleRequest) -> Sampled | PromptTooLong:
         """The answer that is known, or a new one. Raises EnvError if the episode does not repeat itself."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -81,6 +81,19 @@ def _nothing() -> None:
     pass
 
 
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A finished episode with the pictures that its record refers to, by digest."""
+
+    trajectory: Trajectory
+    pictures: Mapping[str, Screenshot]
+
+
+Play = Callable[[EpisodeSpec, "Setup", Callable[[Episode], None] | None], Awaitable[Episode]]
+"""Runs an episode as ``episode.run_episode`` does, in another process. What is the caller's own (joining a batch, being
+paused, being watched) is taken from the setup."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
     """Everything an episode needs besides its spec."""
@@ -100,13 +113,7 @@ class Setup:
     backend: str = ""
     """What runs the environments, as ``--env`` names it."""
     observer: Observer = UNOBSERVED
+    elsewhere: Play | None = None
+    """Runs the episodes in other processes; None runs them in this one."""
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], float] = time.time
-
-
-@dataclass(frozen=True, slots=True)
-class Episode:
-    """A finished episode with the pictures that its record refers to, by digest."""
-
-    trajectory: Trajectory
-    pictures: Mapping[str, Screenshot]

@@ -8,6 +8,7 @@ from types import ModuleType
 
 from cuarl import objects
 from cuarl.config import backends
+from cuarl.config.keys import value_of
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.backend import Backend
 from cuarl.env.base import Env
@@ -40,7 +41,27 @@ def check(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -
     made = backend(config, tasks, settings)
     if ":" not in config.env.type and (check_options := getattr(_module(config.env.type), "check_options", None)):
         check_options(config.env, tasks)
+    _check_workers(config, made)
     return made
+
+
+def _check_workers(config: ExperimentConfig, backend: Backend) -> None:
+    """Raise ConfigError if the episodes can't be run by workers."""
+    if config.workers is None:
+        return
+    if backend.alone:
+        raise ConfigError(
+            f"env {config.env.type} can't be shared out to workers: {backend.alone}",
+            where=f"--workers {config.workers}",
+            hint="leave --workers out",
+        )
+    for field in ("reward", "env"):
+        path = value_of(config, field)
+        if objects.is_held(path):
+            raise ConfigError(
+                f"the {field} {path} is an object that only this process has, so workers can't share it",
+                hint="put it into a module that can be imported, and pass it from there",
+            )
 
 
 def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:

@@ -26,6 +26,7 @@ from cuarl.tasks.task import Task
 from cuarl.trajectory import Group, Trajectory
 from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.players import Player
+from cuarl.workflow.spread import Spread
 from cuarl.workflow.watcher import SILENT, Note
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def setup(config: ExperimentConfig, backend: Backend, player: Player, record: Re
         limits=limits(config),
         backend=config.env.type,
         observer=record.live if record else UNOBSERVED,
+        elsewhere=backend.play(player.make_agent) if isinstance(backend, Spread) else None,
     )
 
 

@@ -25,12 +25,14 @@ from cuarl.rollout.pool import Progress
 from cuarl.settings import Settings
 from cuarl.tasks import changes
 from cuarl.tasks.task import Task
-from cuarl.workflow import environments, players, signals
 from cuarl.workflow import episodes as parts
+from cuarl.workflow import players, signals
 from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.live import Live
 from cuarl.workflow.players import Player
 from cuarl.workflow.watcher import SILENT, Watcher
+from cuarl.workflow.workers import hire
+from cuarl.workflow.workers.crew import Crew
 
 if TYPE_CHECKING:
     from cuarl.run import Run
@@ -109,9 +111,14 @@ async def run_evaluation(
     step: int = 0,
     record: parts.Recording | None = None,
     progress: Progress | None = None,
+    workers: Crew | None = None,
 ) -> Evaluation:
-    """Evaluate ``player``. Episodes go to ``record``; ``prefix`` must be unique to this evaluation within its store."""
+    """Evaluate ``player``. Episodes go to ``record``; ``prefix`` must be unique to this evaluation within its store.
+
+    ``workers`` are employed already; without them, those that the configuration asks for are, for as long as it takes.
+    """
     config = what.config
+    own = hire.crew(config, settings) if workers is None else None
     plan = plan_evaluation(
         what.tasks,
         episodes=what.episodes,
@@ -121,10 +128,10 @@ async def run_evaluation(
         run_id=run_id,
         step=step,
     )
-    served = environments.backend(config, what.tasks, settings)
+    served = hire.backend(config, what.tasks, settings, workers or own)
     if record is not None:
         record.live.begin("evaluating", step, len(plan))
-    async with parts.playing(player, served):
+    async with hire.employed(own), parts.playing(player, served):
         return await evaluate(
             plan,
             parts.setup(config, served, player, record),
@@ -240,8 +247,10 @@ class TrainingEvaluator:
         store: Store | None,
         record: parts.Recording | None,
         watcher: Watcher = SILENT,
+        workers: Crew | None = None,
     ) -> None:
         self._plans, self._player, self._settings, self._run, self._watcher = plans, player, settings, run, watcher
+        self._workers = workers
         self._store, self._record = store, record
         self.last: Evaluation | None = None
         self.told: list[Callable[[Evaluation], None]] = []
@@ -270,6 +279,7 @@ class TrainingEvaluator:
                 step=step,
                 record=record,
                 progress=progress,
+                workers=self._workers,
             )
         keep(store, evaluation, prefix, self._run, own=True)
         for told in self.told:

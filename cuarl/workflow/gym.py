@@ -69,7 +69,8 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
         for one in (hosts, made, agent):
             await one.close()
 
-    return replace(made, close=close, in_step=False)
+    alone = "gbox-mini-agent asks the process whose episode it acts in"
+    return replace(made, close=close, in_step=False, alone=alone)
 
 
 def _run_options(options: Options, config: ExperimentConfig) -> RunOptions:

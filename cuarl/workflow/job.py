@@ -21,6 +21,8 @@ from cuarl.workflow import episodes as parts
 from cuarl.workflow.evaluation import EvaluationPlan
 from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.inputs import Inputs
+from cuarl.workflow.workers import hire
+from cuarl.workflow.workers.crew import Crew
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class Job:
     inputs: Inputs
     facts: Mapping[str, str]
     """What memory and disk have to hold, for people."""
+    workers: Crew | None
+    """Who runs the episodes, if it is not this process."""
 
     @property
     def config(self) -> ExperimentConfig:
@@ -94,7 +98,8 @@ class Job:
             if aside
             else None
         )
-        return cls(experiment, tasks, evaluation_plan, validation_plan, given, facts)
+        workers = hire.crew(config, settings)
+        return cls(experiment, tasks, evaluation_plan, validation_plan, given, facts, workers)
 
     def plan(self) -> dict[str, Any]:
         """The plan in a few facts."""

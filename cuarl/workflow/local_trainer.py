@@ -15,13 +15,14 @@ from cuarl.train.learner import Learner
 from cuarl.train.processes import any_of, from_main
 from cuarl.train.shutdown import Shutdown
 from cuarl.types import Sink
-from cuarl.workflow import environments, players
+from cuarl.workflow import players
 from cuarl.workflow.checkpoints import RecordedCheckpoints
 from cuarl.workflow.collector import Collector, InTurn, Processes
 from cuarl.workflow.from_config import learner_config, load_trained
 from cuarl.workflow.job import Job
 from cuarl.workflow.source import Source
 from cuarl.workflow.trainer import Collecting, Place, Trainer, imitation, recorded
+from cuarl.workflow.workers import hire
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -95,7 +96,7 @@ async def _collecting(
         run_id=place.run.run_id,
         record=place.record,
         curriculum=learner.curriculum,
-        backend=environments.backend(config, job.tasks, job.experiment.settings),
+        backend=hire.backend(config, job.tasks, job.experiment.settings, job.workers),
     )
     if config.max_steps_off_policy:
         from cuarl.workflow.asynchronous import Asynchronous

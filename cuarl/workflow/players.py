@@ -55,9 +55,20 @@ class Player:
     close: Callable[[], Awaitable[None]] = _nothing
 
 
+@dataclass(frozen=True, slots=True)
+class ScriptedAgents:
+    """Makes agents of ``SCRIPTED``."""
+
+    name: str
+
+    def __call__(self, spec: EpisodeSpec, env: Env) -> Agent:
+        """The agent of one episode."""
+        return SCRIPTED[self.name](env)
+
+
 def scripted(name: str) -> Player:
     """One of ``SCRIPTED``."""
-    return Player(name, lambda spec, env: SCRIPTED[name](env))
+    return Player(name, ScriptedAgents(name))
 
 
 def check_agent(name: str) -> None:
@@ -107,9 +118,22 @@ def demonstrations(config: ExperimentConfig, policy: TransformersPolicy) -> Play
             hint="--coordinate-mode direct",
         )
 
-    from cuarl.policy.tiny import GRID
+    return Player("demonstration", DemonstratingAgents(config, policy))
 
-    def make(spec: EpisodeSpec, env: Env) -> Agent:
+
+@dataclass(slots=True)
+class DemonstratingAgents:
+    """Makes oracles that speak in the words of ``policy``; None has it loaded when it is first needed."""
+
+    config: ExperimentConfig
+    policy: TransformersPolicy | None
+
+    def __call__(self, spec: EpisodeSpec, env: Env) -> Agent:
+        """The agent of one episode."""
+        from cuarl.policy.tiny import GRID
+
+        config = self.config
+        self.policy = policy = self.policy or load_model(config)
         format = _format(config, config.model_name, env)
         return DemonstratingAgent(
             OracleAgent(env),
@@ -122,31 +146,41 @@ def demonstrations(config: ExperimentConfig, policy: TransformersPolicy) -> Play
             around=env.around if isinstance(env, AimedEnv) else None,
         )
 
-    return Player("demonstration", make)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAgents:
+    """Makes agents that ask ``sampler``, in the format of ``model``."""
+
+    config: ExperimentConfig
+    sampler: Sampler
+    model: str
+    temperature: float
+    strict: bool
+
+    def __call__(self, spec: EpisodeSpec, env: Env) -> Agent:
+        """The agent of one episode."""
+        config = self.config
+        params = SamplingParams(
+            temperature=self.temperature, top_p=config.top_p, top_k=config.top_k, max_tokens=config.max_tokens
+        )
+        if isinstance(env, Followed):
+            return env.follow(self.sampler, params, spec.sampling_seed)
+        format = _format(config, self.model, env)
+        return ModelAgent(
+            self.sampler,
+            format,
+            params=params,
+            window=_window(config, format),
+            strict=self.strict,
+            pointer=env if config.env.describes and isinstance(env, Pointer) else None,
+        )
 
 
 def model_agents(
     config: ExperimentConfig, sampler: Sampler, model: str, *, temperature: float, strict: bool
-) -> MakeAgent:
+) -> ModelAgents:
     """Agents that ask ``sampler``, in the format of ``model``."""
-    params = SamplingParams(
-        temperature=temperature, top_p=config.top_p, top_k=config.top_k, max_tokens=config.max_tokens
-    )
-
-    def make(spec: EpisodeSpec, env: Env) -> Agent:
-        if isinstance(env, Followed):
-            return env.follow(sampler, params, spec.sampling_seed)
-        format = _format(config, model, env)
-        return ModelAgent(
-            sampler,
-            format,
-            params=params,
-            window=_window(config, format),
-            strict=strict,
-            pointer=env if config.env.describes and isinstance(env, Pointer) else None,
-        )
-
-    return make
+    return ModelAgents(config=config, sampler=sampler, model=model, temperature=temperature, strict=strict)
 
 
 def _window(config: ExperimentConfig, format: Format) -> Window:

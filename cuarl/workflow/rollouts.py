@@ -15,6 +15,7 @@ from cuarl.workflow import episodes as parts
 from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.players import Player
 from cuarl.workflow.targets import checkpoint
+from cuarl.workflow.workers import hire
 
 if TYPE_CHECKING:
     from cuarl.run import Run
@@ -31,7 +32,8 @@ def collect(experiment: Experiment, tasks: Sequence[Task], group_size: int, play
     """Run one group of each of ``tasks`` (which may come again) in a run of its own."""
     config = experiment.config
     reward.get(config.reward)  # a wrong name is refused before anything is made
-    backend = environments.backend(config, tasks, experiment.settings)
+    workers = hire.crew(config, experiment.settings)
+    backend = hire.backend(config, tasks, experiment.settings, workers)
     with (
         parts.open_store(experiment.settings) as store,
         experiment.open_run("rollout", store, actor=player.name if player.name in players.AGENTS else None) as run,
@@ -46,7 +48,7 @@ def collect(experiment: Experiment, tasks: Sequence[Task], group_size: int, play
             setup = parts.setup(config, backend, player, record)
 
             async def work() -> list[Group]:
-                async with parts.playing(player, backend):
+                async with hire.employed(workers), parts.playing(player, backend):
                     return await parts.collected(
                         specs, setup, backend, config, save=record.save, on_cancel=record.cut, progress=progress
                     )

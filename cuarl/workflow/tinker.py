@@ -17,13 +17,14 @@ from cuarl.store import PolicyRecord
 from cuarl.train.shutdown import Shutdown
 from cuarl.train.tinker import TinkerCheckpoints, TinkerConfig, TinkerLearner, saved_state
 from cuarl.types import Sink
-from cuarl.workflow import environments, players
+from cuarl.workflow import players
 from cuarl.workflow.collector import Collector, InTurn
 from cuarl.workflow.from_config import batch_config
 from cuarl.workflow.job import Job
 from cuarl.workflow.players import Player
 from cuarl.workflow.source import Source
 from cuarl.workflow.trainer import Collecting, Place, Trainer, imitation, recorded
+from cuarl.workflow.workers import hire
 
 if TYPE_CHECKING:
     from cuarl.policy.prompt import Renderer
@@ -83,7 +84,7 @@ async def _collecting(job: Job, place: Place, learner: TinkerLearner, sink: Sink
         with imitation(job, place) as collect:
             yield Collecting(collect)
         return
-    backend = environments.backend(config, job.tasks, job.experiment.settings)
+    backend = hire.backend(config, job.tasks, job.experiment.settings, job.workers)
     collector = Collector(config=config, tasks=job.tasks, run_id=place.run.run_id, backend=backend, record=place.record)
     # the learner itself has its sampler follow each update
     source = Source(_player(config, learner.sampler, config.temperature))

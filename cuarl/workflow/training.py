@@ -18,6 +18,7 @@ from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.job import Job
 from cuarl.workflow.trainer import Place, Trainer
 from cuarl.workflow.watcher import SILENT
+from cuarl.workflow.workers import hire
 
 if TYPE_CHECKING:
     from cuarl.run import Run
@@ -106,7 +107,14 @@ def _loop(job: Job, place: Place, trainer: Trainer, reporter: Reporter | None) -
         place.store.rewind_run(run.run_id, trainer.start)
     schedule = loop_config(job.config)
     evaluator = TrainingEvaluator(
-        _due(job, schedule), trainer.evaluated, experiment.settings, run, place.store, place.record, experiment.watcher
+        _due(job, schedule),
+        trainer.evaluated,
+        experiment.settings,
+        run,
+        place.store,
+        place.record,
+        experiment.watcher,
+        job.workers,
     )
     reported = last_reported(trainer.start, trainer.pending)
     tracking = _tracking(experiment, place, reported)
@@ -117,7 +125,7 @@ def _loop(job: Job, place: Place, trainer: Trainer, reporter: Reporter | None) -
     sink.event("start", _announced(job, run, trainer.start))
 
     async def work() -> Outcome:
-        async with trainer.collecting(sink) as (collect, settled):
+        async with hire.employed(job.workers), trainer.collecting(sink) as (collect, settled):
             return await train_loop(
                 schedule,
                 trainer.learner,

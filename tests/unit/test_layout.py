@@ -50,12 +50,15 @@ def test_the_files_that_the_plan_names_are_there():
 
 
 CALLED_BY_OTHERS = {
-    # what libraries call: pydantic-settings, httpx, click, logging
+    # what libraries call: pydantic-settings, httpx, click, logging, pickle
     "_load_env_vars",
     "async_auth_flow",
     "emit",
     "format_options",
     "handleError",
+    "persistent_id",
+    "persistent_load",
+    "reducer_override",
     # what a package that brings a backend is written against, and how tests have a local server's pods expire
     "MakeBackend",
     "expire",

@@ -172,6 +172,7 @@ def _print_plan(request: Request, agent: str, tasks: Sequence[Task], group_size:
         "group_size": group_size,
         "episodes": len(tasks) * group_size,
         "at_once": config.max_concurrent_rollouts,
+        "workers": config.workers,
         "env": config.env.type,
         "profile": getattr(config.env, "profile", None),
         "model": config.model_name if agent == "policy" else None,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-_CLIENTS = ("max_task_time_seconds", "max_turn_time_seconds", "max_concurrent_rollouts", "max_failed_share")
+_CLIENTS = ("max_task_time_seconds", "max_turn_time_seconds", "max_concurrent_rollouts", "workers", "max_failed_share")
 """What the learner at the other end decides."""
 
 

@@ -189,4 +189,5 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
     async def make(task: TaskInstance) -> Env:
         return await devices.env(task)
 
-    return Backend(make, start=devices.start, close=devices.close, at_most=len(found))
+    alone = "one process holds the devices, and lends them to its episodes"
+    return Backend(make, start=devices.start, close=devices.close, at_most=len(found), alone=alone)

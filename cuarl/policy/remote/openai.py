@@ -225,7 +225,7 @@ class OpenAISampler:
             self._told.add(what)
             logger.warning("%s: %s", self.endpoint.shown, words)
 
-    def sees(self, width: int, height: int) -> tuple[int, int] | None:
+    async def sees(self, width: int, height: int) -> tuple[int, int] | None:
         """The size at which the model sees a picture, where its processor is here."""
         return self.renderer.seen_size(width, height) if self.renderer is not None else None
 

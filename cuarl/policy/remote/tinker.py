@@ -99,7 +99,7 @@ class TinkerSampler:
         """Ids and pictures are exact; log-probabilities are, at temperature 1."""
         return SamplerCapabilities(token_ids=True, logprobs=True, images=True, name=self.name)
 
-    def sees(self, width: int, height: int) -> tuple[int, int] | None:
+    async def sees(self, width: int, height: int) -> tuple[int, int] | None:
         """The size at which the model sees a picture: the service counts its tokens by the same rule."""
         return self._renderer.seen_size(width, height)
 

@@ -41,7 +41,7 @@ class LocalSampler:
         """Everything is exact."""
         return SamplerCapabilities(token_ids=True, logprobs=True, images=True, name=self.policy.name)
 
-    def sees(self, width: int, height: int) -> tuple[int, int] | None:
+    async def sees(self, width: int, height: int) -> tuple[int, int] | None:
         """The size at which the model sees a picture; None if its family does not tell."""
         return self.policy.seen_size(width, height)
 

@@ -50,7 +50,7 @@ class RescoringSampler:
         """Of the endpoint: what is recomputed is not exact."""
         return self.inner.capabilities
 
-    def sees(self, width: int, height: int) -> tuple[int, int] | None:
+    async def sees(self, width: int, height: int) -> tuple[int, int] | None:
         """The size at which the model sees a picture."""
         return self.policy.seen_size(width, height)
 

@@ -147,7 +147,7 @@ def test_agents_and_endpoints_do_not_need_torch() -> None:
 class Knowing(Recited):
     """A sampler whose model sees everything at one size."""
 
-    def sees(self, width: int, height: int) -> tuple[int, int]:
+    async def sees(self, width: int, height: int) -> tuple[int, int]:
         assert (width, height) == (64, 96)
         return 28, 56
 

@@ -43,7 +43,7 @@ OTHER = {
     "gym_listen": "127.0.0.1:9", "program_listen": "127.0.0.1:9",
     "gymnasium_actions": "point", "max_task_time_seconds": 900.0, "overlong_buffer": 9,
     "openenv_actions": "{}", "vllm_devices": "1", "browser_scale": 2.0,
-    "adam_beta1": 0.8, "adam_beta2": 0.9, "pods_expires_seconds": 7200,
+    "workers": "2", "adam_beta1": 0.8, "adam_beta2": 0.9, "pods_expires_seconds": 7200,
 }  # fmt: skip
 """A value that is not the default, where one can't be made from the kind of the field."""
 TOGETHER = {
@@ -153,6 +153,7 @@ def read(trainer, env):
         | reads("workflow/training.py")
         | reads("workflow/tracking.py", "Tracking")
         | reads("workflow/players.py")
+        | reads("workflow/workers/hire.py")
     )
     shared |= {"env", "policy", "trainer", "algorithm", *(n for n in read_in_env(env) if env in KEYS[n].owners)}
     shared |= {"max_turns"} & (shared | reads("workflow/gym.py"))

@@ -1,0 +1,218 @@
+"""What a collector and its workers tell each other.
+
+A frame is the number of the episode's assignment, in eight bytes, and a pickled message. Both sides are of one version
+of cuarl, and nobody else can reach the line between them. Records travel as JSON, which pydantic reads an order of
+magnitude faster than it unpickles. Pictures travel once an episode, as the PNG that will be stored: what is named again
+later is found by its digest.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from cuarl.config.schema import ExperimentConfig
+from cuarl.errors import CuarlError
+from cuarl.policy.sampler import PromptTooLong, SampleRequest
+from cuarl.rollout.setup import Episode, Phase
+from cuarl.rollout.spec import EpisodeSpec
+from cuarl.trajectory import Sampled, Trajectory, Turn
+from cuarl.types import ImageRef, Screenshot
+
+_HEAD = 8
+ALL = 0
+"""The number in front of what is about no single episode."""
+
+# --- to a worker ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Episodes of this kind come: start what their environments share."""
+
+    work: int
+    what: Any
+    """A ``work.Work``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """No more episodes of this kind: release what their environments share."""
+
+    work: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Run an episode."""
+
+    work: int
+    spec: EpisodeSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was asked for, or why it can't be had."""
+
+    asked: int
+    reply: Sampled | PromptTooLong | tuple[int, int] | None
+    error: CuarlError | None = None
+    cause: str = ""
+    """Class name of what ``error`` was raised from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Stop the clock of an episode, or let it go on."""
+
+    stopped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Cut an episode short."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Cut everything short, and end."""
+
+
+# --- from a worker -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """It has started."""
+
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """The agent asks its policy."""
+
+    asked: int
+    request: SampleRequest
+
+
+@dataclass(frozen=True, slots=True)
+class AskSeen:
+    """The agent asks at what size its policy sees a picture of this size."""
+
+    asked: int
+    size: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """How far an episode has come since the last news."""
+
+    phase: Phase
+    device: str
+    turns: Sequence[Turn]
+    screens: Sequence[Screenshot]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """An episode is over; ``cut`` if it was cancelled, and without a record if it had not begun."""
+
+    episode: Episode | None
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """An episode, and every other of its kind, can't be run: what one process would end with, too."""
+
+    error: CuarlError
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """What the environments of a kind shared is released."""
+
+    work: int
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A line for the collector's log."""
+
+    logger: str
+    level: int
+    text: str
+
+
+ToWorker: TypeAlias = Open | Close | Run | Answer | Clock | Cancel | End
+FromWorker: TypeAlias = Ready | Ask | AskSeen | News | Done | Broken | Closed | Logged
+
+_Record: TypeAlias = ExperimentConfig | Trajectory | Turn | Sampled
+"""What travels as JSON."""
+
+# --- frames --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Codec:
+    """One side's frames: which pictures of which episode the other side has, and those that it has sent."""
+
+    _told: dict[int, set[str]] = field(default_factory=dict)
+    _known: dict[int, dict[str, Screenshot]] = field(default_factory=dict)
+
+    def pack(self, number: int, message: ToWorker | FromWorker) -> bytes:
+        """The frame of a message about the assignment ``number``."""
+        out = io.BytesIO()
+        out.write(number.to_bytes(_HEAD, "little"))
+        _Packer(out, self._told.setdefault(number, set()) if number else set()).dump(message)
+        return out.getvalue()
+
+    def unpack(self, frame: bytes) -> tuple[int, Any]:
+        """The assignment's number, and the message."""
+        number = int.from_bytes(frame[:_HEAD], "little")
+        known = self._known.setdefault(number, {}) if number else {}
+        return number, _Unpacker(io.BytesIO(memoryview(frame)[_HEAD:]), known).load()
+
+    def forget(self, number: int) -> None:
+        """An assignment is over."""
+        self._told.pop(number, None)
+        self._known.pop(number, None)
+
+
+class _Packer(pickle.Pickler):
+    def __init__(self, out: io.BytesIO, told: set[str]) -> None:
+        super().__init__(out, protocol=5)
+        self._told = told
+
+    def persistent_id(self, thing: Any) -> tuple[str, int, int, bytes | None] | None:
+        if not isinstance(thing, Screenshot):
+            return None
+        digest = thing.digest
+        png = None if digest in self._told else thing.png()
+        self._told.add(digest)
+        return digest, thing.width, thing.height, png
+
+    def reducer_override(self, thing: Any) -> Any:
+        if isinstance(thing, _Record):
+            return _record, (type(thing), thing.model_dump_json())
+        return NotImplemented
+
+
+class _Unpacker(pickle.Unpickler):
+    def __init__(self, data: io.BytesIO, known: dict[str, Screenshot]) -> None:
+        super().__init__(data)
+        self._known = known
+
+    def persistent_load(self, thing: tuple[str, int, int, bytes | None]) -> Screenshot:
+        digest, width, height, png = thing
+        if png is not None:
+            self._known[digest] = Screenshot.encoded(png, ImageRef(digest=digest, width=width, height=height))
+        return self._known[digest]
+
+
+def _record(kind: type[_Record], text: str) -> _Record:
+    return kind.model_validate_json(text)
