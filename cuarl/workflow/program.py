@@ -35,7 +35,14 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
     async def make(task: TaskInstance) -> Env:
         return ProgramEnv(command, ledger, hosts.talk)
 
-    return Backend(make, close=hosts.close, at_most=options.at_once, in_step=False, may_solve=lambda task: False)
+    return Backend(
+        make,
+        close=hosts.close,
+        at_most=options.at_once,
+        in_step=False,
+        alone="its programs ask the process that runs the episodes, and are processes themselves",
+        may_solve=lambda task: False,
+    )
 
 
 def _command(options: Options) -> list[str]:
