@@ -4,14 +4,15 @@
 # PIP_ARGS further arguments of pip, for example an index or a cache of one's own
 # ARGS     further arguments of pytest
 # DEMO_ARGS further options of the training of make demo
-# WORKERS  processes that share the tests, for each of which there should be 1.5 GB; 0 is none but pytest's own
+# WORKERS  processes that share the tests, for each of which there should be 1.5 GB; without it two to a processor; 0 is
+#          none but pytest's own
 
 PYTHON ?= python3
 VENV ?= .venv
 PIP_ARGS ?=
 DEMO_ARGS ?=
 ARGS ?=
-WORKERS ?= logical
+WORKERS ?= auto
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DESKTOP := xvfb openbox dbus xterm mousepad galculator pcmanfm fonts-dejavu-core

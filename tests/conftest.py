@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Iterator
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -25,9 +26,38 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
         signal.signal(number, usual)
 
 
+WORKER_BYTES = 3 << 29
+"""What one worker and the processes of its tests take at most, as measured: 1.5 GB."""
+
 # how long an example takes says how busy the machine is
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Two workers to a processor, since tests wait as long as they compute, and no more than there is memory for."""
+    return max(1, min(2 * (os.cpu_count() or 1), psutil.virtual_memory().available // WORKER_BYTES))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let every worker begin with its share of the long tests, or the others wait at the end for the one with the last.
+
+    What is long are the integration tests. Workers are given equal parts of the list, one after the other.
+    """
+    count = getattr(config, "workerinput", {}).get("workercount", 1)
+    modules: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        modules.setdefault(item.nodeid.partition("::")[0], []).append(item)
+    long = [module for name, module in modules.items() if name.startswith("tests/integration")]
+    short = [item for name, module in modules.items() if not name.startswith("tests/integration") for item in module]
+    ordered = list[pytest.Item]()
+    for worker in range(count):
+        ordered += [item for module in long[worker::count] for item in module]
+        end = (worker + 1) * len(items) // count if worker + 1 < count else len(items)
+        room = max(0, end - len(ordered))
+        ordered, short = ordered + short[:room], short[room:]
+    items[:] = ordered + short
 
 
 def pytest_collection_finish() -> None:
@@ -39,9 +69,13 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_left_open() -> Iterator[None]:
-    """What a module's tests leave open fails the last of them, and not whichever test runs when it is collected."""
+    """What a module's tests leave open fails the last of them, and not whichever test runs when it is collected.
+
+    What is left was imported or is kept for all modules, so later collections need not look at it either.
+    """
     yield
     gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

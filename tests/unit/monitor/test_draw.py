@@ -53,6 +53,25 @@ def test_mark_lies_where_the_action_does(action, points):
     assert min(ys) - 45 < top < min(ys) and max(ys) < bottom < max(ys) + 45
 
 
+@pytest.mark.parametrize(
+    ("action", "lower"),
+    [
+        (Click(x=395, y=4, count=3), Click(x=395, y=304, count=3)),
+        (LongPress(x=0, y=0), LongPress(x=0, y=300)),
+        (Swipe(x=399, y=250, x2=0, y2=2), Swipe(x=399, y=550, x2=0, y2=302)),
+    ],
+)
+def test_a_mark_at_the_edge_is_what_the_edge_leaves_of_it(action, lower):
+    # the lower half of a picture twice as high, where the mark has room upwards; at the edge, smoothing sees less of it
+    high = annotate(Image.new("RGB", (400, 600), (128, 128, 128)), turn(lower)).crop((0, 303, 400, 600))
+    marked = annotate(GREY, turn(action)).crop((0, 3, 400, 300))
+    assert max(most for _, most in ImageChops.difference(marked, high).getextrema()) < 60, "rounding, not a part of it"
+
+
+def test_a_place_beside_the_picture_is_not_drawn():
+    assert box(Click(x=2000, y=20)) is None
+
+
 def test_scroll_without_a_point_is_drawn_around_the_centre():
     left, top, right, bottom = box(Scroll(direction="down"))
     assert (left + right) / 2 == pytest.approx(200, abs=2)
