@@ -53,6 +53,9 @@ class TaskFields(Fields):
     """Keep only these categories: system, navigation, settings, app, input."""
     difficulty: Words = ()
     """Keep only these difficulties: easy, medium, hard."""
+    split: Words = ()
+    """Keep only these parts of generated tasks: train, or what is new in those held out: wording, object, kind, app;
+    unset means train to train on, and the others to evaluate on."""
     limit: PositiveInt | None = None
     """Keep at most this many tasks, drawn by the seed."""
     seed: NonNegativeInt = 0

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from weakref import WeakValueDictionary
 
 from cuarl.env.presets import preset_problem
 from cuarl.errors import ConfigError, TaskError
 from cuarl.tasks.task import Task
 
+_settable: WeakValueDictionary[int, Task] = WeakValueDictionary()
+"""Tasks that were looked at, by their identity: a run's parts ask for the same ones, of which there may be many."""
+
 
 def settable(tasks: Sequence[Task]) -> None:
     """Raise TaskError for a task that its device can't be set up for."""
     for task in tasks:
+        if _settable.get(id(task)) is task:
+            continue
         if problem := preset_problem(task.instantiate(0)):
             raise TaskError(problem, where=f"task {task.id}", hint=f"cuarl tasks show {task.id}")
+        _settable[id(task)] = task
 
 
 def only(env: str, tasks: Sequence[Task]) -> None:

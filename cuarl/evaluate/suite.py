@@ -51,6 +51,8 @@ class Evaluation(Record):
     overall: Summary
     by_category: Mapping[str, Summary] = Field(default_factory=dict)
     by_difficulty: Mapping[str, Summary] = Field(default_factory=dict)
+    by_split: Mapping[str, Summary] = Field(default_factory=dict)
+    """Empty where no task has a split."""
     baselines: Mapping[str, Summary] = Field(default_factory=dict)
     """The same instances played by agents that know nothing."""
     outcomes: tuple[Outcome, ...] = ()
@@ -136,7 +138,8 @@ async def evaluate(
     )
     trajectories = [t for g in groups for t in g.trajectories]
     sampled = next((t for t in trajectories if t.policy), trajectories[0])
-    outcomes = tuple(Outcome.of(t) for t in trajectories)
+    splits = {spec.task.task_id: spec.task.split or "" for spec in plan}
+    outcomes = tuple(Outcome.of(t).model_copy(update={"split": splits[t.task_id]}) for t in trajectories)
     return Evaluation(
         label=label,
         agent=sampled.agent,
@@ -148,11 +151,16 @@ async def evaluate(
         overall=summarise(outcomes),
         by_category=breakdown(outcomes, "category"),
         by_difficulty=breakdown(outcomes, "difficulty"),
+        by_split=_by_split(outcomes),
         outcomes=outcomes,
         started_at=started_at,
         wall_s=time.monotonic() - start,
         settings=settings or {},
     )
+
+
+def _by_split(outcomes: Sequence[Outcome]) -> dict[str, Summary]:
+    return breakdown([o for o in outcomes if o.split], "split")
 
 
 def conditions_key(label: str, conditions: Mapping[str, Any]) -> str:
@@ -200,7 +208,7 @@ def overruled(evaluation: Evaluation, said: Mapping[str, bool]) -> Evaluation:
     return evaluation.model_copy(
         update={
             "outcomes": outcomes, "overall": summarise(outcomes), "by_category": breakdown(outcomes, "category"),
-            "by_difficulty": breakdown(outcomes, "difficulty"),
+            "by_difficulty": breakdown(outcomes, "difficulty"), "by_split": _by_split(outcomes),
         }
     )  # fmt: skip
 

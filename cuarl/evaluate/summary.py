@@ -23,6 +23,8 @@ class Outcome(Record):
     attempt: NonNegativeInt = 0
     category: str = ""
     difficulty: str = ""
+    split: str = ""
+    """What is new in the task against those that were trained on, where that is known: wording, object, kind or app."""
     success: bool | None
     """None where there is no verdict: the infrastructure failed, so the episode is in no rate."""
     false_completion: bool = False
@@ -105,7 +107,9 @@ def summarise(outcomes: Iterable[Outcome]) -> Summary:
     )
 
 
-def breakdown(outcomes: Iterable[Outcome], by: Literal["category", "difficulty", "task_id"]) -> dict[str, Summary]:
+def breakdown(
+    outcomes: Iterable[Outcome], by: Literal["category", "difficulty", "split", "task_id"]
+) -> dict[str, Summary]:
     """A summary for each value of a field, in order of first appearance."""
     parts: dict[str, list[Outcome]] = defaultdict(list)
     for o in outcomes:

@@ -5,22 +5,26 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 
-def write_text(path: Path, text: str) -> None:
-    """Replace ``path`` by ``text`` atomically and durably. Raises OSError, which names ``path``."""
+def write_text(path: Path, text: str | Iterable[str]) -> None:
+    """Replace ``path`` by ``text``, or by texts one after the other, atomically and durably.
+
+    Raises OSError, which names ``path``.
+    """
     try:
         _replace(path, text)
     except OSError as error:  # a write that fails names no file, and what is written aside is nobody's business
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace(path: Path, text: str | Iterable[str]) -> None:
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+            file.writelines((text,) if isinstance(text, str) else text)
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).chmod(0o644)

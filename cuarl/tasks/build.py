@@ -20,7 +20,16 @@ from cuarl.suggest import did_you_mean
 from cuarl.tasks.operators import check_problem
 from cuarl.tasks.queries import resolve
 from cuarl.tasks.raw import Path, Problem, RawTask
-from cuarl.tasks.task import CATEGORIES, DEVICES, DIFFICULTIES, Check, Task, TaskInstance, placeholders
+from cuarl.tasks.task import (
+    CATEGORIES,
+    DEVICES,
+    DIFFICULTIES,
+    Check,
+    Task,
+    TaskInstance,
+    has_placeholder,
+    placeholders,
+)
 
 SYNONYMS: Mapping[str, str] = {"goal": "description", "prompt": "description", "instruction": "description"}
 """Other names that task files use for a field."""
@@ -34,11 +43,12 @@ TEXT_FIELDS = (
     "env",
     "validation_type",
     "validation_query",
+    "split",
     "suite",
 )
 TEXT_LISTS = ("allow", "tags", "prerequisites")
 CHECK_TEXT_FIELDS = ("path", "op")
-FOLDED_FIELDS = ("difficulty", "category", "env", "validation_type", "suite")
+FOLDED_FIELDS = ("difficulty", "category", "env", "validation_type", "split", "suite")
 """Case and surrounding space don't count in these."""
 
 _ID = re.compile(r"\w[\w.:@+-]*")
@@ -67,19 +77,21 @@ def build(raw: RawTask, defaults: Mapping[str, Any] | None = None) -> Task:
             problems.append(Problem(raw.line_of(("description",)), "description is empty"))
     if isinstance(data.get("id"), str):
         problems += [Problem(raw.line_of(("id",)), text) for text in _id_problems(data["id"])]
-    strange = strict_json.not_finite(data)
-    if strange is not None:
+    try:
+        text = json.dumps(data, allow_nan=False)
+    except ValueError:
+        strange = strict_json.not_finite(data) or ()
         where = ".".join(map(str, strange))
-        raise Broken([*problems, Problem(raw.line_of(strange), f"{where} is not a finite number")])
+        raise Broken([*problems, Problem(raw.line_of(strange), f"{where} is not a finite number")]) from None
     task = None
     try:
         # Through JSON, where strict means: lists are lists, and neither "5" nor true is a number.
-        task = Task.model_validate_json(json.dumps(data), strict=True)
+        task = Task.model_validate_json(text, strict=True)
     except ValidationError as error:
         problems += [Problem(raw.line_of(e["loc"]), _in_words(e)) for e in error.errors(include_url=False)]
     if task is None or problems:
         raise Broken(problems)
-    return _with_checks(task, raw)
+    return _with_checks(task, raw, templated=bool(task.params) or has_placeholder(text))
 
 
 def goal_id(goal: str) -> str:
@@ -165,24 +177,25 @@ def _in_words(error: ErrorDetails) -> str:
     return f"{where}: {error['msg'][:1].lower()}{error['msg'][1:]}, not {json.dumps(value, ensure_ascii=False)}"
 
 
-def _with_checks(task: Task, raw: RawTask) -> Task:
-    """The task with its checks resolved and its placeholders proven to have values."""
-    problems = [Problem(raw.line_of(path), text) for path, text in _placeholder_problems(task)]
+def _with_checks(task: Task, raw: RawTask, *, templated: bool) -> Task:
+    """The task with its checks resolved and its placeholders, if it is ``templated``, proven to have values."""
+    found = _placeholder_problems(task) if templated else ()
+    problems = [Problem(raw.line_of(path), text) for path, text in found]
     try:
         task = task.model_copy(update={"checks": resolve(task)})
     except ValueError as error:
         problems.append(Problem(raw.line_of(("validation_query",)), str(error)))
     if not problems:
-        problems = [Problem(raw.line_of(("checks", i)), text) for i, text in _check_problems(task)]
+        problems = [Problem(raw.line_of(("checks", i)), text) for i, text in _check_problems(task, templated=templated)]
     if problems:
         raise Broken(problems)
     return task
 
 
-def _check_problems(task: Task) -> Iterator[tuple[int, str]]:
+def _check_problems(task: Task, *, templated: bool) -> Iterator[tuple[int, str]]:
     for i, check in enumerate(task.checks):
         filled = [check]
-        if placeholders(check.value):
+        if templated and placeholders(check.value):
             filled = [instance.checks[i] for instance in bindings(task)] if check.op in _TYPED_OPS else []
         found = next(filter(None, map(check_problem, filled)), None)
         if found:

@@ -128,7 +128,7 @@ def _clashes(located: list[Located]) -> list[Problem]:
     problems = []
     for one in located:
         other = first.setdefault(one.task.id, one)
-        if other.task.digest != one.task.digest:
+        if other is not one and other.task.digest != one.task.digest:
             text = f'the id "{one.task.id}" is used for two different tasks, first on line {other.line}'
             problems.append(Problem(one.line, text))
     return problems

@@ -89,11 +89,34 @@ class JsonDocument:
         raise json.JSONDecodeError(f'"{name}" is not a JSON value', self._text, self._text.index(name))
 
 
-def json_lines(text: str) -> Iterator[JsonDocument]:
+class JsonLine:
+    """A document on a line of its own: its value as plain data, and that line."""
+
+    def __init__(self, value: Any, line: int) -> None:
+        self.value = value
+        self.lines: dict[Path, int] = {(): line}
+        self.problems: list[Problem] = []
+
+
+def json_lines(text: str) -> Iterator[JsonDocument | JsonLine]:
     r"""The documents of a JSON-lines file; blank lines and ``#`` comment lines are skipped.
 
     Lines end at ``\n`` alone: JSON texts may hold other Unicode line separators.
     """
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip() and not line.lstrip().startswith("#"):
-            yield JsonDocument(line, number)
+            try:
+                yield JsonLine(json.loads(line, object_pairs_hook=_once, parse_constant=_refused), number)
+            except (ValueError, RecursionError):  # slower, it says what is wrong and where
+                yield JsonDocument(line, number)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is given twice")
+    return found
+
+
+def _refused(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON value")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cuarl.errors import TaskError
 from cuarl.suggest import did_you_mean
-from cuarl.tasks.task import CATEGORIES, DIFFICULTIES, Task
+from cuarl.tasks.task import CATEGORIES, DIFFICULTIES, SPLITS, Task
 
 _CONDITION = re.compile(r"(?P<field>\w+)\s*(?P<op>!=|~=|=)\s*(?P<value>.*)", re.DOTALL)
 
@@ -66,6 +66,7 @@ class Filters:
     envs: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     difficulties: tuple[str, ...] = ()
+    splits: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     """Globs."""
@@ -85,10 +86,11 @@ class Count(NamedTuple):
 def apply(tasks: Iterable[Task], filters: Filters) -> tuple[list[Task], list[Count]]:
     """Tasks that pass, in their order, and the count after each filter.
 
-    Raises TaskError for a category or difficulty that does not exist, or a limit below one.
+    Raises TaskError for a category, difficulty or split that does not exist, or a limit below one.
     """
     _check_names("category", filters.categories, CATEGORIES)
     _check_names("difficulty", filters.difficulties, DIFFICULTIES)
+    _check_names("split", filters.splits, SPLITS)
     if filters.limit is not None and filters.limit < 1:
         raise TaskError(f"limit must be at least 1, not {filters.limit}", where="--limit")
     kept, counts = list(tasks), []
@@ -150,6 +152,8 @@ def _steps(filters: Filters) -> Iterator[tuple[str, Callable[[Task], bool]]]:
         yield _label("category", filters.categories), lambda task: _is_in(task.category, filters.categories)
     if filters.difficulties:
         yield _label("difficulty", filters.difficulties), lambda task: _is_in(task.difficulty, filters.difficulties)
+    if filters.splits:
+        yield _label("split", filters.splits), lambda task: _is_in(task.split or "", filters.splits)
     if filters.tags:
         yield _label("tag", filters.tags), lambda task: any(_is_in(tag, filters.tags) for tag in task.tags)
     if filters.ids:

@@ -56,8 +56,9 @@ def load(
 
     ``role`` limits what categories, difficulties, devices, globs and ``all`` pick to suites of that role (None: any),
     and to tasks of the phone unless the device or ``filters.envs`` names another; what is named by suite or id is
-    picked anyway, with a note. ``folders`` are where suites lie: None means the shipped ones, ``[shipped_folder(),
-    mine]`` adds others.
+    picked anyway, with a note. Of tasks that have a split, training takes those to train on and evaluation the others,
+    unless ``filters.splits`` says which. ``folders`` are where suites lie: None means the shipped ones,
+    ``[shipped_folder(), mine]`` adds others.
 
     Raises TaskError: broken files, unknown names with did-you-mean, two tasks of one id, and unless ``allow_empty`` an
     empty selection, with the filter that emptied it.
@@ -68,12 +69,19 @@ def load(
     located, barren = locate(selectors, library, stdin)
     if not located and not allow_empty:
         raise TaskError(barren[0], where="--tasks", hint="cuarl tasks list")
-    tasks, repeated = merge(located)
+    found, repeated = merge(located)
+    tasks = [task for task in found if filters.splits or _is_for(task, role)]
     kept, counts = apply(tasks, filters)
     if not allow_empty:
         require_some(kept, counts, len(tasks))
-    notes = [*barren, *_notes(kept, located, repeated, filters, library)]
+    left_out = [f"left out, not for {role}: {len(found) - len(tasks)} (--split)"] if len(tasks) < len(found) else []
+    notes = [*barren, *left_out, *_notes(kept, located, repeated, filters, library)]
     return Selection(tuple(kept), tuple(notes), tuple(counts))
+
+
+def _is_for(task: Task, role: Role | None) -> bool:
+    """Whether a task may be taken for a role by its split."""
+    return task.split is None or role not in ("train", "eval") or (task.split == "train") == (role == "train")
 
 
 class Picked(NamedTuple):

@@ -53,15 +53,13 @@ def _goals(task: Task) -> frozenset[str]:
 
 def _bundles(tasks: Iterable[Task]) -> list[list[Task]]:
     """Tasks that share goals, directly or by way of others, in one list each."""
-    found: list[tuple[set[str], list[Task]]] = []
-    for task in tasks:
+    owner: dict[str, int] = {}
+    bundles: dict[int, list[Task]] = {}
+    for number, task in enumerate(tasks):
         goals, bundle = set(_goals(task)), [task]
-        apart = []
-        for other in found:
-            if other[0] & goals:
-                goals |= other[0]
-                bundle = other[1] + bundle
-            else:
-                apart.append(other)
-        found = [*apart, (goals, bundle)]
-    return [bundle for _, bundle in found]
+        for one in sorted({owner[goal] for goal in goals if goal in owner}):
+            goals |= {goal for other in bundles[one] for goal in _goals(other)}
+            bundle = bundles.pop(one) + bundle
+        bundles[number] = bundle
+        owner.update(dict.fromkeys(goals, number))
+    return list(bundles.values())

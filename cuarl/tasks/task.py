@@ -20,8 +20,10 @@ from cuarl.types import Record
 
 Category = Literal["system", "navigation", "settings", "app", "input"]
 Difficulty = Literal["easy", "medium", "hard"]
+Split = Literal["train", "wording", "object", "kind", "app"]
 CATEGORIES: tuple[Category, ...] = ("system", "navigation", "settings", "app", "input")
 DIFFICULTIES: tuple[Difficulty, ...] = ("easy", "medium", "hard")
+SPLITS: tuple[Split, ...] = ("train", "wording", "object", "kind", "app")
 
 DEVICES: tuple[str, ...] = ("phone", "desktop")
 """Kinds of devices, whose names select their tasks."""
@@ -74,6 +76,7 @@ class TaskInstance(Record):
     """Sub-goals for the oracle where a plan can't be derived from the checks."""
     params: Mapping[str, Any] = Field(default_factory=dict)
     tags: tuple[str, ...] = ()
+    split: Split | None = None
 
     @classmethod
     def read(cls, text: str) -> TaskInstance:
@@ -86,8 +89,7 @@ class TaskInstance(Record):
     @property
     def digest(self) -> str:
         """Stable digest of everything above, hexadecimal."""
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return _digest(self)
 
 
 class Task(Record):
@@ -114,6 +116,9 @@ class Task(Record):
     """Values to draw from, by parameter name: scalars, or mappings whose fields belong together."""
     tags: tuple[str, ...] = ()
     prerequisites: tuple[str, ...] = ()
+    split: Split | None = None
+    """``train``, or what is new in a task that is held out: a wording, an object, a kind of goal, an app. Training
+    takes the first, evaluation the others, unless a filter says otherwise."""
     suite: str = ""
     """Filled in by the loader."""
 
@@ -125,8 +130,7 @@ class Task(Record):
     @property
     def digest(self) -> str:
         """Stable digest of the content, hexadecimal: the same whatever file or suite the task was read from."""
-        text = json.dumps(self.model_dump(mode="json", exclude={"suite"}), sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return _digest(self)
 
     def instantiate(self, seed: int) -> TaskInstance:
         """Draw the parameters from ``seed`` (stable across processes and machines) and fill them in."""
@@ -148,7 +152,14 @@ class Task(Record):
             plan=tuple(fill(p, params) for p in self.plan),
             params=params,
             tags=self.tags,
+            split=self.split,
         )
+
+
+def _digest(task: Task | TaskInstance) -> str:
+    """Digest of the content; a task without a split has the one that it had before there were any."""
+    data = task.model_dump(mode="json", exclude={"suite"} if task.split else {"suite", "split"})
+    return hashlib.sha256(json.dumps(data, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
 def fill(value: Any, params: Mapping[str, Any]) -> Any:
@@ -157,6 +168,8 @@ def fill(value: Any, params: Mapping[str, Any]) -> Any:
     Raises KeyError for an unknown parameter.
     """
     if isinstance(value, str):
+        if "{" not in value:
+            return value
         whole = _FIELD.fullmatch(value)
         if whole:
             return _lookup(whole, params)
@@ -166,6 +179,11 @@ def fill(value: Any, params: Mapping[str, Any]) -> Any:
     if isinstance(value, list | tuple):
         return [fill(v, params) for v in value]
     return value
+
+
+def has_placeholder(text: str) -> bool:
+    """Whether a text, that of plain data written as JSON too, has a placeholder in it."""
+    return _FIELD.search(text) is not None
 
 
 def placeholders(value: Any) -> set[tuple[str, str | None]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cuarl.evaluate.summary import Outcome, Summary, breakdown, summarise
-from cuarl.tasks.task import CATEGORIES, DIFFICULTIES
+from cuarl.tasks.task import CATEGORIES, DIFFICULTIES, SPLITS
 from cuarl.terminal.output import print_table
 
 SUMMARY_COLUMNS = ("n", "tasks", "success", "95 % interval", "false claims", "side effects", "steps", "failed")
@@ -33,7 +33,7 @@ def headline(summary: Summary) -> str:
 
 
 def print_summaries(outcomes: Sequence[Outcome], baselines: Mapping[str, Sequence[Outcome]] | None = None) -> None:
-    """Print the table over all episodes, by category and by difficulty, with the success of the baselines."""
+    """Print the table over all episodes, by category, by difficulty and by split, with the success of the baselines."""
     rest = {name: _parts(b) for name, b in (baselines or {}).items()}
     rows = [
         [part, *summary_cells(summary), *(percent(b[part].success_rate if part in b else None) for b in rest.values())]
@@ -71,10 +71,15 @@ def summary_cells(s: Summary) -> list[object]:
 
 
 def _parts(outcomes: Sequence[Outcome]) -> dict[str, Summary]:
-    """All, then categories and difficulties in their usual order; one that is all there is isn't repeated."""
+    """All, then categories, difficulties and splits in their usual order; one that is all there is isn't repeated."""
     found = {"all": summarise(outcomes)}
-    for field, order in (("category", CATEGORIES), ("difficulty", DIFFICULTIES)):
+    for field, order in (("category", CATEGORIES), ("difficulty", DIFFICULTIES), ("split", SPLITS)):
         by = breakdown(outcomes, field)  # type: ignore[arg-type]
         if len(by) > 1:
-            found |= {name: by[name] for name in sorted(by, key=lambda n: (*order, n).index(n))}
+            found |= {_name(field, name): by[name] for name in sorted(by, key=lambda n: (*order, n).index(n))}
     return found
+
+
+def _name(field: str, value: str) -> str:
+    """What a part is called in the table; "app" is a category too."""
+    return f"new {value}" if field == "split" and value not in ("", "train") else value or "no split"

@@ -56,6 +56,7 @@ def select_tasks(
     filters = Filters(
         categories=config.category,
         difficulties=config.difficulty,
+        splits=config.split,
         limit=config.limit,
         seed=config.seed if config.limit else None,
     )

@@ -21,7 +21,7 @@ from cuarl.workflow import signals
 
 SPLITS: Mapping[Role, str] = {"train": "train", "eval": "test"}
 """OpenEnv's name for what tasks are for."""
-_FILTERS = ("tasks", "eval_tasks", "category", "difficulty", "limit")
+_FILTERS = ("tasks", "eval_tasks", "category", "difficulty", "split", "limit")
 
 
 def select(config: ExperimentConfig, settings: Settings, role: Role) -> Selection | None:
@@ -67,6 +67,7 @@ def _openenv(options: openenv.Options, config: ExperimentConfig, settings: Setti
         Filters(
             categories=config.category,
             difficulties=config.difficulty,
+            splits=config.split,
             limit=config.limit,
             seed=config.seed if config.limit else None,
         ),

@@ -48,6 +48,7 @@ Examples:
     "tasks",
     "category",
     "difficulty",
+    "split",
     "limit",
     "seed",
     EnvFields,

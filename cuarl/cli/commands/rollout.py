@@ -62,6 +62,7 @@ Examples:
     "tasks",
     "category",
     "difficulty",
+    "split",
     "limit",
     "seed",
     EnvFields,
@@ -146,7 +147,7 @@ def _tasks(request: Request, url: str | None, goal: str | None, checks: Sequence
 
     if request.config.env.type != "browser":
         raise ConfigError("--url is for pages in a browser", hint=f"--env browser --url {url}")
-    given = [name for name in ("tasks", "category", "difficulty", "limit") if getattr(request.config, name)]
+    given = [name for name in ("tasks", "category", "difficulty", "split", "limit") if getattr(request.config, name)]
     if given:
         raise ConfigError(f"--{given[0]} selects among known tasks and has no effect with --url", hint="leave it out")
     return [page_task(url, goal, checks)]

@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
+from cuarl.cli.commands.generated_tasks import generate_tasks, show_nearest
 from cuarl.cli.commands.gym_tasks import list_gym_tasks
 from cuarl.errors import BarMissed, ConfigError, TaskError
-from cuarl.tasks.build import bindings
-from cuarl.tasks.files import Located, merge
+from cuarl.tasks.files import merge
 from cuarl.tasks.library import Library
-from cuarl.tasks.review import Finding, Judged, review
-from cuarl.tasks.select import Condition, Filters, some
+from cuarl.tasks.select import Condition, Filters
 from cuarl.tasks.source import load, locate, named
 from cuarl.tasks.suites import Role, shipped_folder
-from cuarl.tasks.task import CATEGORIES, DIFFICULTIES, Task
-from cuarl.terminal.output import console, is_terminal, note, print_json, print_text
-from cuarl.terminal.state import STATE, load_settings
+from cuarl.tasks.task import CATEGORIES, DIFFICULTIES, SPLITS
+from cuarl.terminal.output import note, print_json, print_text
+from cuarl.terminal.state import load_settings
+from cuarl.terminal.task_proofs import prove_here
 from cuarl.terminal.task_views import count_of, in_full, print_proofs, print_report, show_selection
-
-if TYPE_CHECKING:
-    from cuarl.workflow.task_proofs import Proof
 
 app = typer.Typer(
     no_args_is_help=True, epilog="\b\nStart with:\n  cuarl tasks list\n  cuarl tasks show train_02_enable_wifi"
 )
 
 _PANEL = "Selection"
-MOST_BINDINGS = 20
-"""Of a task's values are tried with its environment's own rules."""
 SEEDS = 3
 """At which tasks are proven where nobody says how many."""
 LIVE = ("browser", "linux")
@@ -61,6 +52,10 @@ Categories = Annotated[
 Difficulties = Annotated[
     list[str] | None,
     typer.Option("--difficulty", help=f"Keep this difficulty: {', '.join(DIFFICULTIES)}.", rich_help_panel=_PANEL),
+]
+Splits = Annotated[
+    list[str] | None,
+    typer.Option("--split", help=f"Keep this part of generated tasks: {', '.join(SPLITS)}.", rich_help_panel=_PANEL),
 ]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="Keep tasks with this tag.", rich_help_panel=_PANEL)]
 Conditions = Annotated[
@@ -101,6 +96,7 @@ def list_tasks(
     env: Envs = None,
     category: Categories = None,
     difficulty: Difficulties = None,
+    split: Splits = None,
     tag: Tags = None,
     conditions: Conditions = None,
     limit: Limit = None,
@@ -114,7 +110,7 @@ def list_tasks(
 
     An empty list is no error.
     """
-    filters = _filters(suite, env, category, difficulty, tag, conditions, limit, seed)
+    filters = _filters(suite, env, category, difficulty, split, tag, conditions, limit, seed)
     selection = load(
         selectors or (), filters, stdin=sys.stdin, role=None, folders=_folders(tasks_dir), allow_empty=True
     )
@@ -135,6 +131,7 @@ def filter_tasks(
     env: Envs = None,
     category: Categories = None,
     difficulty: Difficulties = None,
+    split: Splits = None,
     tag: Tags = None,
     conditions: Conditions = None,
     limit: Limit = None,
@@ -151,7 +148,7 @@ def filter_tasks(
 
     Without --role these are tasks to train on. An empty selection is an error, as it is there.
     """
-    filters = _filters(suite, env, category, difficulty, tag, conditions, limit, seed)
+    filters = _filters(suite, env, category, difficulty, split, tag, conditions, limit, seed)
     selection = load(selectors or (), filters, stdin=sys.stdin, role=_role(role), folders=_folders(tasks_dir))
     for text in selection.notes:
         note(text)
@@ -225,6 +222,8 @@ def validate(
     a seed if doing nothing does not solve it, and its plan (on the simulator, the oracle) does within its steps and
     without side effects. Exit code 2: a task is wrong; 3: one is not proven.
     """
+    from cuarl.workflow.task_review import findings_on
+
     if sets and not prove:
         raise ConfigError("--set has no effect without --prove", hint="--prove")
     if prove and seeds == 0:
@@ -233,11 +232,11 @@ def validate(
     library = Library.open(_folders(tasks_dir))
     located, _ = locate(selectors or (), library, sys.stdin)
     chosen, _ = merge(located)
-    findings = _findings(located, library)
+    findings = findings_on(located, library.suites, library.role_of)
     errors = [finding for finding in findings if finding.level == "error"]
     wrong = {finding.task_id for finding in errors if prove}
     playable = [task for task in chosen if task.id not in wrong]
-    proofs = _proofs(playable, seeds, profile, jobs, LIVE if prove else (), sets or ()) if seeds else []
+    proofs = prove_here(playable, seeds, profile, jobs, LIVE if prove else (), sets or ()) if seeds else []
     failed = sum(proof["failed"] for proof in proofs)
     if as_json:
         print_json(
@@ -268,6 +267,21 @@ def schema(
 
 
 app.command(
+    "generate",
+    short_help="Draw tasks without end on the simulated phone.",
+    epilog="\b\nExamples:\n  cuarl tasks generate --count 20000 --seed 3 --out generated.jsonl\n"
+    "  cuarl train --tasks generated.jsonl --eval-tasks generated.jsonl",
+)(generate_tasks)
+
+
+app.command(
+    "nearest",
+    short_help="Show how near tasks come to evaluation tasks.",
+    epilog="\b\nExamples:\n  cuarl tasks nearest generated.jsonl\n  cuarl tasks nearest mine.yaml --bar 0.7 --json",
+)(show_nearest)
+
+
+app.command(
     "gym",
     short_help="List a gym server's tasks, and what each is for.",
     epilog="\b\nExamples:\n  cuarl tasks gym\n  cuarl tasks gym --gym-id my_gym --eval-number-range 001-032 --json",
@@ -284,6 +298,7 @@ def _filters(
     env: list[str] | None,
     category: list[str] | None,
     difficulty: list[str] | None,
+    split: list[str] | None,
     tag: list[str] | None,
     conditions: list[str] | None,
     limit: int | None,
@@ -294,6 +309,7 @@ def _filters(
         envs=_words(env),
         categories=_words(category),
         difficulties=_words(difficulty),
+        splits=_words(split),
         tags=_words(tag),
         where=tuple(Condition.parse(text) for text in conditions or ()),
         limit=limit,
@@ -307,76 +323,3 @@ def _words(values: list[str] | None) -> tuple[str, ...]:
 
 def _role(name: Literal["train", "eval", "any"]) -> Role | None:
     return None if name == "any" else name
-
-
-def _findings(located: Sequence[Located], library: Library) -> list[Finding]:
-    """Findings on the chosen tasks; leaks are looked for in all suites."""
-    chosen = {one.task.id for one in located}
-    everything = {one.task.id: one for one in [*located, *(o for s in library.suites for o in s.located)]}
-    judged = [Judged(one, library.role_of(one)) for one in everything.values()]
-    return [*_impossible(located), *(finding for finding in review(judged) if finding.task_id in chosen)]
-
-
-def _impossible(located: Sequence[Located]) -> Iterator[Finding]:
-    """Tasks that their environment can't be set up for, or whose plan it can't follow, with some values at least."""
-    from cuarl.env.plans import plan_problem
-    from cuarl.env.presets import preset_problem
-
-    for one in located:
-        found = list(bindings(one.task, MOST_BINDINGS))
-        problems = itertools.chain(map(preset_problem, found), map(plan_problem, found))
-        if problem := next(filter(None, problems), None):
-            yield Finding("error", one.task.id, one.where, problem)
-
-
-def _proofs(
-    chosen: Sequence[Task], seeds: int, profile: str, jobs: int, live: Sequence[str], sets: Sequence[str]
-) -> list[dict[str, Any]]:
-    """What came of each task that can be played here, in the order of ``chosen``."""
-    from rich.progress import Progress
-
-    from cuarl.workflow.task_proofs import SIMULATED, prove_all
-
-    provable = [task for task in chosen if task.env in (*SIMULATED, *live)]
-    if len(provable) < len(chosen):
-        others = some([task.id for task in chosen if task.env not in (*SIMULATED, *live)])
-        note(f"{'not played here' if live else 'not simulated'}, so not proven: {others}")
-    silent = STATE.quiet or STATE.display in ("plain", "none") or not is_terminal(sys.stderr)
-    found: dict[str, list[Proof]] = {}
-    with Progress(console=console(stderr=True), transient=True, disable=silent) as bar:
-        done = partial(bar.advance, bar.add_task("proving", total=len(provable) * seeds))
-        for env in live:
-            there = [task for task in provable if task.env == env]
-            found |= {proofs[0].task_id: proofs for proofs in _live_proofs(env, there, seeds, jobs, sets, done)}
-        simulated = [task for task in provable if task.env in SIMULATED]
-        for proofs in prove_all(simulated, seeds, profile=profile, jobs=jobs):
-            found[proofs[0].task_id] = proofs
-            done(seeds)
-    return [_row(found[task.id]) for task in provable]
-
-
-def _live_proofs(
-    env: str, tasks: Sequence[Task], seeds: int, jobs: int, sets: Sequence[str], done: Callable[[], None]
-) -> list[list[Proof]]:
-    from cuarl.config.load import resolve
-    from cuarl.workflow import environments, signals
-    from cuarl.workflow.task_proofs import prove_live
-
-    if not tasks:
-        return []
-    config = resolve(flags={"env": env, "max_concurrent_rollouts": jobs}, sets=sets).config
-    backend = environments.check(config, tasks, load_settings())
-    return signals.run(partial(prove_live, tasks, seeds, backend, at_once=jobs, done=done))
-
-
-def _row(proofs: Sequence[Proof]) -> dict[str, Any]:
-    problems = Counter(proof.problem for proof in proofs if proof.problem)
-    return {
-        "task_id": proofs[0].task_id,
-        "failed": problems.total(),
-        "steps": max(proof.steps for proof in proofs),
-        "problems": [
-            {"problem": problem, "seeds": [proof.seed for proof in proofs if proof.problem == problem]}
-            for problem in problems
-        ],
-    }

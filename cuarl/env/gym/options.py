@@ -56,6 +56,7 @@ class Options(EnvOptions):
 
     def idle(self) -> Iterator[tuple[str, str]]:
         """What the other actor, or the other way to split tasks, would have asked."""
+        yield "split", "env gym, whose tasks have none"
         if self.actor == "cuarl":
             yield from ((f"env.{name}", "env.actor cuarl") for name in MINI_AGENT_ONLY)
         else:

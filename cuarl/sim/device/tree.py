@@ -67,6 +67,8 @@ def convert(hint: Any, value: Any) -> Any:
 
     Booleans are not integers here, whole numbers are not texts, and lists of mappings become tuples of records.
     """
+    if type(value) is hint:  # most values: texts, numbers and truth values, which need no looking into
+        return value
     origin = typing.get_origin(hint)
     if origin in (types.UnionType, typing.Union):
         if value is None and type(None) in typing.get_args(hint):

@@ -220,7 +220,8 @@ def _plan(world: World, graph: PageGraph, goal: str) -> tuple[int, str, str]:
     if ui.app:
         cost, backs = _best_in_stack(graph, ui.stacks.get(ui.app), goal)
         ways.append((cost, "back" if backs else "forward", goal))
-    keys = [home, *(a.key for a in world.state.apps if a.installed and a.icon and a.key != home)]
+    started = [a.key for a in world.state.apps if a.installed and a.icon]
+    keys = sorted(started, key=lambda key: key != home)
     for key in keys:
         stack = ui.stacks.get(key) or (home_of(key),)
         if key != ui.app:

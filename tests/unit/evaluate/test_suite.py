@@ -14,6 +14,7 @@ from cuarl.evaluate.suite import (
     find_results,
     folder_for,
     folder_name,
+    overruled,
     plan_evaluation,
     read_results,
     write_results,
@@ -127,6 +128,21 @@ async def test_evaluation_counts_verdicts_and_keeps_failures_apart(tmp_path):
     path = write_results(tmp_path / folder_name(found.label, found.step), found)
     assert path.parent.name == "lamps-step-000008"
     assert read_results(path) == read_results(path.parent) == found
+
+
+async def test_tasks_that_say_what_is_new_in_them_have_a_figure_for_each_of_that():
+    tasks = [
+        task("a").model_copy(update={"split": "app"}),
+        task("c").model_copy(update={"split": "wording"}),
+        task("d"),
+    ]
+    plan = plan_evaluation(tasks, episodes=6, run_seed=3, prefix="e")
+    found = await evaluate(plan, Setup(make_env=lamps(), make_agent=lambda s, e: Claims()), label="lamps")
+    assert {name: (s.n, s.success_rate) for name, s in found.by_split.items()} == {"app": (2, 0.0), "wording": (2, 1.0)}
+    said = {o.episode_id: True for o in found.outcomes if o.split == "app"}
+    assert overruled(found, said).by_split["app"].success_rate == 1
+    plain = await evaluate(plan[2:3], Setup(make_env=lamps(), make_agent=lambda s, e: Claims()), label="lamps")
+    assert plain.by_split == {}
 
 
 async def test_metrics_have_documented_names_and_come_with_their_n():

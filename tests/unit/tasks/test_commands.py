@@ -62,9 +62,9 @@ def test_options_filter_together() -> None:
         "toy_02_enable_wifi",
         "toy_03_brightness",
     ]
-    drawn = run("list", *TOY, "--limit", "2", "--seed", "5", "--ids").out
+    drawn = run("list", *TOY, "--limit", "2", "--seed", "3", "--ids").out
     assert len(drawn.split()) == 2
-    assert drawn == run("list", *TOY, "--limit", "2", "--seed", "5", "--ids").out
+    assert drawn == run("list", *TOY, "--limit", "2", "--seed", "3", "--ids").out
 
 
 def test_a_listing_may_be_empty_but_a_selection_may_not() -> None:
@@ -215,3 +215,27 @@ def test_prove_prints_a_row_for_each_task_and_names_what_it_can_not_play(tmp_pat
     for words in (["--set", "env.viewport=320x320"], ["--prove", "--seeds", "0"]):
         error = run("validate", "toy_02_enable_wifi", *words).error
         assert error is not None and error.exit_code == 2
+
+
+def test_generated_tasks_are_a_file_that_every_command_takes(tmp_path: Path) -> None:
+    run("generate", "--count", "30", "--seed", "3", "--out", "made.jsonl")
+    assert run("generate", "--count", "30", "--seed", "3").out == (tmp_path / "made.jsonl").read_text()
+    assert len(run("list", "--tasks", "made.jsonl", "--ids").out.split()) == 30
+    held_out = run("filter", "--tasks", "made.jsonl", "--role", "eval", "--json").out
+    assert len(json.loads(held_out)) > 2 and "train" not in {task["split"] for task in json.loads(held_out)}
+    assert run("filter", "--tasks", "made.jsonl", "--split", "wording", "--ids").out
+    assert run("validate", "made.jsonl").error is None
+    error = run("generate", "--out", "made.yaml").error
+    assert error and error.hint == "--out made.jsonl"
+    error = run("generate", "--count", "1", "--out", "nowhere/made.jsonl").error
+    assert error and "can't be written" in error.what
+
+
+def test_goals_too_near_to_evaluation_goals_are_shown_and_refused(tmp_path: Path) -> None:
+    (tmp_path / "near.txt").write_text("Turn Do Not Disturb on, now\nSing\n")
+    out, _, error = run("nearest", "near.txt", "--bar", "0.9", "--json")
+    pairs = json.loads(out)
+    assert error is None and [round(pair["similarity"], 2) for pair in pairs] == [0.83, 0]
+    assert pairs[0]["evaluation_goal"] == "Turn Do Not Disturb on"
+    out, _, error = run("nearest", "near.txt")
+    assert isinstance(error, BarMissed) and "similarity 0.83" in error.what and "Turn Do Not Disturb on" in out

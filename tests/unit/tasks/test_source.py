@@ -199,3 +199,20 @@ def test_a_listing_in_json_can_be_selected_from_again(suites: Path, tmp_path: Pa
     path = tmp_path / "again.json"
     path.write_text(json.dumps([task.model_dump(mode="json") for task in selection.tasks]))
     assert load([str(path)], folders=[suites]).tasks == selection.tasks
+
+
+def test_a_file_with_splits_serves_training_and_evaluation_each_with_its_part(suites: Path, tmp_path: Path) -> None:
+    path = tmp_path / "made.jsonl"
+    splits = ("train", "train", "wording", "object", "app")
+    check = {"path": "x", "value": 1}
+    lines = [{"id": f"m{i}", "description": f"do {i}", "split": s, "checks": [check]} for i, s in enumerate(splits)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in [*lines, {"id": "any", "description": "do it"}]))
+
+    def of(role: Role | None, *splits: str) -> Selection:
+        return load([str(path)], Filters(splits=splits), role=role, folders=[suites])
+
+    assert ids(of("train")) == ["m0", "m1", "any"] and "left out, not for train: 3 (--split)" in of("train").notes
+    assert ids(of("eval")) == ["m2", "m3", "m4", "any"]
+    assert ids(of(None)) == [*(f"m{i}" for i in range(5)), "any"]
+    assert ids(of("train", "wording", "app")) == ids(of("eval", "wording", "app")) == ["m2", "m4"]
+    assert 'unknown split "word"' in refusal(suites, [str(path)], Filters(splits=("word",))).what
