@@ -19,8 +19,10 @@ from cuarl.config.keys import keys
 from cuarl.config.kinds import kind_of
 from cuarl.config.load import presets
 from cuarl.config.unions import UNIONS
+from cuarl.env.shell_checks.stock import missing
 from cuarl.monitor.metric_names import METRICS
 from cuarl.settings import SECRETS, Settings
+from cuarl.tasks.source import load
 
 DOCS = Path(__file__).parent
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -99,6 +101,20 @@ def shipped() -> str:
     return "\n".join([*rows, ""])
 
 
+def stock() -> str:
+    """The recipe's tasks, and whether the shell of any Android can set them up and judge them."""
+    suites = ("recipe_train", "recipe_eval")
+    tasks = [(suite, task) for suite in suites for task in load([suite], role=None).tasks]
+    needs = [missing(task.instantiate(0)) for _, task in tasks]
+    rows = [f"| `{suite}/{task.id}` | {_needed(more)} |" for (suite, task), more in zip(tasks, needs, strict=True)]
+    told = f"{sum(not more for more in needs)} of {len(tasks)} tasks need nothing but the shell."
+    return "\n".join([told, "", "| task | needs `cuarl-device` for |", "| --- | --- |", *rows])
+
+
+def _needed(more: list[str]) -> str:
+    return ", ".join(f"{what.partition(' ')[0]} `{what.partition(' ')[2]}`" for what in more) or "–"
+
+
 def metrics() -> str:
     """Every metric name."""
     rows = ["| metric | meaning |", "| --- | --- |", *(f"| `{name}` | {text} |" for name, text in METRICS.items())]
@@ -138,6 +154,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "metrics": metrics,
     "algorithms": algorithms,
     "options": options,
+    "stock": stock,
 }
 
 if __name__ == "__main__":

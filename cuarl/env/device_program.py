@@ -67,6 +67,11 @@ class DeviceProgram:
         status, output, errors = await self._run(command, assigned or {}, repeatable=repeatable)
         if status == DATA_ERROR:
             raise TaskError(f"{self._name} refuses the task: {errors[:300]}")
+        if status == UNKNOWN_COMMAND:
+            raise EnvError(
+                f"{self._name} has no {PROGRAM}; its shell judges most of these tasks: "
+                "--adb-state shell, --gbox-state shell"
+            )
         if status:
             raise EnvError(f"{command} ended with status {status} on {self._name}: {errors[:300]}")
         try:

@@ -12,6 +12,8 @@ from cuarl.env.device_program import UNKNOWN_COMMAND, simulate
 from cuarl.env.limits import excess
 from cuarl.env.sim.base import SimulatedEnv
 from cuarl.env.sim.devices import make_sim
+from cuarl.env.sim.phone import SimEnv
+from cuarl.local.adb_stock import StockPhone
 from cuarl.sim.desktop import elements as desktop
 from cuarl.sim.phone import elements as phone
 from cuarl.tasks.task import TaskInstance
@@ -51,9 +53,21 @@ class Invalid(Exception):
 
 
 class SimulatedBox:
-    """One box. It shows an unused device until ``cuarl-device reset`` sets a task up."""
+    """One box. It shows an unused device until ``cuarl-device reset`` sets a task up.
 
-    def __init__(self, box_id: str, box_type: BoxType, profile: str, config: Mapping[str, Any], runs_at: float) -> None:
+    A ``stock`` box of Android has no such program, and the shell of any Android instead.
+    """
+
+    def __init__(
+        self,
+        box_id: str,
+        box_type: BoxType,
+        profile: str,
+        config: Mapping[str, Any],
+        runs_at: float,
+        *,
+        stock: bool = False,
+    ) -> None:
         self.id, self.box_type, self.profile, self.config, self.runs_at = (
             box_id,
             box_type,
@@ -71,6 +85,7 @@ class SimulatedBox:
         self.acted: list[str] = []
         """Idempotency keys of the actions carried out, in order."""
         self._device: SimulatedEnv[Any] | None = None
+        self._android = StockPhone(box_id, profile, clutter=0.0) if stock and box_type == "android" else None
         self._shot: Screenshot | None = None
 
     @property
@@ -141,8 +156,15 @@ class SimulatedBox:
         return _ended(0)
 
     async def command(self, command: str, envs: Mapping[str, str]) -> dict[str, Any]:
-        """Run a command: ``cuarl-device``, ``sleep``, ``echo``, ``true``, and ``settings`` with values of its own."""
+        """Run a command: ``cuarl-device``, ``sleep``, ``echo``, ``true``, and ``settings`` with values of its own.
+
+        In a stock box: what Android's shell knows.
+        """
         device = await self.device()
+        if self._android is not None and isinstance(device, SimEnv):
+            status, output = await self._android.answer(device, command)
+            self._shot = device.picture()
+            return _ended(status, output)
         match command.split():
             case ["cuarl-device", verb]:
                 return _ended(*await simulate(device, self.set_up, verb, envs, {}))

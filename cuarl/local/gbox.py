@@ -46,8 +46,9 @@ class Command(Record):
 class FakeGBox:
     """The server's boxes and counts, and its application."""
 
-    def __init__(self, key: str, profile: str = "small", faults: Faults | None = None) -> None:
-        self.key, self.profile, self.faults = key, profile, faults or Faults()
+    def __init__(self, key: str, profile: str = "small", faults: Faults | None = None, *, stock: bool = False) -> None:
+        """``stock`` boxes of Android have its own shell alone, and no ``cuarl-device``."""
+        self.key, self.profile, self.faults, self.stock = key, profile, faults or Faults(), stock
         self.boxes: dict[str, SimulatedBox] = {}
         self.most_pending = 0
         """Most boxes that were starting at the same time."""
@@ -103,7 +104,8 @@ class FakeGBox:
         body = await json_object(request, empty=True)
         runs_at = time.monotonic() + self.faults.random.random() * self.faults.start_s
         with understood():
-            box = SimulatedBox(secrets.token_hex(8), kind, self.profile, body.get("config") or {}, runs_at)
+            config = body.get("config") or {}
+            box = SimulatedBox(secrets.token_hex(8), kind, self.profile, config, runs_at, stock=self.stock)
         self.boxes[box.id] = box
         pending = sum(not one.ended and time.monotonic() < one.runs_at for one in self.boxes.values())
         self.most_pending = max(self.most_pending, pending)

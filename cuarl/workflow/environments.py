@@ -16,6 +16,7 @@ from cuarl.env.plans import check_plans
 from cuarl.errors import ConfigError
 from cuarl.settings import Settings
 from cuarl.tasks.task import Task, TaskInstance
+from cuarl.workflow.watcher import Note
 
 
 def _own(path: str) -> Backend:
@@ -62,6 +63,23 @@ def _check_workers(config: ExperimentConfig, backend: Backend) -> None:
                 f"the {field} {path} is an object that only this process has, so workers can't share it",
                 hint="put it into a module that can be imported, and pass it from there",
             )
+
+
+def fitting(config: ExperimentConfig, tasks: Sequence[Task], note: Note) -> tuple[Task, ...]:
+    """Those of ``tasks`` that the environment, as it is configured, can set up and judge; the others are told.
+
+    Raises ConfigError if there are others alone.
+    """
+    unfit = None if ":" in config.env.type else getattr(_module(config.env.type), "unfit", None)
+    why: dict[str, str] = unfit(config.env, tasks) if unfit else {}
+    if not why:
+        return tuple(tasks)
+    name, needs = next(iter(why.items()))
+    told = f"{len(why)} of {len(tasks)} tasks need more than the device's shell, such as {name}: {needs}"
+    if len(why) == len(tasks):
+        raise ConfigError(told, where=f"--env {config.env.type}", hint=f"--{config.env.type}-state program")
+    note(f"{told}; they are left out")
+    return tuple(task for task in tasks if task.id not in why)
 
 
 def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:

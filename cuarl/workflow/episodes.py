@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -24,6 +25,7 @@ from cuarl.tasks.source import Selection, load
 from cuarl.tasks.suites import shipped_folder
 from cuarl.tasks.task import Task
 from cuarl.trajectory import Group, Trajectory
+from cuarl.workflow import environments
 from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.players import Player
 from cuarl.workflow.spread import Spread
@@ -64,7 +66,7 @@ def select_tasks(
     selection = load(selectors, filters, stdin=sys.stdin, role=role, folders=folders)
     for text in selection.notes:
         note(text)
-    return selection
+    return replace(selection, tasks=environments.fitting(config, selection.tasks, note))
 
 
 def tasks_of(experiment: Experiment, role: Literal["train", "eval"]) -> Sequence[Task]:

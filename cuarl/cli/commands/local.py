@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, epilog="\b\nStart with:\n  cuarl local gym\n  cuarl local mini-agent")
 
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")]
+Stock = Annotated[bool, typer.Option("--stock", help="Phones with Android's own shell alone, without cuarl-device.")]
 Profile = Annotated[Literal["small", "phone", "tall"], typer.Option(help="Size of the simulated phones.")]
 Refuse = Annotated[
     float, typer.Option(callback=finite, min=0, max=1, help="Share of requests that are answered with 429.")
@@ -61,11 +62,12 @@ def gbox(
     breaks: Break = 0.0,
     drop: Drop = 0.0,
     start: Start = 0.0,
+    stock: Stock = False,
 ) -> None:
     """GBox: boxes that are simulated phones and desktops, and the model that points (docs/guides/gbox.md)."""
     from cuarl.local.gbox import FakeGBox
 
-    made = FakeGBox(key, profile, _faults(refuse, breaks, drop, start))
+    made = FakeGBox(key, profile, _faults(refuse, breaks, drop, start), stock=stock)
     _serve(made.app, port, lambda url: [f"export GBOX_BASE_URL={url}/api/v1 GBOX_API_KEY={key}"])
 
 
@@ -144,12 +146,15 @@ def adb(
     port: Port = 5038,
     phones: Annotated[int, typer.Option(min=1, max=64, help="Phones that are connected.")] = 1,
     profile: Profile = "small",
+    stock: Stock = False,
 ) -> None:
     """An adb server whose devices are simulated phones (docs/guides/android.md)."""
     from cuarl.local.adb import serve
     from cuarl.local.adb_phone import FakePhone
+    from cuarl.local.adb_stock import StockPhone
 
-    connected = [FakePhone(f"cuarl-sim-{number + 1}", profile) for number in range(phones)]
+    kind = StockPhone if stock else FakePhone
+    connected = [kind(f"cuarl-sim-{number + 1}", profile) for number in range(phones)]
     _until_interrupted(partial(serve, *connected, port=port), lambda at: [f"export ANDROID_ADB_SERVER_PORT={at}"])
 
 

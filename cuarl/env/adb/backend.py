@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
+from cuarl.config.rules import refuse_idle
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.adb.env import AdbEnv
 from cuarl.env.adb.lease import claim, in_use, name_of, note_undo
@@ -22,6 +23,7 @@ from cuarl.env.adb.transport import Device, client, serials
 from cuarl.env.backend import Backend
 from cuarl.env.base import Env
 from cuarl.env.leases import Lease, Ledger
+from cuarl.env.shell_checks.stock import by_shell, in_these_words, left_out
 from cuarl.errors import ConfigError, EnvError, PrerequisiteError
 from cuarl.settings import Settings
 from cuarl.tasks.task import Task, TaskInstance
@@ -42,17 +44,24 @@ def check_tasks(tasks: Sequence[Task], options: Options) -> None:
                 where="--env adb",
                 hint=f"cuarl tasks show {task.id}",
             )
-        if task.env == "adb":
+        if task.env == "adb" and not in_these_words(task.instantiate(0)):
             _preset(task.instantiate(0), options)
 
 
 def check_options(options: Options, tasks: Sequence[Task]) -> None:
     """Raise ConfigError for an option that none of ``tasks``, which are all of a run's, can honour."""
-    mine = [task.instantiate(0) for task in tasks if task.env == "adb"]
+    mine = [one for one in (task.instantiate(0) for task in tasks if task.env == "adb") if not in_these_words(one)]
+    if all(task.env != "phone" for task in tasks):
+        refuse_idle(options, ["state"], "the tasks are not of the simulated phone")
     if options.snapshot and all(_preset(task, options).reset != "snapshot" for task in mine):
         raise ConfigError(
             "--adb-snapshot has no effect, since no task is reset by a snapshot", hint="--adb-reset snapshot"
         )
+
+
+def unfit(options: Options, tasks: Sequence[Task]) -> dict[str, str]:
+    """Why tasks are left out, by their ids."""
+    return left_out(tasks, options.state)
 
 
 def _preset(task: TaskInstance, options: Options) -> Preset:
@@ -138,7 +147,8 @@ class Devices:
         return AdbEnv(
             device,
             self._options,
-            managed=task.env == "phone",
+            managed=task.env == "phone" and self._options.state == "program",
+            by_shell=by_shell(task, self._options.state),
             note_undo=partial(note_undo, held.lease),
             release=held.lock.release,
         )

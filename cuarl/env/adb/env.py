@@ -19,6 +19,7 @@ from cuarl.env.base import Capabilities
 from cuarl.env.device_program import DeviceProgram
 from cuarl.env.durations import expected_s
 from cuarl.env.settle import Patience, settle
+from cuarl.env.shell_checks import stock
 from cuarl.env.shell_checks.reads import installed_packages, read_all, run_all
 from cuarl.errors import EnvError, TaskError
 from cuarl.tasks.task import TaskInstance
@@ -34,7 +35,8 @@ class AdbEnv:
     """One episode on ``device``.
 
     A task whose ``env`` is ``adb`` is reset, set up, read and torn down by shell commands. ``managed`` is for tasks of
-    the simulated phone: the device must have the program ``cuarl-device``, as the fake server's do. Without ``prepare``
+    the simulated phone: the device must have the program ``cuarl-device``, as the fake server's do. ``by_shell`` is for
+    tasks in the words of its state, which the shell alone sets up and reads. Without ``prepare``
     the device is taken as it is shown, since somebody else has set it up. ``note_undo`` is told what will end the
     episode on the device, before anything is begun, and nothing once that is done; ``release`` is called at the end.
     """
@@ -45,6 +47,7 @@ class AdbEnv:
         options: Options | None = None,
         *,
         managed: bool = False,
+        by_shell: bool = False,
         prepare: bool = True,
         note_undo: Callable[[Sequence[str]], None] | None = None,
         release: Callable[[], None] | None = None,
@@ -54,7 +57,8 @@ class AdbEnv:
         self._patience = Patience(
             quiet_ms=quiet, react_ms=2 * quiet, cap_ms=max(2000.0, 6 * quiet), poll_ms=min(50.0, quiet)
         )
-        self._managed, self._prepare = managed, prepare
+        self._managed, self._by_shell, self._prepare = managed, by_shell, prepare
+        self._task: TaskInstance | None = None
         self._note_undo, self._release = note_undo, release
         self._program = DeviceProgram(self._run, f"device {device.serial}")
         self._preset = Preset()
@@ -85,10 +89,14 @@ class AdbEnv:
         if self._used or self._closed:
             raise EnvError("this environment was reset already; an environment serves one episode")
         self._used = True
+        self._task = task
         if self._managed:
             await self._program.reset(task, seed)
         else:
             await self._set_up(task)
+        if self._by_shell:
+            self._volatile = stock.volatile(task)
+            await stock.see_undone(task, self.device.read)
         self._unicode = UNICODE_IME in (await self.device.read("ime list -a -s"))[1]
         self._boot = await self._boot_id()
         self._down_s = self.device.down_s
@@ -120,11 +128,14 @@ class AdbEnv:
         return StepResult(Observation(seen.screenshot), info=info)
 
     async def state(self) -> Mapping[str, Any]:
-        """The task's readings by name; for a managed device its whole state."""
+        """The task's readings by name; for a managed device its whole state, by the shell what that tells of it."""
         self._ready()
         if self._managed:
             self._volatile = await self._program.volatile()
             return await self._program.state()
+        if self._by_shell:
+            assert self._task is not None
+            return await stock.state(self._task, self.device.read)
         return await read_all(self._preset.reads, self.device.read)
 
     async def ask_oracle(self) -> Action:
@@ -147,7 +158,7 @@ class AdbEnv:
 
     async def _set_up(self, task: TaskInstance) -> None:
         options, device = self._options, self.device
-        preset = self._preset = preset_of(task, options.reset, options.snapshot or "")
+        preset = self._preset = await self._prepared(task)
         undo = list(preset.teardown)
         if self._prepare and options.rotation != "free":
             undo += await rotation_undo(device)
@@ -162,6 +173,13 @@ class AdbEnv:
             reason = await self._open(preset.open)
             if reason:
                 raise TaskError(f"task {task.task_id} opens {preset.open}: {reason}")
+
+    async def _prepared(self, task: TaskInstance) -> Preset:
+        options = self._options
+        if not self._by_shell:
+            return preset_of(task, options.reset, options.snapshot or "")
+        found = await stock.prepared(task, self.device.read)
+        return Preset(found.setup, {}, found.teardown, reset=options.reset, snapshot=options.snapshot or "")
 
     async def _turn(self, rotation: Rotation) -> None:
         """Hold the screen as wanted, whichever way up the device was built."""

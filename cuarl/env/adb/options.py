@@ -32,6 +32,9 @@ class Options(EnvOptions):
     """Name of that snapshot."""
     rotation: Literal["portrait", "landscape", "free"] = "portrait"
     """How the screen of a device behind adb is held during an episode; free leaves it to the device."""
+    state: Literal["program", "shell"] = "program"
+    """Who sets up and reads a device behind adb for tasks of the simulated phone: the program cuarl-device on it,
+    or the shell that every Android has; tasks that need more than a shell are left out."""
     reconnect_seconds: NonNegativeFloat = 20.0
     """How long a device that drops off adb is waited for before its episode fails."""
 

@@ -15,6 +15,7 @@ from cuarl.env.gbox.env import BOX_TYPES, GBoxEnv
 from cuarl.env.gbox.options import Options
 from cuarl.env.leases import Ledger
 from cuarl.env.shell_checks.reads import check_task
+from cuarl.env.shell_checks.stock import by_shell, in_these_words, left_out
 from cuarl.errors import ConfigError, MissingSecret
 from cuarl.settings import Settings
 from cuarl.tasks.task import Task, TaskInstance
@@ -32,14 +33,21 @@ def check_tasks(tasks: Sequence[Task]) -> None:
                 where="--env gbox",
                 hint=f"cuarl tasks show {task.id}",
             )
-        if task.env == "gbox":
+        if task.env == "gbox" and not in_these_words(task.instantiate(0)):
             check_task(task.instantiate(0))
 
 
 def check_options(options: Options, tasks: Sequence[Task]) -> None:
     """Raise ConfigError for an option that none of ``tasks``, which are all of a run's, can honour."""
+    if all(task.env != "phone" for task in tasks):
+        refuse_idle(options, ["state"], "the tasks are not of the simulated phone")
     if all(task.env in BOX_TYPES for task in tasks):
         refuse_idle(options, ["box_type"], "the tasks are for a phone or a desktop, which says what box they get")
+
+
+def unfit(options: Options, tasks: Sequence[Task]) -> dict[str, str]:
+    """Why tasks are left out, by their ids."""
+    return left_out(tasks, options.state)
 
 
 def boxes(settings: Settings) -> GBox:
@@ -60,6 +68,7 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
         starting[:] = [anyio.CapacityLimiter(options.starting)]
 
     async def make(task: TaskInstance) -> Env:
-        return GBoxEnv(service, ledger, task.env, options, starting=starting[0])
+        shell = by_shell(task, options.state)
+        return GBoxEnv(service, ledger, task.env, options, starting=starting[0], by_shell=shell)
 
     return Backend(make, start=start, close=service.close, at_most=options.boxes)

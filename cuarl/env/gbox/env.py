@@ -20,6 +20,7 @@ from cuarl.env.gbox.options import Options
 from cuarl.env.http import LostReply, UnknownOutcome
 from cuarl.env.leases import Lease, Ledger
 from cuarl.env.settle import Patience, settle
+from cuarl.env.shell_checks import stock
 from cuarl.env.shell_checks.reads import read_all, run_all
 from cuarl.errors import EnvError
 from cuarl.tasks.task import TaskInstance
@@ -36,8 +37,9 @@ BOX_TYPES: Mapping[str, BoxType] = {"phone": "android", "desktop": "linux"}
 class GBoxEnv:
     """A box for one episode of a task whose ``env`` is ``kind``: ``gbox``, or ``phone`` or ``desktop``.
 
-    The latter two need ``cuarl-device`` in the box's image. ``lent`` is the id of a box that somebody else has set up
-    and will end; it is used as it is. ``starting`` bounds how many boxes are being started at the same time.
+    The latter two need ``cuarl-device`` in the box's image, unless the shell judges (``by_shell``). ``lent`` is the id
+    of a box that somebody else has set up and will end; it is used as it is. ``starting`` bounds how many boxes are
+    being started at the same time.
     """
 
     def __init__(
@@ -48,11 +50,13 @@ class GBoxEnv:
         options: Options,
         lent: str = "",
         starting: AbstractAsyncContextManager[object] | None = None,
+        by_shell: bool = False,
     ) -> None:
         self._starting = starting or nullcontext()
         self._boxes, self._ledger, self._options = boxes, ledger, options
         self._box_type: BoxType = BOX_TYPES.get(kind, options.box_type)
-        self._managed = kind in BOX_TYPES
+        self._managed, self._by_shell = kind in BOX_TYPES and not by_shell, by_shell
+        self._task: TaskInstance | None = None
         quiet = options.settle_ms
         self._patience = Patience(quiet_ms=quiet, react_ms=2 * quiet, cap_ms=max(2000.0, 4 * quiet))
         self._lease: Lease | None = None
@@ -87,8 +91,11 @@ class GBoxEnv:
         self._used = True
         async with self._starting:
             await self._start()
+        self._task = task
         if self._managed:
             await self._program.reset(task, seed)
+        elif self._by_shell:
+            await self._set_up(task)
         else:
             self._reads = dict(task.preset.get("reads", {}))
             self._teardown = tuple(task.preset.get("teardown", ()))
@@ -96,6 +103,13 @@ class GBoxEnv:
         self._shown = await self._shoot()
         await self._scale(self._shown)
         return Observation(self._shown)
+
+    async def _set_up(self, task: TaskInstance) -> None:
+        """By the shell alone, for a task in the words of the simulated phone's state."""
+        setup, self._teardown = await stock.prepared(task, self._read)
+        await run_all(setup, self._shell)
+        self._volatile = stock.volatile(task)
+        await stock.see_undone(task, self._read)
 
     async def _start(self) -> None:
         """Have a box that runs, within the time that starting may take, refusals included.
@@ -185,11 +199,14 @@ class GBoxEnv:
         raise EnvError(f"{what}: taps would land elsewhere", hint=UPRIGHT)
 
     async def state(self) -> Mapping[str, Any]:
-        """The device's state as ``cuarl-device`` tells it.
+        """The device's state as ``cuarl-device`` tells it, or as much of it as the shell does.
 
-        The task's readings by name where its ``env`` is ``gbox``.
+        The task's readings by name where its ``env`` is ``gbox`` and it has some.
         """
         self._ready()
+        if self._by_shell:
+            assert self._task is not None
+            return await stock.state(self._task, self._read)
         if not self._managed:
             return await read_all(self._reads, self._read)
         self._volatile = await self._program.volatile()

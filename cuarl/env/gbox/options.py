@@ -32,6 +32,9 @@ class Options(EnvOptions):
     """How long a box may take to start."""
     settle_ms: PositiveFloat = 300.0
     """How long a box's screen must be still after an action; twice as long is waited for a first change."""
+    state: Literal["program", "shell"] = "program"
+    """Who sets up and reads a box for tasks of the simulated phone: the program cuarl-device on it,
+    or the shell that every Android has; tasks that need more than a shell are left out."""
     boxes: PositiveInt = 64
     """Most boxes at the same time, within max_concurrent_rollouts; set it to the account's quota."""
     starting: PositiveInt = 8
