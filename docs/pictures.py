@@ -2,7 +2,7 @@
 
 Trains the shipped model a little, measures it, and opens every page in a headless Chromium: 1280 and 390 pixels wide,
 light and dark. Says what is wrong with a page (something wider than the screen, an error in its console) and ends with
-1 then.
+1 then. ``--person`` takes those of the page on which a person acts instead.
 """
 
 from __future__ import annotations
@@ -34,8 +34,12 @@ def main() -> int:
     arguments.add_argument(
         "--runs-dir", type=Path, help="folder of runs that are there already, of which the newest is shown"
     )
+    arguments.add_argument("--person", action="store_true", help="the page of cuarl rollout --agent human")
     given = arguments.parse_args()
     with tempfile.TemporaryDirectory() as made:
+        if given.person:
+            with acting(Path(made)) as url:
+                return taken_acting(url)
         runs = given.runs_dir or demo(Path(made))
         with serving(runs) as url:
             return taken(url, addresses(url))
@@ -80,6 +84,42 @@ def serving(runs: Path) -> Iterator[str]:
             yield json.loads(server.stdout.readline())["url"].rstrip("/")
         finally:
             server.terminate()
+
+
+@contextmanager
+def acting(folder: Path) -> Iterator[str]:
+    """The address of a page on which a person acts."""
+    words = ["rollout", "--agent", "human", "--tasks", "settings", "--difficulty", "easy", "--limit", "2", "--no-open"]
+    command = [sys.executable, "-m", "cuarl", *words, "--json", "--runs-dir", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        try:
+            yield next(said["url"] for said in map(json.loads, run.stdout) if said["event"] == "listening")
+        finally:
+            run.terminate()
+
+
+def taken_acting(url: str) -> int:
+    """Pictures of a person's page after two turns."""
+    from playwright.sync_api import sync_playwright
+
+    folder, wrong = IMAGES.parent / "human", 0
+    folder.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(find_program()), args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(url)
+        for place in ({"x": 60, "y": 90}, {"x": 120, "y": 250}):
+            page.wait_for_selector("#stage:not(.busy) #shot:not([hidden])")
+            page.click("#stage", position=place)
+            page.wait_for_timeout(1500)
+        for (width, height), scheme in zip(SIZES, ("light", "dark"), strict=True):
+            size: Any = {"width": width, "height": height}
+            context = browser.new_context(viewport=size, color_scheme=scheme)
+            wrong += not look(context.new_page(), url, folder / f"{width}-{scheme}.webp")
+            context.close()
+        browser.close()
+    return wrong
 
 
 def addresses(url: str) -> dict[str, str]:

@@ -28,6 +28,10 @@ class Decision:
     """The prompt did not fit: the episode stops with CONTEXT_FULL."""
     pictures: Mapping[str, Screenshot] = field(default_factory=dict)
     """Pictures of the prompt by digest, where they are not simply the screens that the environment showed."""
+    skipped: bool = False
+    """Nobody wants this episode any more: it ends CANCELLED, without a verdict."""
+    info: Mapping[str, str | float] = field(default_factory=dict)
+    """What else there is to note of the decision, for the episode's ``info["decisions"]``."""
 
 
 class Agent(Protocol):

@@ -6,19 +6,13 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 
 from cuarl.agent.base import Agent, Decision
-from cuarl.agent.demonstration_points import Box, stepped, within
-from cuarl.agent.formats import Format, Size, saw
-from cuarl.agent.formats.gestures import scrolled
-from cuarl.agent.formats.points import RELATIVE
-from cuarl.agent.history import History
-from cuarl.agent.model import shrunk
-from cuarl.agent.notes import note
-from cuarl.agent.prompt import Window
+from cuarl.agent.demonstration_points import Box, within
+from cuarl.agent.formats import Size
+from cuarl.agent.wording import Wording
 from cuarl.env.base import AskedOracleEnv, Env, OracleEnv
 from cuarl.errors import AgentError
-from cuarl.policy.sampler import Message, PromptTooLong
 from cuarl.tasks.task import TaskInstance
-from cuarl.trajectory import Sampled, Turn
+from cuarl.trajectory import Turn
 from cuarl.types import (
     Action,
     Answer,
@@ -130,13 +124,6 @@ _DRAWS: dict[str, _Draw] = {
 }
 
 
-Write = Callable[[tuple[Message, ...], str, int | None], Sampled | PromptTooLong]
-"""Makes a record of a prompt, of so many tokens at most, and a given answer, tokenised as if sampled
-(``TransformersPolicy.written``)."""
-Resize = Callable[[int, int], tuple[int, int] | None]
-"""The size at which a model sees a picture of a width and a height; None if that is not known."""
-
-
 Around = Callable[[int, int], Awaitable[Box | None]]
 """The box around a point within which pointing does the same; None if that is not known."""
 
@@ -144,61 +131,23 @@ Around = Callable[[int, int], Awaitable[Box | None]]
 class DemonstratingAgent:
     """Says what ``teacher`` does in a model's own words, so that its episodes can be learnt from.
 
-    Its records carry token ids and no logprobs: nothing was sampled. ``resize`` is the model's own; None means the
-    usual one of its family. ``step``: the model names points in thousandths of the screen, and multiples of this only.
-    Where the environment tells what lies around a point, taps are spread over it.
+    Its records carry token ids and no logprobs: nothing was sampled. Where the environment tells what lies ``around`` a
+    point, taps are spread over it.
     """
 
-    def __init__(
-        self,
-        teacher: Agent,
-        format: Format,
-        write: Write,
-        *,
-        window: Window | None = None,
-        resize: Resize | None = None,
-        step: int | None = None,
-        around: Around | None = None,
-    ) -> None:
-        self.name = f"{teacher.name}:{format.name}"
-        self._step, self._around = step, around
-        self._teacher, self._format, self._write = teacher, format, write
-        self._history, self._resize = History(window or format.window), resize
+    def __init__(self, teacher: Agent, wording: Wording, *, around: Around | None = None) -> None:
+        self.name = f"{teacher.name}:{wording.format.name}"
+        self._teacher, self._wording, self._around = teacher, wording, around
 
     async def act(self, task: TaskInstance, observation: Observation, history: Sequence[Turn], seed: int) -> Decision:
         """The teacher's action, and the answer that calls for it. Raises ``AgentError`` if the format can't say it."""
-        screen = observation.screenshot
-        size = Size(screen.width, screen.height)
-        sent = self._format.sent(size)
-        shown = shrunk(screen, sent)
-        self._history.see(shown, note(observation, history) if self._format.notes else "")
+        self._wording.see(observation, history)
         decision = await self._teacher.act(task, observation, history, seed)
         if decision.action is None:
             return decision
-        told = self._resize(*sent) if self._resize else None
-        resized = saw(self._format, size, Size(*told) if told else None)
-        text = self._words(await self._aimed(decision.action, size, seed), size, resized)
-        sampled = self._recorded(task, history, self._format.told(resized), text)
-        if isinstance(sampled, PromptTooLong):
-            return Decision(too_long=sampled)
-        # what is recorded is what the words mean, so that replays and checks agree with what is learnt
-        said = self._format.parse(text, size, resized=resized)
-        return Decision(
-            action=said.action,
-            warnings=said.warnings,
-            resized=resized,
-            pictures={} if shown is screen else {shown.digest: shown},
-            sampled=sampled,
-        )
-
-    def _recorded(self, task: TaskInstance, turns: Sequence[Turn], system: str, text: str) -> Sampled | PromptTooLong:
-        """``text`` as the answer to the widest prompt that fits."""
-        for messages in self._history.prompts(task, turns, system=system):
-            written = self._write(messages, text, self._history.window.max_prompt_tokens)
-            if not isinstance(written, PromptTooLong):
-                return written
-            refused = written
-        return self._history.checked(refused, task)
+        screen = Size(observation.screenshot.width, observation.screenshot.height)
+        action = await self._aimed(decision.action, screen, seed)
+        return self._wording.decision(task, history, action)
 
     async def _aimed(self, action: Action, screen: Size, seed: int) -> Action:
         """``action`` somewhere on what it is aimed at."""
@@ -206,28 +155,3 @@ class DemonstratingAgent:
             return action
         box = await self._around(action.x, action.y)
         return within(action, box, screen, random.Random(seed)) if box else action
-
-    def _words(self, action: Action, screen: Size, resized: Size) -> str:
-        """The words for ``action``, or for another that comes to the same, where the family has none."""
-        try:
-            return self._render(action, screen, resized)
-        except AgentError:
-            other = instead(action, screen)
-            if other is None:
-                raise
-            return self._render(other, screen, resized)
-
-    def _render(self, action: Action, screen: Size, resized: Size) -> str:
-        if self._step is None:
-            return self._format.render(action, screen, resized=resized)
-        return self._format.render(stepped(action, screen, self._step), RELATIVE, resized=resized)
-
-
-def instead(action: Action, screen: Size) -> Action | None:
-    """What comes to the same: a finger's slide for a scroll, and finishing with the answer for answering."""
-    match action:
-        case Scroll(x=int(x), y=int(y), direction=direction, amount=amount, unit="px"):
-            return scrolled("phone", screen, (x, y), direction, amount)
-        case Answer(text=text):
-            return Finish(message=text)
-    return None

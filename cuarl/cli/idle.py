@@ -17,17 +17,9 @@ SAMPLING = ("load_checkpoint_path", "temperature", "eval_temperature", "top_p", 
 """About answers."""
 LOADED = ("load_checkpoint_path", "dtype", "device")
 """About a model in this process."""
-MODEL = (
-    "model_name",
-    "trust_remote_code",
-    "dtype",
-    "device",
-    *PROMPTS,
-    "policy",
-    "policy.base_url",
-    "policy.served_model_name",
-    "policy.rescore",
-)
+ENDPOINT = ("policy", "policy.base_url", "policy.served_model_name", "policy.rescore")
+"""About a policy that is elsewhere."""
+MODEL = ("model_name", "trust_remote_code", "dtype", "device", *PROMPTS, *ENDPOINT)
 """About a policy, wherever it is."""
 
 
@@ -48,13 +40,21 @@ def refuse(given: Sequence[str], why: str, hint: str = "leave it out") -> None:
         raise ConfigError(f"{given[0]} has no effect {why}", hint=hint)
 
 
-def check_agent(experiment: Experiment, agent: str) -> None:
-    """See that who acts in a rollout can honour the flags. Raises ConfigError."""
+def check_agent(experiment: Experiment, agent: str, page: Mapping[str, object]) -> None:
+    """See that who acts in a rollout can honour the flags. Raises ConfigError.
+
+    ``page`` are the options of the page on which a person acts.
+    """
     env = experiment.config.env
     if agent != "policy" and not env.scripted:
         raise ConfigError(f"in env {env.type} only a policy can act", where=f"--agent {agent}", hint="--agent policy")
+    if agent == "human":
+        alone = ("max_concurrent_rollouts", "workers", *ENDPOINT)
+        refuse(given_flags(experiment, alone), "on the agent human, who plays one episode after the other")
+    else:
+        refuse(given_options(page), f"on the agent {agent}", "leave it out, or use --agent human")
     if agent != "policy":
-        unused = SAMPLING if agent == "demonstration" else (*SAMPLING, *MODEL)
+        unused = SAMPLING if agent in ("demonstration", "human") else (*SAMPLING, *MODEL)
         refuse(given_flags(experiment, unused), f"on the agent {agent}", "leave it out, or use --agent policy")
     elif experiment.config.model_base_url is not None:
         refuse(given_flags(experiment, LOADED), "on a policy behind model_base_url, which loads its model itself")

@@ -9,7 +9,7 @@ from typing import Any
 
 from cuarl.monitor.lines import evaluation_lines, event_line, metrics_line, sparkline, step_line
 
-QUIET_EVENTS = frozenset({"start", "done", "episode", "progress", "checkpoint"})
+QUIET_EVENTS = frozenset({"start", "done", "episode", "progress", "checkpoint", "listening"})
 """Events that the command itself already tells the person, or that a person need not see at every turn."""
 SILENT_STEPS = 3
 """After so many steps in which no group had rewards that differ, a person is told what to do about it."""

@@ -202,6 +202,9 @@ class _Run:
             self.stop = StopReason.CONTEXT_FULL
             self._record.info["prompt_tokens_needed"] = decision.too_long.needed
             return
+        if decision.skipped:
+            self.stop = StopReason.CANCELLED
+            return
         decided = self.setup.clock()
         self._undone = (decision, at, decided - begin)
         shown = self._record.shown
@@ -261,7 +264,12 @@ class _Run:
     async def judge(self) -> None:
         """Read the state at the end and ask for the verdict, unless the infrastructure spoilt the episode."""
         env = self._env
-        if self._failure is not None or env is None or not (self.spec.task.checks or isinstance(env, JudgingEnv)):
+        if (
+            self.stop is StopReason.CANCELLED
+            or self._failure is not None
+            or env is None
+            or not (self.spec.task.checks or isinstance(env, JudgingEnv))
+        ):
             return
         left = max(0.0, self._deadline - self.setup.clock()) + self.limits.verdict_grace_s
         begin, at = self.setup.clock(), self.setup.now()

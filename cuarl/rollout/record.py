@@ -86,6 +86,8 @@ class Recorder:
 
     def _add(self, decision: Decision, shown: ImageRef, text: Mapping[str, str], **fields: Any) -> None:
         self.pictures.update(decision.pictures)
+        if decision.info:
+            self.info.setdefault("decisions", {})[str(len(self.turns))] = dict(decision.info)
         self.turns.append(
             Turn(
                 index=len(self.turns),

@@ -21,7 +21,7 @@ from cuarl.agent.history import past_answers
 from cuarl.agent.model import shrunk
 from cuarl.agent.notes import note
 from cuarl.agent.prompt import Window, build_messages
-from cuarl.agent.scripted import instead
+from cuarl.agent.wording import instead
 from cuarl.errors import AgentError
 from cuarl.policy.sampler import Message, Picture, SampledText
 from cuarl.store.store import Store

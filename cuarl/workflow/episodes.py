@@ -85,7 +85,10 @@ def limits(config: ExperimentConfig) -> Limits:
 
 
 def setup(config: ExperimentConfig, backend: Backend, player: Player, record: Recording | None = None) -> Setup:
-    """Everything an episode needs besides its spec; ``record`` follows it while it runs."""
+    """Everything an episode needs besides its spec; ``record`` follows it while it runs.
+
+    Of a person who is waited for nobody says that they go round in circles.
+    """
     return Setup(
         make_env=backend.make_env,
         make_agent=player.make_agent,
@@ -93,10 +96,12 @@ def setup(config: ExperimentConfig, backend: Backend, player: Player, record: Re
         begin=player.begin,
         judge=partial(verdict, side_effects=config.side_effects),
         reward=reward.get(config.reward),
-        limits=limits(config),
+        limits=replace(limits(config), loop_threshold=sys.maxsize) if player.attended else limits(config),
         backend=config.env.type,
         observer=record.live if record else UNOBSERVED,
         elsewhere=backend.play(player.make_agent) if isinstance(backend, Spread) else None,
+        clock=player.clock,
+        pausable=player.pausable,
     )
 
 
@@ -110,12 +115,16 @@ async def collected(
     failures: FailureWindow | None = None,
     on_cancel: Callable[[Episode], None] | None = None,
     progress: Progress | None = None,
+    most: int | None = None,
 ) -> list[Group]:
-    """``rollout.pool.collect``, with as many episodes at the same time as are wanted and as the backend bears."""
+    """``rollout.pool.collect``, with as many episodes at the same time as are wanted and as the backend bears.
+
+    ``most`` of them, where the configuration has nothing to say.
+    """
     return await collect(
         specs,
         setup,
-        max_concurrent=backend.concurrent(config.max_concurrent_rollouts),
+        max_concurrent=backend.concurrent(config.max_concurrent_rollouts if most is None else most),
         failures=failures or FailureWindow(max_share=config.max_failed_share),
         save=save,
         progress=progress,
@@ -144,7 +153,7 @@ async def serving(backend: Backend) -> AsyncIterator[None]:
 @asynccontextmanager
 async def playing(player: Player, backend: Backend) -> AsyncIterator[None]:
     """Inside, the player and the environments' backend are ready; both are released even when cancelled."""
-    async with serving(backend):
+    async with serving(backend), player.around():
         try:
             await player.start()
             yield

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from anyio import CancelScope
 
 from cuarl.agent import formats
 from cuarl.agent.base import Agent
@@ -16,6 +19,7 @@ from cuarl.agent.pointing import Pointer
 from cuarl.agent.prompt import Window
 from cuarl.agent.relay import Followed
 from cuarl.agent.scripted import DemonstratingAgent, DoNothingAgent, OracleAgent, RandomAgent
+from cuarl.agent.wording import Wording
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.base import AimedEnv, Env
 from cuarl.errors import ConfigError
@@ -24,6 +28,7 @@ from cuarl.policy.spec import ModelSpec
 from cuarl.rollout.setup import MakeAgent
 from cuarl.rollout.spec import EpisodeSpec
 from cuarl.suggest import did_you_mean, nearest
+from cuarl.trajectory import Trajectory
 from cuarl.workflow import signals
 
 if TYPE_CHECKING:
@@ -35,7 +40,7 @@ SCRIPTED: dict[str, Callable[[Env], Agent]] = {
     "random": lambda env: RandomAgent(env.capabilities.actions),
     "nothing": lambda env: DoNothingAgent(),
 }
-AGENTS = ("policy", "demonstration", *SCRIPTED)
+AGENTS = ("policy", "demonstration", "human", *SCRIPTED)
 
 
 async def _nothing() -> None:
@@ -53,6 +58,15 @@ class Player:
     """Called before each collection."""
     start: Callable[[], Awaitable[object]] = _nothing
     close: Callable[[], Awaitable[None]] = _nothing
+    around: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
+    """Entered for as long as it plays."""
+    attended: bool = False
+    """Whether a person is waited for, who plays one episode after the other and takes any time."""
+    clock: Callable[[], float] = time.monotonic
+    pausable: Callable[[CancelScope], AbstractContextManager[object]] = nullcontext
+    """Of one who is attended: a clock that stands still while the person is waited for, and what puts deadlines off."""
+    told: Callable[[Trajectory], None] | None = None
+    """Is told each episode that is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +125,18 @@ def demonstrations(config: ExperimentConfig, policy: TransformersPolicy) -> Play
 
     Raises ConfigError where targets are described: an oracle knows points only.
     """
+    check_points(config)
+    return Player("demonstration", DemonstratingAgents(config, policy))
+
+
+def check_points(config: ExperimentConfig) -> None:
+    """Raise ConfigError where a policy describes what it acts on: who demonstrates points."""
     if config.env.describes:
         raise ConfigError(
             "a demonstration points at what it acts on, and can't describe it",
             where="--coordinate-mode gbox",
             hint="--coordinate-mode direct",
         )
-
-    return Player("demonstration", DemonstratingAgents(config, policy))
 
 
 @dataclass(slots=True)
@@ -130,21 +148,9 @@ class DemonstratingAgents:
 
     def __call__(self, spec: EpisodeSpec, env: Env) -> Agent:
         """The agent of one episode."""
-        from cuarl.policy.tiny import GRID
-
-        config = self.config
-        self.policy = policy = self.policy or load_model(config)
-        format = _format(config, config.model_name, env)
-        return DemonstratingAgent(
-            OracleAgent(env),
-            format,
-            policy.written,
-            window=_window(config, format),
-            resize=policy.seen_size,
-            # the shipped base was taught to name points in these steps, and learns little from others
-            step=GRID if config.model_name == "tiny" else None,
-            around=env.around if isinstance(env, AimedEnv) else None,
-        )
+        self.policy = policy = self.policy or load_model(self.config)
+        around = env.around if isinstance(env, AimedEnv) else None
+        return DemonstratingAgent(OracleAgent(env), wording(self.config, policy, env), around=around)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +180,21 @@ class ModelAgents:
             strict=self.strict,
             pointer=env if config.env.describes and isinstance(env, Pointer) else None,
         )
+
+
+def wording(config: ExperimentConfig, policy: TransformersPolicy, env: Env) -> Wording:
+    """The words of ``policy`` for what is done in one episode of ``env``."""
+    from cuarl.policy.tiny import GRID
+
+    format = _format(config, config.model_name, env)
+    return Wording(
+        format,
+        policy.written,
+        window=_window(config, format),
+        resize=policy.seen_size,
+        # the shipped base was taught to name points in these steps, and learns little from others
+        step=GRID if config.model_name == "tiny" else None,
+    )
 
 
 def model_agents(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from cuarl.errors import ConfigError
 from cuarl.rollout import reward
 from cuarl.rollout.spec import plan
 from cuarl.tasks.task import Task
@@ -19,6 +20,7 @@ from cuarl.workflow.workers import hire
 
 if TYPE_CHECKING:
     from cuarl.run import Run
+    from cuarl.workflow.human import Page
 
 
 class Collected(NamedTuple):
@@ -46,11 +48,21 @@ def collect(experiment: Experiment, tasks: Sequence[Task], group_size: int, play
         ):
             record.live.begin("collecting", episodes=len(specs))
             setup = parts.setup(config, backend, player, record)
+            if player.told is not None:
+                record.told.append(player.told)
+            most = 1 if player.attended else None
 
             async def work() -> list[Group]:
                 async with hire.employed(workers), parts.playing(player, backend):
                     return await parts.collected(
-                        specs, setup, backend, config, save=record.save, on_cancel=record.cut, progress=progress
+                        specs,
+                        setup,
+                        backend,
+                        config,
+                        save=record.save,
+                        on_cancel=record.cut,
+                        progress=progress,
+                        most=most,
                     )
 
             trajectories = [t for group in signals.run(work) for t in group.trajectories]
@@ -85,13 +97,22 @@ def plan_of(experiment: Experiment, agent: str, tasks: Sequence[Task]) -> dict[s
     return preflight.model_facts(experiment, spec, examine(spec), trained=False)
 
 
-def player_of(experiment: Experiment, agent: str) -> Player:
-    """Who acts: one of ``players.AGENTS``. Loads the policy where it is one of this process."""
+def player_of(experiment: Experiment, agent: str, page: Page | None = None, episodes: int = 0) -> Player:
+    """Who acts: one of ``players.AGENTS``. Loads the policy where it is one of this process.
+
+    ``page`` is where a person acts, in so many episodes.
+    """
     config = experiment.config
     if agent in players.SCRIPTED:
         return players.scripted(agent)
     if agent == "demonstration":
         return players.demonstrations(config, players.load_model(config))
+    if agent == "human":
+        from cuarl.workflow import human
+
+        if page is None:
+            raise ConfigError("a person acts on the command's page", hint="cuarl rollout --agent human")
+        return human.player(config, players.load_model(config), page, episodes)
     if config.model_base_url is not None:
         from cuarl.workflow import endpoint
 

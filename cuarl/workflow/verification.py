@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +36,11 @@ class Verified(Record):
 
     policy_version: int
     turns: int
+    """Turns with token ids and log-probabilities."""
     tokens: int
+    unproved: int = 0
+    """Turns without: nothing was sampled (a person's, a plan's, a scripted agent's), or it was not told. There is
+    nothing to prove in them."""
     largest: float | None
     """Largest absolute difference, in nats, times the temperature where that is below 1 (it divides the logits, and
     what they are off by); None where the version's weights are gone."""
@@ -49,9 +53,11 @@ class Verified(Record):
     """Episode and turn of the largest difference."""
 
     @property
-    def shown(self) -> str:
+    def shown(self) -> str | None:
         """The difference for people."""
-        return "no weights" if self.largest is None else f"{self.largest:.1e}"
+        if self.largest is None:
+            return "no weights" if self.turns else None
+        return f"{self.largest:.1e}"
 
     @property
     def shown_mean(self) -> str | None:
@@ -75,6 +81,8 @@ def verify(
 ) -> Iterator[Verified]:
     """Recompute every stored turn with token ids and log-probabilities, one policy version after the other.
 
+    Turns without are counted.
+
     ``sampled_in`` is the format in which the turns were sampled, where it is not that of the run's configuration.
 
     The weights of version n are the run's checkpoint of step n, or the adapter that its server was given then; a
@@ -87,6 +95,7 @@ def verify(
             where=str(run),
         )
     turns: dict[int, list[_Turn]] = defaultdict(list)
+    unproved: Counter[int] = Counter()
     for t in trajectories:
         if by := redacted_by(t.info):
             raise ConfigError(
@@ -97,12 +106,16 @@ def verify(
         for turn in t.turns:
             if turn.sampled and turn.sampled.exact and turn.sampled.logprobs and turn.sampled.prompt_ids:
                 turns[turn.sampled.policy_version].append(_Turn(f"{t.episode_id}#{turn.index}", turn.sampled))
-    for version in sorted(turns):
-        policy = _weights(config, run, kind, version)
+            else:
+                unproved[turn.sampled.policy_version if turn.sampled else t.policy_version] += 1
+    for version in sorted(turns.keys() | unproved.keys()):
+        asked = turns.get(version, [])
+        policy = _weights(config, run, kind, version) if asked else None
         if policy is None:
-            yield Verified(policy_version=version, turns=len(turns[version]), tokens=0, largest=None)
+            found = Verified(policy_version=version, turns=len(asked), tokens=0, largest=None)
         else:
-            yield _compare(policy, version, turns[version], picture, sampled_in)
+            found = _compare(policy, version, asked, picture, sampled_in)
+        yield found.model_copy(update={"unproved": unproved[version]})
 
 
 def _weights(config: ExperimentConfig, run: Path, kind: str, version: int) -> Policy | None:

@@ -28,6 +28,7 @@ from cuarl.terminal.state import load_settings
 from cuarl.trajectory import Trajectory
 from cuarl.workflow import episodes as parts
 from cuarl.workflow import players
+from cuarl.workflow.human import Page
 from cuarl.workflow.rollouts import collect, plan_of, player_of
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ RunsDir = Annotated[Path | None, typer.Option(help="Folder of the runs (CUARL_RU
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _PAGE = "A page of one's own"
+_PERSON = "With --agent human"
 
 
 # --- collect -------------------------------------------------------------------------------------------------------
@@ -56,6 +58,7 @@ _PAGE = "A page of one's own"
 Examples:
   cuarl rollout --tasks settings --agent oracle
   cuarl rollout --tasks train_02_enable_wifi --episodes 8 --group-size 8
+  cuarl rollout --tasks settings --limit 10 --agent human
   cuarl tasks filter --difficulty easy --ids | cuarl rollout --tasks - --agent random --json""",
 )
 @experiment_options(
@@ -90,7 +93,11 @@ def rollout(
     request: Request,
     ctx: typer.Context,
     agent: Annotated[
-        str, typer.Option(help="policy, oracle, random, nothing, or demonstration: the oracle in the policy's words.")
+        str,
+        typer.Option(
+            help="policy, oracle, random or nothing; demonstration: the oracle, in the policy's words; human: you, on "
+            "a page, in its words."
+        ),
     ] = "policy",
     episodes: Annotated[
         int | None, typer.Option(min=1, help="Episodes in all, the tasks in turn; unset means one group a task.")
@@ -98,6 +105,13 @@ def rollout(
     group_size: Annotated[int, typer.Option(min=1, help="Attempts at the same instance of a task.")] = 1,
     name: Annotated[str | None, typer.Option(help="Name of the run; else one is made up.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Delete the run of that name first.")] = False,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Port of the page; unset takes a free one.", rich_help_panel=_PERSON),
+    ] = None,
+    no_open: Annotated[
+        bool, typer.Option("--no-open", help="Don't open the page in a browser.", rich_help_panel=_PERSON)
+    ] = False,
     url: Annotated[
         str | None,
         typer.Option(help="With --env browser: a page to act on, instead of --tasks.", rich_help_panel=_PAGE),
@@ -116,8 +130,12 @@ def rollout(
     if ctx.invoked_subcommand is not None:
         return
     players.check_agent(agent)
-    idle.check_agent(request, agent)
-    if agent == "policy":
+    idle.check_agent(request, agent, {"--port": port, "--no-open": no_open})
+    if agent == "human":
+        from cuarl.web.listen import require_web
+
+        require_web()
+    if agent in ("policy", "human"):
         say_loading(request.config.model_name)
     request = replace(request, name=name, overwrite=overwrite)
     tasks = _tasks(request, url, task, check or [])
@@ -130,7 +148,9 @@ def rollout(
     if request.dry_run:
         _print_plan(request, agent, in_turn, group_size, facts)
         return
-    run, trajectories = collect(request, in_turn, group_size, player_of(request, agent))
+    page = Page(request.watcher, port or 0, not no_open)
+    player = player_of(request, agent, page, len(in_turn) * group_size)
+    run, trajectories = collect(request, in_turn, group_size, player)
     with logged(run.log_path):
         _report(run, trajectories, as_json=request.json)
 
@@ -176,7 +196,7 @@ def _print_plan(request: Request, agent: str, tasks: Sequence[Task], group_size:
         "workers": config.workers,
         "env": config.env.type,
         "profile": getattr(config.env, "profile", None),
-        "model": config.model_name if agent == "policy" else None,
+        "model": config.model_name if agent in ("policy", "human", "demonstration") else None,
         "reward": config.reward,
         **needs,
     }
@@ -257,7 +277,8 @@ def verify(
 ) -> None:
     """Recompute the log-probabilities of a run's stored turns, and compare with what was recorded.
 
-    Takes the pictures and token ids from the store, and the weights from the run's checkpoints. Exit code 3 if a
+    Takes the pictures and token ids from the store, and the weights from the run's checkpoints. Turns that nobody
+    sampled, such as a person's, have none: they are counted, and a run of nothing else is refused. Exit code 3 if a
     difference is above the bar, which is what rounding explains in the coarser of the two number formats: that in which
     the turns were sampled, and that in which they are recomputed.
     """
@@ -274,9 +295,11 @@ def verify(
     if as_json:
         print_json(versions)
     else:
-        rows = [(v.policy_version, v.turns, v.tokens, v.shown, v.shown_mean, v.worst or None) for v in versions]
-        columns = ("policy version", "turns", "tokens", "largest difference", "mean", "at")
-        print_table(columns, rows, numeric=set(columns[:5]))
+        rows = [
+            (v.policy_version, v.turns, v.unproved, v.tokens, v.shown, v.shown_mean, v.worst or None) for v in versions
+        ]
+        columns = ("policy version", "turns", "nothing to prove", "tokens", "largest difference", "mean", "at")
+        print_table(columns, rows, numeric=set(columns[:6]))
     _judge_verified(versions, bar, found, elsewhere=config.model_base_url is not None)
 
 
@@ -284,14 +307,18 @@ def _judge_verified(versions: Sequence[Verified], bar: float | None, run: Run, *
     from cuarl.workflow.verification import BARS
 
     checked = [v for v in versions if v.largest is not None]
+    turns, left = sum(v.turns for v in checked), sum(v.turns for v in versions if v.largest is None)
+    unproved = sum(v.unproved for v in versions)
+    beside = f"; {left} turns of versions without a checkpoint were left out" if left else ""
+    if unproved:
+        beside += f"; {unproved} turns have no log-probabilities, so there is nothing to prove in them"
     if not checked:
         raise ConfigError(
-            "there is nothing to verify: no stored turn has token ids, log-probabilities and its policy's weights",
+            "there is nothing to verify: no stored turn has token ids, log-probabilities and its policy's weights"
+            + beside,
             where=str(run.path),
         )
     worst = max(checked, key=lambda v: v.largest or 0.0)
-    turns, left = sum(v.turns for v in checked), sum(v.turns for v in versions if v.largest is None)
-    beside = f"; {left} turns of versions without a checkpoint were left out" if left else ""
     result = f"largest difference {worst.shown} over {turns} turns of {len(checked)} policy versions{beside}"
     allowed, coarse = BARS[worst.dtype] if bar is None else bar, BARS["bfloat16"]
     if (worst.largest or 0.0) <= allowed:

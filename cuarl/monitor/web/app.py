@@ -24,6 +24,7 @@ from cuarl.monitor.web.views.runs import View
 from cuarl.web.guard import application
 from cuarl.web.refusal import Refusal
 from cuarl.web.rules import Rules
+from cuarl.web.theme import ICON, stylesheet
 
 _FILES = {"monitor.css": "text/css", "monitor.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
@@ -156,7 +157,8 @@ def _file(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in _FILES:
         raise Refusal("there is no such file", status=404)
-    body = (files("cuarl.monitor.web") / "static" / name).read_bytes()
+    body = ICON if name == "icon.svg" else (files("cuarl.monitor.web") / "static" / name).read_bytes()
+    body = stylesheet() + body if name == "monitor.css" else body
     return Response(body, headers={**SECURITY, "cache-control": "no-cache"}, media_type=_FILES[name])
 
 

@@ -12,6 +12,7 @@ from cuarl.agent.base import Decision
 from cuarl.agent.demonstration_points import stepped, within
 from cuarl.agent.formats import Size
 from cuarl.agent.scripted import DemonstratingAgent
+from cuarl.agent.wording import Wording
 from cuarl.env.sim.phone import SimEnv
 from cuarl.tasks.source import load
 from cuarl.trajectory import Sampled, Turn
@@ -69,7 +70,7 @@ async def test_a_spread_demonstration_still_goes_through_the_tasks_plan(name):
         told.append(text)
         return Sampled(prompt_ids=(1,), token_ids=(2,), text=text)
 
-    agent = DemonstratingAgent(Oracle(), fmt, write, step=10, around=env.around)
+    agent = DemonstratingAgent(Oracle(), Wording(fmt, write, step=10), around=env.around)
     observation = await env.reset(instance, 3)
     for index in range(20):
         decision = await agent.act(instance, observation, turns, seed=index)

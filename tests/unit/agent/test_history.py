@@ -9,6 +9,7 @@ from cuarl.agent.base import Decision
 from cuarl.agent.model import ModelAgent
 from cuarl.agent.prompt import Window
 from cuarl.agent.scripted import DemonstratingAgent
+from cuarl.agent.wording import Wording
 from cuarl.errors import ConfigError
 from cuarl.policy.inputs import Row
 from cuarl.policy.qwen_vl.policy import QwenVLPolicy
@@ -58,7 +59,7 @@ def agents(policy: QwenVLPolicy, window: Window) -> list[ModelAgent | Demonstrat
     params = SamplingParams(max_tokens=12)
     return [
         ModelAgent(LocalSampler(policy), FORMAT, params=params, window=window),
-        DemonstratingAgent(Waiting(), FORMAT, policy.written, window=window),
+        DemonstratingAgent(Waiting(), Wording(FORMAT, policy.written, window=window)),
     ]
 
 

@@ -7,6 +7,7 @@ import pytest
 from cuarl.agent import formats
 from cuarl.agent.base import Agent, Decision
 from cuarl.agent.scripted import DemonstratingAgent, DoNothingAgent, OracleAgent, RandomAgent
+from cuarl.agent.wording import Wording
 from cuarl.env.base import Capabilities
 from cuarl.errors import AgentError
 from cuarl.policy.sampler import Message
@@ -107,7 +108,7 @@ def _writer(log: list[str]) -> Callable[[tuple[Message, ...], str, int | None], 
 
 def test_a_demonstration_says_the_teachers_action_in_the_models_words() -> None:
     fmt, said = formats.get("qwen3-vl"), list[str]()
-    agent = DemonstratingAgent(_teacher(TypeText(text="hi", submit=True)), fmt, _writer(said))
+    agent = DemonstratingAgent(_teacher(TypeText(text="hi", submit=True)), Wording(fmt, _writer(said)))
     decision = act(agent)
     assert agent.name == "teacher:qwen3-vl-mobile"
     assert decision.action == TypeText(text="hi", submit=True)
@@ -116,14 +117,14 @@ def test_a_demonstration_says_the_teachers_action_in_the_models_words() -> None:
 
 
 def test_what_the_words_cannot_say_is_not_demonstrated() -> None:
-    agent = DemonstratingAgent(_teacher(Scroll(direction="up")), formats.get("qwen3-vl"), _writer([]))
+    agent = DemonstratingAgent(_teacher(Scroll(direction="up")), Wording(formats.get("qwen3-vl"), _writer([])))
     with pytest.raises(AgentError, match="no word"):
         act(agent)
 
 
 def test_a_demonstration_is_written_and_read_at_the_size_at_which_the_model_sees() -> None:
     fmt, said = formats.get("qwen2.5-vl"), list[str]()
-    agent = DemonstratingAgent(_teacher(Click(x=32, y=48)), fmt, _writer(said), resize=lambda w, h: (28, 56))
+    agent = DemonstratingAgent(_teacher(Click(x=32, y=48)), Wording(fmt, _writer(said), resize=lambda w, h: (28, 56)))
     decision = act(agent)
     assert (decision.action, decision.resized) == (Click(x=32, y=48), (28, 56))
     assert "[14, 28]" in said[0]
@@ -131,12 +132,12 @@ def test_a_demonstration_is_written_and_read_at_the_size_at_which_the_model_sees
 
 def test_a_scroll_is_demonstrated_on_a_phone_as_the_slide_of_a_finger() -> None:
     agent = DemonstratingAgent(
-        _teacher(Scroll(x=30, y=60, direction="down", amount=20)), formats.get("qwen3-vl"), _writer([])
+        _teacher(Scroll(x=30, y=60, direction="down", amount=20)), Wording(formats.get("qwen3-vl"), _writer([]))
     )
     assert act(agent).action == Swipe(x=30, y=60, x2=30, y2=40)
 
 
 def test_an_answer_is_demonstrated_by_finishing_with_it_where_there_is_no_other_word() -> None:
     for name, said in (("ui-tars-1.0", Finish(message="16 C")), ("qwen3-vl", Answer(text="16 C"))):
-        agent = DemonstratingAgent(_teacher(Answer(text="16 C")), formats.get(name), _writer([]))
+        agent = DemonstratingAgent(_teacher(Answer(text="16 C")), Wording(formats.get(name), _writer([])))
         assert act(agent).action == said

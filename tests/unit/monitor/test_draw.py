@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 from PIL import Image, ImageChops
 
-from cuarl.monitor.draw import annotate, caption, describe, final, half_blocks
+from cuarl.agent.describe import describe
+from cuarl.monitor.draw import annotate, caption, final, half_blocks
 from cuarl.trajectory import Turn
 from cuarl.types import (
     Answer,

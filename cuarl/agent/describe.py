@@ -1,0 +1,55 @@
+"""An action in words, for people."""
+
+from __future__ import annotations
+
+from cuarl.safe_text import printable
+from cuarl.types import (
+    Action,
+    Answer,
+    Button,
+    Click,
+    Drag,
+    Finish,
+    Key,
+    LongPress,
+    Move,
+    OpenApp,
+    Scroll,
+    Swipe,
+    TypeText,
+    Wait,
+)
+
+
+def describe(action: Action) -> str:
+    """An action in a few words, on one line, whatever text it carries."""
+    match action:
+        case Click():
+            words = f"{'double ' * (action.count == 2)}{'triple ' * (action.count == 3)}click"
+            button = "" if action.button == "left" else f" {action.button}"
+            text = f"{words}{button} ({action.x}, {action.y})"
+        case LongPress() | Move():
+            text = f"{action.kind.replace('_', ' ')} ({action.x}, {action.y})"
+        case Swipe():
+            text = f"swipe ({action.x}, {action.y}) to ({action.x2}, {action.y2})"
+        case Drag():
+            text = "drag " + " to ".join(f"({x}, {y})" for x, y in action.path)
+        case Scroll():
+            text = f"scroll {action.direction} {action.amount} {action.unit}"
+        case TypeText():
+            text = f'type "{action.text}"' + (" and enter" if action.submit else "")
+        case Key():
+            text = f"key {'+'.join(action.keys)}"
+        case Button():
+            text = f"button {action.name}"
+        case OpenApp():
+            text = f"open {action.name}"
+        case Wait():
+            text = f"wait {action.seconds:g} s"
+        case Answer():
+            text = f'answer "{action.text}"'
+        case Finish():
+            text = f"finish: {'success' if action.success else 'failure'}" + (
+                f' "{action.message}"' * bool(action.message)
+            )
+    return printable(text)
