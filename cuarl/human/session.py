@@ -85,6 +85,7 @@ class Session:
     _pictures: dict[str, Screenshot] = field(default_factory=dict)
     _begun: list[str] = field(default_factory=list)
     _last: dict[str, Any] | None = None
+    _ended: int = 0
 
     def clock(self) -> float:
         """Seconds on a monotonic clock that stands still while a person is waited for."""
@@ -114,7 +115,7 @@ class Session:
 
     def told(self, trajectory: Trajectory) -> None:
         """Show what became of an episode that is over."""
-        self._last = _result(trajectory)
+        self._last, self._ended = _result(trajectory), self._ended + 1
         if trajectory.episode_id == self._shown.get("episode"):
             self._shown["ended"] = True
         self._publish()
@@ -158,6 +159,7 @@ class Session:
             "stepwise": self.stepwise,
             "turn": self._shown or None,
             "last": self._last,
+            "ended": self._ended,
         }
 
     def picture(self, digest: str) -> Screenshot | None:

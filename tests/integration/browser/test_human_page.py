@@ -233,9 +233,13 @@ class Listener:
         self.process.communicate()
 
     def view(self, episode, turn=0):
-        """What is shown once a turn is asked about."""
+        """What is shown once a turn is asked about, and the episode before was told."""
         view = {"version": 0}
-        while not (view.get("waiting") and (view["turn"]["number"], view["turn"]["index"]) == (episode, turn)):
+        while not (
+            view.get("waiting")
+            and (view["turn"]["number"], view["turn"]["index"]) == (episode, turn)
+            and view["ended"] == episode - 1
+        ):
             view = self.client.get("/api/view", params={"after": view["version"]}).json()
         return view
 
