@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from cuarl.config.schema import ExperimentConfig
-from cuarl.errors import ConfigError
+from cuarl.errors import BarMissed, ConfigError
 from cuarl.run.checkpoints import POINTER
 from cuarl.store.redaction import redacted_by
 from cuarl.trajectory import Sampled, Trajectory
@@ -116,6 +116,33 @@ def verify(
         else:
             found = _compare(policy, version, asked, picture, sampled_in)
         yield found.model_copy(update={"unproved": unproved[version]})
+
+
+def judged(versions: Sequence[Verified], bar: float | None, run: Path, *, elsewhere: bool) -> str:
+    """What came of it, in words; ``bar`` None goes by the number format. ``elsewhere``: a server sampled.
+
+    Raises BarMissed for a difference above the bar, and ConfigError if there was nothing to verify.
+    """
+    checked = [v for v in versions if v.largest is not None]
+    turns, left = sum(v.turns for v in checked), sum(v.turns for v in versions if v.largest is None)
+    unproved = sum(v.unproved for v in versions)
+    beside = f"; {left} turns of versions without a checkpoint were left out" if left else ""
+    if unproved:
+        beside += f"; {unproved} turns have no log-probabilities, so there is nothing to prove in them"
+    if not checked:
+        raise ConfigError(
+            "there is nothing to verify: no stored turn has token ids, log-probabilities and its policy's weights"
+            + beside,
+            where=str(run),
+        )
+    worst = max(checked, key=lambda v: v.largest or 0.0)
+    result = f"largest difference {worst.shown} over {turns} turns of {len(checked)} policy versions{beside}"
+    allowed, coarse = BARS[worst.dtype] if bar is None else bar, BARS["bfloat16"]
+    if (worst.largest or 0.0) <= allowed:
+        return f"{result}; the bar is {allowed:g} ({worst.dtype})"
+    rounding = bar is None and elsewhere and allowed < (worst.largest or 0.0) <= coarse
+    hint = f"--dtype bfloat16, if that is what the server computes in (its bar is {coarse:g})" if rounding else None
+    raise BarMissed(f"{result}; the bar is {allowed:g} ({worst.dtype})", where=worst.worst, hint=hint)
 
 
 def _weights(config: ExperimentConfig, run: Path, kind: str, version: int) -> Policy | None:

@@ -18,7 +18,7 @@ from cuarl.config.load import recorded
 from cuarl.config.schema import (
     EnvFields,
 )
-from cuarl.errors import BarMissed, ConfigError
+from cuarl.errors import ConfigError
 from cuarl.evaluate.summary import Outcome, summarise
 from cuarl.run.log import logged
 from cuarl.tasks.task import Task
@@ -34,7 +34,6 @@ from cuarl.workflow.rollouts import collect, plan_of, player_of
 if TYPE_CHECKING:
     from cuarl.run import Run
     from cuarl.store import EpisodeFilter
-    from cuarl.workflow.verification import Verified
 
 app = typer.Typer()
 
@@ -283,6 +282,7 @@ def verify(
     the turns were sampled, and that in which they are recomputed.
     """
     from cuarl.run import Run, find_run
+    from cuarl.workflow.verification import judged
     from cuarl.workflow.verification import verify as recompute
 
     settings = load_settings(database_url=db, runs_dir=runs_dir)
@@ -300,30 +300,4 @@ def verify(
         ]
         columns = ("policy version", "turns", "nothing to prove", "tokens", "largest difference", "mean", "at")
         print_table(columns, rows, numeric=set(columns[:6]))
-    _judge_verified(versions, bar, found, elsewhere=config.model_base_url is not None)
-
-
-def _judge_verified(versions: Sequence[Verified], bar: float | None, run: Run, *, elsewhere: bool) -> None:
-    from cuarl.workflow.verification import BARS
-
-    checked = [v for v in versions if v.largest is not None]
-    turns, left = sum(v.turns for v in checked), sum(v.turns for v in versions if v.largest is None)
-    unproved = sum(v.unproved for v in versions)
-    beside = f"; {left} turns of versions without a checkpoint were left out" if left else ""
-    if unproved:
-        beside += f"; {unproved} turns have no log-probabilities, so there is nothing to prove in them"
-    if not checked:
-        raise ConfigError(
-            "there is nothing to verify: no stored turn has token ids, log-probabilities and its policy's weights"
-            + beside,
-            where=str(run.path),
-        )
-    worst = max(checked, key=lambda v: v.largest or 0.0)
-    result = f"largest difference {worst.shown} over {turns} turns of {len(checked)} policy versions{beside}"
-    allowed, coarse = BARS[worst.dtype] if bar is None else bar, BARS["bfloat16"]
-    if (worst.largest or 0.0) <= allowed:
-        note(f"{result}; the bar is {allowed:g} ({worst.dtype})")
-        return
-    rounding = bar is None and elsewhere and allowed < (worst.largest or 0.0) <= coarse
-    hint = f"--dtype bfloat16, if that is what the server computes in (its bar is {coarse:g})" if rounding else None
-    raise BarMissed(f"{result}; the bar is {allowed:g} ({worst.dtype})", where=worst.worst, hint=hint)
+    note(judged(versions, bar, found.path, elsewhere=config.model_base_url is not None))
