@@ -1,109 +1,136 @@
-"""``cuarl model build``: makes the shipped base from nothing but this package, in minutes on one GPU."""
+"""``cuarl model build``: makes a base from nothing but this package, in minutes on one GPU."""
 
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import PreTrainedTokenizerFast, Qwen2VLImageProcessorPil
+from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen2VLImageProcessorPil
 
-from cuarl.pretrain import skills
-from cuarl.pretrain.architecture import Shape, build_model, image_processor_config
-from cuarl.pretrain.dialogues import DialogueMaker, screen_of
-from cuarl.pretrain.exam import Exam
-from cuarl.pretrain.navigation import names
-from cuarl.pretrain.pretrain import Plan, Trainee, pretrain
-from cuarl.pretrain.screens import random_world
+from cuarl.pretrain.architecture import SHAPES, Shape, SizeName, build_model, image_processor_config
+from cuarl.pretrain.calls import Kind
+from cuarl.pretrain.corpus import corpus
+from cuarl.pretrain.dialogues import DialogueMaker, tokens_for
+from cuarl.pretrain.exam import Exam, ExamMaker
+from cuarl.pretrain.moments import SIZES
+from cuarl.pretrain.pretrain import Clock, Plan, Pretraining, pretrain
+from cuarl.pretrain.soft import Softness
 from cuarl.pretrain.tokenizer import build_tokenizer
-from cuarl.sim.phone.look import NOTIFICATIONS, POPUPS
-from cuarl.sim.phone.world import PROFILES
 
 Report = Callable[[dict[str, float]], None]
+STATE = "training.pt"
+"""What an unfinished run goes on from."""
+_EXAM_PART, _INTERIM = 16, 6
+"""Screens of a part of the exam, and how many parts are asked while the run goes on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
     """Everything that decides the result."""
 
+    size: SizeName = "tiny"
     plan: Plan = field(default_factory=Plan)
-    softening: Plan = field(
-        default_factory=lambda: Plan(
-            steps=3000, batch=128, learning_rate=3e-4, warmup=60, faded_by=0.0, soft=True, seed=1
-        )
-    )
-    """The second run; at this rate, and with a warm-up, it leaves what was learnt in place."""
-    shape: Shape = field(default_factory=Shape)
-    softness: skills.Softness = field(default_factory=skills.Softness)
+    softness: Softness = field(default_factory=Softness)
     seed: int = 0
-    exam_size: int = 1024
+    exam_screens: int = 512
 
-
-def corpus(seed: int = 0, screens: int = 1500) -> list[str]:
-    """Text of the kind that the base reads and writes: labels of random screens, requests, system texts."""
-    rng = random.Random(f"corpus/{seed}")
-    lines = [*names(), *(" ".join(p) for p in POPUPS), *(f"{n.title} {n.text}" for n in NOTIFICATIONS)] * 20
-    lines += [f"{word} " * 2 for word in skills.NOISE] * 50
-    for _ in range(screens):
-        screen = screen_of(random_world(rng))
-        lines += [f.label for f in screen.facts]
-        lines += [r.request for r in skills.rounds(rng, screen, 6)]
-    return lines
-
-
-def prepare(build: Build, system_prompts: list[str], folder: Path) -> PreTrainedTokenizerFast:
-    """Write the tokenizer and the image processor's settings, and return the tokenizer."""
-    tokenizer = build_tokenizer(corpus(build.seed), system_prompts=system_prompts, tools=["mobile_use", "computer_use"])
-    tokenizer.save_pretrained(folder)
-    Qwen2VLImageProcessorPil(**image_processor_config()).save_pretrained(folder)
-    return tokenizer
+    @property
+    def shape(self) -> Shape:
+        """Sizes of the layers."""
+        return SHAPES[self.size]
 
 
 def build_base(
-    build: Build, folder: Path, *, system_prompts: list[str], forbidden: frozenset[str], device: str, report: Report
+    build: Build,
+    folder: Path,
+    *,
+    system_prompts: Mapping[Kind, str],
+    forbidden: frozenset[str],
+    device: str,
+    report: Report,
 ) -> dict[str, float]:
     """Build everything into ``folder`` and return the final exam scores.
 
-    The first of ``system_prompts`` is the one that is trained with; all of them become single tokens.
+    A folder with an unfinished run is gone on with. ``forbidden`` are requests that must not occur in training.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    tokenizer = prepare(build, system_prompts, folder)
+    prompts = dict(system_prompts)
+    tokenizer = _tokenizer(build, prompts, folder)
     model = build_model(tokenizer, build.shape, seed=build.seed)
-    exam = Exam.drawn(build.exam_size)
+    heads = {kind: tokens_for(str(folder), prompts[kind], *size).head for kind, size in SIZES.items()}
+    run = Pretraining(model, build.plan, heads, device)
+    clock = _resumed(run, build.plan, folder, device)
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        whole, part = build.exam_screens, min(_EXAM_PART, build.exam_screens)
+        drawn = [pool.submit(ExamMaker(), i, min(part, whole - i)) for i in range(0, whole, part)]
 
-    def probe(trainee: Trainee) -> dict[str, float]:
-        return exam.scores(trainee, tokenizer.backend_tokenizer, system_prompts[0])
+        def exam(parts: int) -> dict[str, float]:
+            asked = Exam(tuple(q for p in drawn[:parts] for q in p.result()))
+            return asked.scores(run.trainee, str(folder), prompts)
 
-    last: dict[str, float] = {}
+        def keep() -> None:
+            _save(run, build, clock, {}, folder)
+            report({"step": clock.step, "seconds": clock.seconds, **(exam(_INTERIM) if not run.lettering else {})})
 
-    def note(values: dict[str, float]) -> None:
-        last.update(values)
-        report(values)
-
-    make = DialogueMaker(str(folder), system_prompts[0], build.softness, forbidden)
-    screen = PROFILES[make.profile]
-    size = screen.height_px, screen.width_px
-    for plan in (build.plan, build.softening):
-        pretrain(model, plan, make, size=size, device=device, report=note, probe=probe)
-    save(model, build, last, folder)
-    return last
+        make = DialogueMaker(str(folder), prompts, build.softness, forbidden)
+        pretrain(run, make, clock, report=report, keep=keep)
+        scores = exam(len(drawn))
+    _save(run, build, clock, scores, folder)
+    (folder / STATE).unlink()
+    return scores
 
 
-def save(model: Any, build: Build, scores: dict[str, float], folder: Path) -> None:
-    """Weights as half precision safetensors, and how they came about as ``build.json``."""
-    model = model.to("cpu", torch.float16)
-    model.save_pretrained(folder)
-    facts = {
+def _tokenizer(build: Build, prompts: Mapping[Kind, str], folder: Path) -> PreTrainedTokenizerFast:
+    """That of the folder; else a new one, written with the image processor's settings."""
+    if (folder / "tokenizer.json").is_file():
+        known: PreTrainedTokenizerFast = AutoTokenizer.from_pretrained(str(folder))
+        return known
+    folder.mkdir(parents=True, exist_ok=True)
+    made = build_tokenizer(
+        corpus(build.seed), system_prompts=list(prompts.values()), tools=["mobile_use", "computer_use"]
+    )
+    made.save_pretrained(folder)
+    Qwen2VLImageProcessorPil(**image_processor_config()).save_pretrained(folder)
+    return made
+
+
+def _resumed(run: Pretraining, plan: Plan, folder: Path, device: str) -> Clock:
+    if not (folder / STATE).is_file():
+        return Clock(plan)
+    state = torch.load(folder / STATE, map_location=device, weights_only=True)
+    run.restore(state["run"])
+    return Clock(plan, state["step"], state["seconds"])
+
+
+def _save(run: Pretraining, build: Build, clock: Clock, scores: dict[str, float], folder: Path) -> None:
+    """What the run can go on from, and the model so far: half precision safetensors, ``build.json`` beside them."""
+    state = {"run": run.state(), "step": clock.step, "seconds": clock.seconds}
+    torch.save(state, folder / f"{STATE}.new")
+    (folder / f"{STATE}.new").replace(folder / STATE)
+    model = run.trainee.model
+    weights = {k: v.detach().to("cpu", torch.float16) for k, v in model.state_dict().items()}
+    model.save_pretrained(folder, state_dict=weights)
+    _write_dtype(folder)
+    facts: dict[str, Any] = {
+        "size": build.size,
         "plan": asdict(build.plan),
-        "softening": asdict(build.softening),
         "shape": asdict(build.shape),
         "softness": asdict(build.softness),
         "seed": build.seed,
+        "step": clock.step,
+        "seconds": round(clock.seconds, 1),
         "scores": scores,
         "parameters": sum(p.numel() for p in model.parameters()),
     }
     (folder / "build.json").write_text(json.dumps(facts, indent=1) + "\n")
+
+
+def _write_dtype(folder: Path) -> None:
+    """The configuration says in which numbers the weights are kept, whatever the model in training has."""
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"dtype": "float16"}, indent=2) + "\n")

@@ -1,19 +1,19 @@
-"""Pre-training of the shipped base: next-token loss on short dialogues about drawn screens.
+"""Pre-training of the shipped base: letters first, then everything that can be asked about a screen.
 
-One sequence holds a screenshot and many rounds (a request, the call that answers it); only the calls are trained. Three
-things decide whether such a small model learns to look at all (measured; see the model card): many rounds a screenshot,
-vision positions that start large, and telltale colours that are faded out, sample by sample, over the first half. A
-second run softens the policy: requests of unknown wording are answered in varied ways, so that reinforcement learning
-finds something to choose from; it dwells on the screens from which ways part.
+Two parts. In the first only the vision tower is trained, to name the letter in every place (``LetterHead``): dense
+labels that the renderer gives away. In the second the whole model answers rounds about screens; letters go on beside
+them. Towards the end an ever larger share of the rounds is in no known wording and answered in varied ways, so that
+reinforcement learning finds something to choose from.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from typing import Any
 
@@ -21,233 +21,278 @@ import numpy as np
 import torch
 from torch import nn
 
-from cuarl.policy.qwen_vl.decoder import Decoder
-from cuarl.policy.qwen_vl.images import Grid
-from cuarl.policy.qwen_vl.positions import multi_axis_positions
-from cuarl.policy.qwen_vl.vision import adapt_tower
-from cuarl.policy.tiny import MERGE, PATCH
-from cuarl.pretrain.dialogues import Dialogues
+from cuarl.pretrain.calls import Kind
+from cuarl.pretrain.dialogues import Dialogues, Letters, Packed, Rows
+from cuarl.pretrain.letters import LetterHead, marked
+from cuarl.pretrain.trainee import Trainee
 
 Progress = Callable[[dict[str, float]], None]
+Maker = Callable[[int, int, Kind, float], Dialogues]
+"""(seed, screens, kind, share of soft rounds) -> a batch; runs in worker processes, so it must pickle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How long and how fast. One step is one batch of ``batch`` sequences."""
+    """How long and how fast. The run lasts ``minutes`` if these are given, else ``steps`` batches."""
 
-    steps: int = 5000
-    batch: int = 256
-    learning_rate: float = 5e-4
-    warmup: int = 200
+    steps: int = 3000
+    minutes: float | None = None
+    batch: int = 128
+    """Screens of a batch; of a desktop, which is larger, half as many."""
+    learning_rate: float = 1e-3
+    warmup: int = 100
     betas: tuple[float, float] = (0.9, 0.98)
     weight_decay: float = 0.01
-    telltale_until: float = 0.15
-    """Share of the run in which every screen has telltale colours."""
-    faded_by: float = 0.4
-    """Share of the run after which none has; in between their share falls linearly. 0: none ever has."""
-    soft: bool = False
-    """Whether the soft mixture is trained."""
-    reuse: int = 4
-    """Batches drawn from each screen, with other rounds."""
+    letters_until: float = 0.15
+    """Share of the run in which letters alone are learnt, at the most."""
+    letters_enough: float = 0.95
+    """Share of right letters at which that part ends earlier."""
+    letters_weight: float = 0.3
+    """Of the letters' loss beside that of the rounds."""
+    repeats: int = 6
+    """Updates on each batch while letters alone are learnt, each with the screens moved by other pixels."""
+    soft_from: float = 0.7
+    """Share of the run after which rounds in no known wording come in."""
+    soft: float = 0.6
+    """Their share from 0.1 later on."""
+    desktop_every: int = 5
+    """Of so many batches one shows desktops."""
     workers: int = 8
     seed: int = 0
 
-    def telltale(self, step: int) -> float:
-        """Probability that a screen of this step has telltale colours."""
-        done = step / self.steps
-        if self.faded_by == 0:
-            return 0.0
-        if done <= self.telltale_until:
-            return 1.0
-        return max(0.0, 1 - (done - self.telltale_until) / (self.faded_by - self.telltale_until))
+    def softness(self, done: float) -> float:
+        """Share of soft rounds when a share ``done`` of the run is over."""
+        return self.soft * min(1.0, max(0.0, (done - self.soft_from) / 0.1))
 
-    def rate(self, step: int) -> float:
-        """Learning rate: linear warm-up, then a cosine down to a twentieth."""
-        if step < self.warmup:
-            return self.learning_rate * (step + 1) / self.warmup
-        done = (step - self.warmup) / max(1, self.steps - self.warmup)
-        return self.learning_rate * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * done)))
+    def rate(self, step: int, done: float) -> float:
+        """Learning rate: linear warm-up, then level, then down to a fiftieth over the last half of the run."""
+        risen = min(1.0, (step + 1) / self.warmup)
+        return self.learning_rate * risen * min(1.0, 0.02 + 0.98 * 2 * (1 - done))
 
 
-def patches_of(screens: torch.Tensor) -> torch.Tensor:
-    """Equal-sized screens (B, height, width, 3) uint8 to patches (B * patches, 768) float32 in token order.
+class Clock:
+    """How far a run is, over all its attempts: by steps, or by the time that they took."""
 
-    The same values as ``images.ImageProcessor.patches`` gives, computed on the device.
-    """
-    b, h, w, _ = screens.shape
-    side = PATCH * MERGE
-    x = screens.float() / 127.5 - 1
-    x = x.view(b, h // side, MERGE, PATCH, w // side, MERGE, PATCH, 3)
-    return x.permute(0, 1, 4, 2, 5, 7, 3, 6).reshape(-1, 3 * PATCH * PATCH)
+    def __init__(self, plan: Plan, step: int = 0, seconds: float = 0.0) -> None:
+        self._plan, self.step, self._before = plan, step, seconds
+        self._began = time.monotonic()
 
+    @property
+    def seconds(self) -> float:
+        """Spent so far."""
+        return self._before + time.monotonic() - self._began
 
-class Tower:
-    """The vision tower over equal-sized screens: positions are worked out once, not for each picture in Python."""
-
-    def __init__(self, visual: Any, grid: Grid) -> None:
-        self._visual, self._grid = visual, grid
-        self._rotary: tuple[torch.Tensor, ...] = ()
-        hook = visual.blocks[0].register_forward_pre_hook(self._note, with_kwargs=True)
-        weight = next(visual.parameters())
-        thw = torch.tensor([[1, grid.rows, grid.cols]], device=weight.device)
-        with torch.no_grad():
-            visual(torch.zeros(grid.patches, visual.patch_embed.proj.weight[0].numel()).to(weight), grid_thw=thw)
-        hook.remove()
-
-    def _note(self, _: nn.Module, __: Any, kwargs: dict[str, Any]) -> None:
-        self._rotary = kwargs["position_embeddings"]
-
-    def __call__(self, patches: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Patches (B * patches, values) to features (N, D) and those of deeper levels (levels, N, D)."""
-        visual, count = self._visual, self._grid.patches
-        pictures = patches.shape[0] // count
-        hidden = visual.patch_embed(patches)
-        hidden = (hidden.view(pictures, count, -1) + self._positions().to(hidden.dtype)).flatten(0, 1)
-        bounds = torch.arange(0, pictures * count + 1, count)
-        rotary = tuple(t.repeat(pictures, 1) for t in self._rotary)
-        deep = []
-        for i, block in enumerate(visual.blocks):
-            hidden = block(hidden, cu_seqlens=bounds, position_embeddings=rotary)
-            if i in visual.deepstack_visual_indexes:
-                deep.append(visual.deepstack_merger_list[visual.deepstack_visual_indexes.index(i)](hidden))
-        return visual.merger(hidden), torch.stack(deep)
-
-    def _positions(self) -> torch.Tensor:
-        """(patches, D) in token order, resampled from the square grid of learnt positions."""
-        g, table = self._grid, self._visual.pos_embed.weight
-        side = math.isqrt(table.shape[0])
-        square = table.view(side, side, -1).permute(2, 0, 1)[None].float()
-        fitted = nn.functional.interpolate(square, (g.rows, g.cols), mode="bilinear", align_corners=True)[0]
-        m = g.merge
-        return fitted.view(-1, g.rows // m, m, g.cols // m, m).permute(1, 3, 2, 4, 0).reshape(g.patches, -1)
+    @property
+    def done(self) -> float:
+        """Share of the run, 0 to 1."""
+        if self._plan.minutes is not None:
+            return min(1.0, self.seconds / (60 * self._plan.minutes))
+        return min(1.0, self.step / self._plan.steps)
 
 
-class Trainee(nn.Module):
-    """The model with a forward over equal-sized screens at one place in the prompt; returns the mean loss."""
-
-    def __init__(self, model: Any, height: int, width: int) -> None:
-        super().__init__()
-        self.model = model
-        self.image_id: int = model.config.image_token_id
-        adapt_tower(model.model.visual)
-        self._grid = Grid(height // PATCH, width // PATCH, MERGE)
-        self._tower = Tower(model.model.visual, self._grid)
-        self._decoder = Decoder(model.model.language_model, model.lm_head)
-
-    def hidden(self, screens: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-        """(B, T, D) states for screens (B, height, width, 3) uint8 and ids (B, T) int64."""
-        seen, deep = self._tower(patches_of(screens))
-        first = int((ids[0] == self.image_id).nonzero()[0])
-        count = self._grid.tokens
-        embedded = self._decoder.embed(ids)
-        embedded = torch.cat(
-            [embedded[:, :first], seen.view(len(ids), count, -1).to(embedded.dtype), embedded[:, first + count :]], 1
-        )
-        rows = torch.arange(len(ids), device=ids.device)[:, None] * ids.shape[1]
-        index = (rows + torch.arange(first, first + count, device=ids.device)).flatten()
-        return self._decoder.run(embedded, self._where(ids, first), None, image_index=index, deep=deep)
-
-    def _where(self, ids: torch.Tensor, first: int) -> torch.Tensor:
-        """Positions (3, B, T): the same for every row, since the picture is at the same place in all."""
-        is_image = torch.zeros(1, ids.shape[1], dtype=torch.bool)
-        is_image[0, first : first + self._grid.tokens] = True
-        one = multi_axis_positions(is_image, torch.ones_like(is_image), [self._grid])
-        return one.axes.to(ids.device).expand(3, len(ids), -1)
-
-    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """(…, D) to (…, vocabulary) float32."""
-        return self._decoder.logits(hidden)
-
-    def forward(self, screens: torch.Tensor, ids: torch.Tensor, trained: torch.Tensor) -> torch.Tensor:
-        """Mean cross-entropy in nats over the trained tokens."""
-        hidden = self.hidden(screens, ids)[:, :-1][trained[:, 1:]]
-        return nn.functional.cross_entropy(self.logits(hidden), ids[:, 1:][trained[:, 1:]])
-
-
-Maker = Callable[[int, int, float, bool, int], Dialogues]
-"""(seed, screens, telltale share, soft, sets of rounds) -> a batch; runs in worker processes, so it must pickle."""
-
-
-def batches(plan: Plan, make: Maker, start: int = 0) -> Iterator[tuple[int, Dialogues, int]]:
-    """(step, dialogues, set of rounds) for every step; screens are made ahead by worker processes, in order."""
-    jobs = range(start, plan.steps, plan.reuse)
+def batches(plan: Plan, make: Maker, clock: Clock) -> Generator[Dialogues]:
+    """Batches without end, made ahead by worker processes; the same for the same seed and step."""
     with ProcessPoolExecutor(plan.workers, mp_context=get_context("spawn")) as pool:
-        ahead = []
-        todo = iter(jobs)
-        for step in todo:
-            ahead.append((step, _submit(pool, plan, make, step)))
-            if len(ahead) >= 2 * plan.workers:
-                break
-        while ahead:
-            step, parts = ahead.pop(0)
-            following = next(todo, None)
-            if following is not None:
-                ahead.append((following, _submit(pool, plan, make, following)))
-            whole = _joined([p.result() for p in parts])
-            for r in range(min(plan.reuse, plan.steps - step)):
-                yield step + r, whole, r
+        ahead: list[Any] = []
+        number = clock.step
+        try:
+            while True:
+                while len(ahead) < max(2, plan.workers):
+                    kind: Kind = "desktop" if number % plan.desktop_every == plan.desktop_every - 1 else "phone"
+                    ahead.append(_submit(pool, plan, make, number, kind, plan.softness(clock.done)))
+                    number += 1
+                yield joined([part.result() for part in ahead.pop(0)])
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 _PARTS = 4
 
 
-def _submit(pool: ProcessPoolExecutor, plan: Plan, make: Maker, step: int) -> list[Any]:
-    size = plan.batch // _PARTS
-    seed = (plan.seed * 1_000_003 + step) * _PARTS
-    return [pool.submit(make, seed + k, size, plan.telltale(step), plan.soft, plan.reuse) for k in range(_PARTS)]
+def _submit(pool: ProcessPoolExecutor, plan: Plan, make: Maker, number: int, kind: Kind, soft: float) -> list[Any]:
+    screens = plan.batch if kind == "phone" else max(_PARTS, plan.batch // 2)
+    seed = (plan.seed * 1_000_003 + number) * _PARTS
+    return [pool.submit(make, seed + k, max(1, screens // _PARTS), kind, soft) for k in range(_PARTS)]
 
 
-def _joined(parts: list[Dialogues]) -> Dialogues:
-    length = max(p.ids.shape[2] for p in parts)
-
-    def wide(a: np.ndarray) -> np.ndarray:
-        return np.pad(a, ((0, 0), (0, 0), (0, length - a.shape[2])))
-
+def joined(parts: list[Dialogues]) -> Dialogues:
+    """Parts of a batch as one."""
+    starts = np.cumsum([0, *(len(p.screens) for p in parts)])[:-1]
+    letters = [p.letters._replace(screen=p.letters.screen + s) for p, s in zip(parts, starts, strict=True)]
+    sets = range(len(parts[0].rounds))
     return Dialogues(
+        parts[0].kind,
         np.concatenate([p.screens for p in parts]),
-        np.concatenate([wide(p.ids) for p in parts], axis=1),
-        np.concatenate([wide(p.trained) for p in parts], axis=1),
+        tuple(_packed([p.rounds[k] for p in parts]) for k in sets),
+        tuple(_rows([p.past[k] for p in parts], starts) for k in sets),
+        Letters(*(np.concatenate(columns) for columns in zip(*letters, strict=True))),
     )
+
+
+def _wide(a: np.ndarray, length: int, fill: int = 0) -> np.ndarray:
+    return np.pad(a, ((0, 0), (0, length - a.shape[1])), constant_values=fill)
+
+
+def _packed(parts: list[Packed]) -> Packed:
+    longest = -(-max(p.ids.shape[1] for p in parts) // 8) * 8
+    columns = zip(*parts, strict=True)
+    return Packed(*(np.concatenate([_wide(a, longest, 255 * (i == 2)) for a in c]) for i, c in enumerate(columns)))
+
+
+def _rows(parts: list[Rows], starts: np.ndarray) -> Rows:
+    longest = max(p.ids.shape[1] for p in parts)
+    return Rows(
+        np.concatenate([_wide(p.ids, longest) for p in parts]),
+        np.concatenate([_wide(p.weight, longest) for p in parts]),
+        np.concatenate([p.screen + s for p, s in zip(parts, starts, strict=True)]),
+    )
+
+
+class Pretraining:
+    """A model, its head for letters and its optimiser, step by step; everything that a checkpoint has to hold."""
+
+    def __init__(self, model: Any, plan: Plan, heads: dict[Kind, tuple[int, ...]], device: str) -> None:
+        """``heads`` are the ids of prompts up to their pictures' ends."""
+        self.plan, self._heads, self._device = plan, heads, torch.device(device)
+        if self._device.type == "cuda":
+            # it plans anew for every length of keys
+            torch.backends.cuda.enable_cudnn_sdp(False)
+        self.trainee = Trainee(model.to(device)).train()
+        self.head = LetterHead(model.config.text_config.hidden_size).to(device)
+        self._parameters = [*self.trainee.parameters(), *self.head.parameters()]
+        self.optimiser = torch.optim.AdamW(
+            self._parameters,
+            lr=plan.learning_rate,
+            betas=plan.betas,
+            weight_decay=plan.weight_decay,
+            fused=self._device.type != "cpu",
+        )
+        self.lettering = plan.letters_until > 0
+        """Whether letters alone are still being learnt."""
+        self._since = 0
+        self._shifts = np.random.default_rng(plan.seed)
+
+    def state(self) -> dict[str, Any]:
+        """What ``restore`` takes."""
+        return {
+            "model": self.trainee.model.state_dict(),
+            "head": self.head.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "lettering": self.lettering,
+            "since": self._since,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state."""
+        self.trainee.model.load_state_dict(state["model"])
+        self.head.load_state_dict(state["head"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.lettering, self._since = state["lettering"], state["since"]
+
+    def learn(self, data: Dialogues, done: float) -> dict[str, float]:
+        """All updates on one batch; returns the figures of the last one as tensors on the device."""
+        screens = torch.from_numpy(data.screens).to(self._device, non_blocking=True)
+        found: dict[str, Any] = {}
+        if self.lettering:
+            for _ in range(self.plan.repeats):
+                found = self._update(partial(self._letters, screens, data), done)
+            if done > self.plan.letters_until or float(found["letters"]) > self.plan.letters_enough:
+                self.lettering, self._since = False, 0
+            return found
+        for asked, past in zip(data.rounds, data.past, strict=True):
+            found = self._update(partial(self._everything, screens, data, asked, past), done)
+        return found
+
+    def _update(self, forward: Callable[[], dict[str, Any]], done: float) -> dict[str, Any]:
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.plan.rate(self._since, done)
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._device.type != "cpu"):
+            found = forward()
+        found["loss"].backward()
+        nn.utils.clip_grad_norm_(self._parameters, 1.0)
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        self._since += 1
+        return {k: v.detach() for k, v in found.items()}
+
+    def _letters(self, screens: torch.Tensor, data: Dialogues) -> dict[str, Any]:
+        down, right = (int(n) for n in self._shifts.integers(0, 16, 2))
+        seen = self.trainee.see(torch.roll(self._recoloured(screens), (down, right), (1, 2)))
+        at = marked(data.letters, (down, right), (screens.shape[1], screens.shape[2]), self._device)
+        loss, share = self.head(seen.features, at)
+        return {"loss": loss, "letters": share}
+
+    def _recoloured(self, screens: torch.Tensor) -> torch.Tensor:
+        """Screens with their channels in another order or their light inverted, half the time: more looks."""
+        if self._shifts.random() < 0.5:
+            return screens
+        swapped = screens[..., torch.from_numpy(self._shifts.permutation(3)).to(self._device)]
+        return 255 - swapped if self._shifts.random() < 0.5 else swapped
+
+    def _everything(self, screens: torch.Tensor, data: Dialogues, asked: Packed, past: Rows) -> dict[str, Any]:
+        trainee = self.trainee
+        seen = trainee.see(screens)
+        at = marked(data.letters, (0, 0), (screens.shape[1], screens.shape[2]), self._device)
+        letters, share = self.head(seen.features, at)
+        prompts = trainee.prompts(seen, self._heads[data.kind])
+        ids, weights, row, place = self._moved(*asked)
+        total, weight = trainee.loss(trainee.follow(prompts, ids.long(), row, place), ids.long(), weights)
+        if len(past.ids):
+            ids, weights, screen = self._moved(*past)
+            more, also = trainee.loss(trainee.whole(seen, ids.long(), screen.long()), ids.long(), weights)
+            total, weight = total + more, weight + also
+        answers = total / weight
+        return {"loss": answers + self.plan.letters_weight * letters, "answers": answers, "letters": share}
+
+    def _moved(self, *arrays: np.ndarray) -> tuple[torch.Tensor, ...]:
+        return tuple(torch.from_numpy(a).to(self._device, non_blocking=True) for a in arrays)
 
 
 def pretrain(
-    model: Any,
-    plan: Plan,
+    run: Pretraining,
     make: Maker,
+    clock: Clock,
     *,
-    size: tuple[int, int],
-    device: str,
     report: Progress,
-    probe: Callable[[Trainee], dict[str, float]],
-    every: int = 250,
+    keep: Callable[[], None],
+    every: int = 100,
+    keep_s: float = 75.0,
 ) -> None:
-    """Train ``model`` in place on screens of ``size`` (height, width).
+    """Train until the clock says that the run is over.
 
-    ``probe`` measures held-out accuracy; ``report`` gets its figures every ``every`` steps.
+    ``report`` gets figures every ``every`` batches, and ``keep`` is called every ``keep_s`` seconds and at the end.
     """
-    trainee = Trainee(model.to(device), *size).train()
-    optimiser = torch.optim.AdamW(
-        model.parameters(),
-        lr=plan.learning_rate,
-        betas=plan.betas,
-        weight_decay=plan.weight_decay,
-        fused=device != "cpu",
-    )
-    began, losses = time.monotonic(), []
-    for step, data, r in batches(plan, make):
-        for group in optimiser.param_groups:
-            group["lr"] = plan.rate(step)
-        screens = torch.from_numpy(data.screens).to(device, non_blocking=True)
-        ids = torch.from_numpy(data.ids[r]).to(device, torch.long, non_blocking=True)
-        trained = torch.from_numpy(data.trained[r]).to(device, non_blocking=True)
-        with torch.autocast(device.split(":")[0], torch.bfloat16, enabled=device != "cpu"):
-            loss = trainee(screens, ids, trained)
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
-        optimiser.zero_grad(set_to_none=True)
-        losses.append(loss.detach())
-        if (step + 1) % every == 0 or step + 1 == plan.steps:
-            mean = torch.stack(losses).mean().item()
+    kept, waited, last = time.monotonic(), 0.0, 0
+    stream = batches(run.plan, make, clock)
+    losses: list[dict[str, Any]] = []
+    while clock.done < 1:
+        began = time.monotonic()
+        data = next(stream)
+        waited += time.monotonic() - began
+        losses.append(run.learn(data, clock.done))
+        clock.step += 1
+        if clock.step % every == 0 or clock.done >= 1:
+            figures = _means(losses)
+            report(
+                {
+                    "step": clock.step,
+                    "seconds": clock.seconds,
+                    **figures,
+                    "waited_s": waited,
+                    "batches": clock.step - last,
+                }
+            )
             losses.clear()
-            report({"step": step + 1, "loss": mean, "seconds": time.monotonic() - began, **probe(trainee)})
+            waited, last = 0.0, clock.step
+            if not math.isfinite(figures["loss"]):
+                raise FloatingPointError(f"the loss is {figures['loss']} at step {clock.step}")
+        if time.monotonic() - kept > keep_s:
+            keep()
+            kept = time.monotonic()
+    stream.close()
+    keep()
+
+
+def _means(figures: list[dict[str, Any]]) -> dict[str, float]:
+    keys = figures[-1].keys()
+    return {k: float(torch.stack([f[k] for f in figures if k in f]).mean()) for k in keys}

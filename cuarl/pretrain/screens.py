@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import random
+import zlib
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
-from PIL import Image, ImageDraw
-
+from cuarl.pretrain import words as t
+from cuarl.pretrain.contents import notifications, on_phone
 from cuarl.pretrain.navigation import ahead
-from cuarl.pretrain.skills import Fact
-from cuarl.sim.device.element import Element
-from cuarl.sim.kit.effects import Launch, Open, Overlay
-from cuarl.sim.kit.render import render
-from cuarl.sim.phone import launcher
+from cuarl.pretrain.shuffling import shuffled
+from cuarl.sim.kit.effects import Launch, Open, Overlay, dialog_of
+from cuarl.sim.phone import launcher, system
 from cuarl.sim.phone.apps import PAGES
-from cuarl.sim.phone.device import scroll_by
+from cuarl.sim.phone.device import Rejected, scroll_by, step
 from cuarl.sim.phone.elements import elements
 from cuarl.sim.phone.look import Look
 from cuarl.sim.phone.reduce import apply
@@ -25,43 +23,73 @@ from cuarl.sim.phone.start import with_popup
 from cuarl.sim.phone.state import DeviceState
 from cuarl.sim.phone.view import view
 from cuarl.sim.phone.world import PROFILES, Profile, World
+from cuarl.types import Click, LongPress, TypeText
 
 KINDS = {
-    "home": 0.14, "main": 0.16, "switches": 0.3, "settings": 0.22, "app": 0.09, "drawer": 0.04, "quick": 0.03,
-    "shade": 0.02,
+    "home": 0.12, "main": 0.08, "switches": 0.13, "settings": 0.16, "app": 0.34, "drawer": 0.05, "quick": 0.03,
+    "shade": 0.03, "popup": 0.02, "recents": 0.02, "power": 0.02,
 }  # fmt: skip
-"""Share of each kind of screen; ``switches`` are pages of Settings with several, hard to tell apart."""
+"""Share of each kind of screen to begin with; ``switches`` are pages of Settings with several, hard to tell apart."""
 
 CROSSROADS = {
-    "home": 0.16, "main": 0.22, "junctions": 0.22, "switches": 0.16, "settings": 0.1, "app": 0.03, "drawer": 0.03,
-    "quick": 0.02, "shade": 0.01, "popup": 0.05,
+    "home": 0.18, "main": 0.22, "junctions": 0.2, "switches": 0.16, "settings": 0.08, "app": 0.08, "drawer": 0.03,
+    "quick": 0.01, "shade": 0.01, "popup": 0.03,
 }  # fmt: skip
-"""The same for the soft part of the run: more of the screens from which ways part, and some with a pop-up in the
-way."""
+"""The same for the soft part of the run: more of the screens from which ways part."""
+
+WANDERED = (0.5, 0.25, 0.15, 0.1)
+"""How often so many taps at random follow, which open dialogs, menus, keyboards, folders and forms."""
 
 
-def shuffled(rng: random.Random, node: Any) -> Any:
-    """A copy of a state in which every second switch is thrown anew, at any depth; lists stay."""
-    changes: dict[str, Any] = {}
-    for f in fields(node):
-        value = getattr(node, f.name)
-        if isinstance(value, bool):
-            changes[f.name] = rng.random() < 0.5 if rng.random() < 0.5 else value
-        elif is_dataclass(value):
-            changes[f.name] = shuffled(rng, value)
-    return replace(node, **changes) if changes else node
+def held_out(page: str) -> bool:
+    """Whether a page is kept for the exam: one in twenty-four, by its name alone, but none that an app starts with."""
+    return not page.endswith(("/main", "home", "/list")) and zlib.crc32(page.partition(":")[0].encode()) % 24 == 0
 
 
-def random_world(rng: random.Random, profile: Profile = PROFILES["small"], kinds: Mapping[str, float] = KINDS) -> World:
-    """A phone somebody uses: any look, any switches, on any page without argument, scrolled anywhere."""
+def random_world(
+    rng: random.Random,
+    profile: Profile = PROFILES["small"],
+    kinds: Mapping[str, float] = KINDS,
+    *,
+    unseen: bool = False,
+    wander: bool = True,
+) -> World:
+    """A phone somebody uses: any look, any switches, any data, on any page, scrolled anywhere, after a few taps.
+
+    ``unseen`` draws the words of its data from those held out.
+    """
     kind = rng.choices(list(kinds), list(kinds.values()))[0]
     look = Look.drawn(rng.randrange(2**31), float(kind == "popup"))
-    state = shuffled(rng, replace(DeviceState(), launcher=replace(DeviceState().launcher, pages=())))
+    fresh = on_phone(rng, DeviceState(), unseen=unseen) if rng.random() < 0.8 else DeviceState()
+    state = shuffled(rng, replace(fresh, launcher=replace(fresh.launcher, pages=())))
     world = World(state, look=look, profile=profile)
     world = world.put("display.dark_theme", look.dark).put("battery.level", look.battery)
-    world = world.put("notifications.items", look.notifications).put("network.airplane_mode", rng.random() < 0.1)
+    posted = notifications(rng, unseen=unseen) if rng.random() < 0.7 else look.notifications
+    world = world.put("notifications.items", posted).put("network.airplane_mode", rng.random() < 0.1)
     pages = launcher.first_layout(world.state, look.seed, launcher.rows_that_fit(profile.height))
-    return _scrolled(rng, _somewhere(rng, world.put("launcher.pages", pages), kind))
+    world = _somewhere(rng, world.put("launcher.pages", pages), kind)
+    if wander:
+        for _ in range(rng.choices(range(len(WANDERED)), WANDERED)[0]):
+            world = tapped(rng, _scrolled(rng, world), unseen=unseen)
+    return _scrolled(rng, world)
+
+
+def tapped(rng: random.Random, world: World, *, unseen: bool = False) -> World:
+    """The world after a random tap, long press, or text typed into the focused field; as it is if nothing happens."""
+    try:
+        if world.ui.focus and rng.random() < 0.6:
+            return step(world, TypeText(text=t.anything(rng, unseen=unseen)))
+        found = [e for e in elements(world) if e.label not in _LEAVING and (e.role != "key" or rng.random() < 0.03)]
+        if not found:
+            return world
+        telling = [e for e in found if e.role == "field" or dialog_of(e.effect) is not None]
+        x, y = rng.choice(telling if telling and rng.random() < 0.6 else found).centre
+        return step(world, LongPress(x=x, y=y) if rng.random() < 0.12 else Click(x=x, y=y))
+    except Rejected:
+        return world
+
+
+_LEAVING = frozenset({"Back", "Home", "Recents", "Navigate up"})
 
 
 def _somewhere(rng: random.Random, world: World, kind: str) -> World:
@@ -75,6 +103,12 @@ def _somewhere(rng: random.Random, world: World, kind: str) -> World:
         case "settings" | "switches" | "junctions":
             pages = _pages_of(kind)
             return apply(apply(world, Launch("settings")), Open(rng.choice(pages)))
+        case "recents":
+            for app in rng.sample(sorted(a.key for a in world.state.apps if a.icon), rng.randint(0, 3)):
+                world = apply(world, Launch(app))
+            return apply(world, Overlay("recents"))
+        case "power":
+            return system.power(world)
         case "app":
             page = rng.choice(_plain_pages(False) or ("weather/main",))
             return apply(apply(world, Launch(page.partition("/")[0])), Open(page))
@@ -96,7 +130,7 @@ def _pages_of(kind: str) -> tuple[str, ...]:
     if kind == "settings":
         return pages
     start = apply(World(profile=Profile(192, 6000)), Launch("settings"))
-    return tuple(p for p in pages if sum(f.checked is not None for f in facts_of(elements(apply(start, Open(p))))) >= 3)
+    return tuple(p for p in pages if sum(e.checked is not None for e in elements(apply(start, Open(p)))) >= 3)
 
 
 def _variants(name: str) -> list[str]:
@@ -119,48 +153,3 @@ def _scrolled(rng: random.Random, world: World) -> World:
         if region.reach > 0 and rng.random() < 0.5:
             world = scroll_by(world, region, rng.choice((rng.uniform(0, region.reach), region.reach)))
     return world
-
-
-def facts_of(found: tuple[Element, ...]) -> tuple[Fact, ...]:
-    """Elements that their label names without doubt; of a row with its own switch, the row."""
-    by_label: dict[str, list[Element]] = {}
-    for e in found:
-        if e.label and e.enabled:
-            by_label.setdefault(e.label, []).append(e)
-    facts = []
-    for label, same in by_label.items():
-        rows = [e for e in same if e.role != "switch"]
-        if len(rows) == 1 or len(same) == 1:
-            e = (rows or same)[0]
-            facts.append(Fact(label, e.box, e.checked if e.role in SWITCHES else None))
-    return tuple(facts)
-
-
-SWITCHES = frozenset({"row", "switch", "tile", "check"})
-"""Roles of which it can be asked whether they are on."""
-
-
-def picture(world: World) -> Image.Image:
-    """The screen, RGB."""
-    return render(view(world))
-
-
-def visible(world: World) -> tuple[Element, ...]:
-    """Its elements."""
-    return elements(world)
-
-
-def add_telltales(image: Image.Image, facts: tuple[Fact, ...]) -> Image.Image:
-    """A mark in colours of its own on every element: what is named can be told apart before letters can be read."""
-    image = image.copy()
-    draw = ImageDraw.Draw(image)
-    for fact in facts:
-        x0, y0, x1, y1 = fact.box
-        rng = random.Random(f"telltale/{fact.label}")
-        side = min(24, y1 - y0 - 2, x1 - x0 - 2)
-        x, y = x0 + 2, (y0 + y1 - side) // 2
-        for k in range(4):
-            colour = tuple(rng.choice((0, 85, 170, 255)) for _ in range(3))
-            cx, cy = x + (k % 2) * side // 2, y + (k // 2) * side // 2
-            draw.rectangle((cx, cy, cx + side // 2, cy + side // 2), fill=colour)
-    return image

@@ -1,16 +1,21 @@
-"""The tokenizer of the shipped base: a small byte-level BPE with Qwen's special tokens and chat format.
+"""The tokenizer of the shipped base: whole words of devices and requests, letters for all others, Qwen's chat format.
 
 The text it produces and reads is that of the large Qwen3-VL models, character for character. Only the cutting differs:
 the constant stretches of that text (the tool description, the JSON around a call's arguments) are one token each, and
-every number below 1000 is one token, so that a tap costs six tokens instead of thirty.
+so is every coordinate on the grid of a hundred steps, so that a tap costs six tokens instead of thirty. A word that is
+not in the vocabulary is spelled, letter by letter: then what is read and what is typed line up with what is seen, and a
+name never met before is no harder than any other.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
+
+from cuarl.policy.tiny import GRID
 
 SPECIAL = (
     "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>",
@@ -60,7 +65,10 @@ def scaffolds(tool: str) -> list[str]:
         f'{opening}"wait", "time": ',
         f'{opening}"key", "keys": ["',
         f'{opening}"scroll", "pixels": ',
-        *(f'{opening}"system_button", "button": "{b}"}}}}\n</tool_call>' for b in ("Back", "Home", "Menu", "Enter")),
+        *(
+            f'{opening}"system_button", "button": "{b}"}}}}\n</tool_call>'
+            for b in ("Back", "Home", "Menu", "Enter", "Recents")
+        ),
     ]
 
 
@@ -77,30 +85,29 @@ CLOSINGS = (
 def build_tokenizer(
     corpus: Iterable[str], *, system_prompts: Sequence[str], tools: Sequence[str], vocab_size: int = 3072
 ) -> PreTrainedTokenizerFast:
-    """Train the merges on ``corpus`` and add the special and constant tokens.
+    """Make the vocabulary of the words of ``corpus``, and add the special and constant tokens.
 
-    ``vocab_size`` counts everything. Any text can be encoded (byte fallback); words outside ``corpus`` just take more
-    tokens. The result depends on the arguments alone.
+    ``vocab_size`` bounds everything; the rarest words are left out. Any text can be encoded (byte fallback). The result
+    depends on the arguments alone.
     """
     added = [*SPECIAL, *MARKUP, *ROLES, *system_prompts, *CLOSINGS]
     for tool in tools:
         added += scaffolds(tool)
-    bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.Sequence(
+    cut = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(_CUT), behavior="isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    numbers = [str(n) for n in range(0, 1000, GRID) if n >= 10]
+    fixed = [*letters, *numbers, *(piece for piece, _ in cut.pre_tokenize_str(", "))]
+    words = _words(corpus, cut, vocab_size - len(added) - len(fixed), set(fixed))
+    vocabulary = {piece: i for i, piece in enumerate(dict.fromkeys([*fixed, *words]))}
+    # no merges: a word is in the vocabulary as a whole or falls to its letters
+    bpe = Tokenizer(models.BPE(vocab=vocabulary, merges=[], ignore_merges=True))
+    bpe.pre_tokenizer = cut
     bpe.decoder = decoders.ByteLevel()
-    numbers = [str(n) for n in range(1000)] * 2_000
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size - len(added),
-        min_frequency=2,
-        show_progress=False,
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-    )
-    bpe.train_from_iterator(_chain(numbers, [", "] * 2_000, corpus), trainer)
     bpe.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in SPECIAL])
     bpe.add_tokens([AddedToken(t, normalized=False) for t in added[len(SPECIAL) :]])
     tokenizer = PreTrainedTokenizerFast(
@@ -114,6 +121,10 @@ def build_tokenizer(
     return tokenizer
 
 
-def _chain(*parts: Iterable[str]) -> Iterable[str]:
-    for part in parts:
-        yield from part
+def _words(corpus: Iterable[str], cut: pre_tokenizers.PreTokenizer, most: int, known: set[str]) -> list[str]:
+    """The most frequent words, of at least three letters, that occur twice or more."""
+    counts: Counter[str] = Counter()
+    for line in corpus:
+        counts.update(piece for piece, _ in cut.pre_tokenize_str(line))
+    found = [p for p, n in counts.items() if n > 1 and p not in known and len(p) > 2 and not p.isdigit()]
+    return sorted(found, key=lambda p: (-counts[p], p))[: max(0, most)]

@@ -184,7 +184,7 @@ class ModelAgents:
 
 def wording(config: ExperimentConfig, policy: TransformersPolicy, env: Env) -> Wording:
     """The words of ``policy`` for what is done in one episode of ``env``."""
-    from cuarl.policy.tiny import GRID
+    from cuarl.policy.tiny import GRID, is_own
 
     format = _format(config, config.model_name, env)
     return Wording(
@@ -193,7 +193,7 @@ def wording(config: ExperimentConfig, policy: TransformersPolicy, env: Env) -> W
         window=_window(config, format),
         resize=policy.seen_size,
         # the shipped base was taught to name points in these steps, and learns little from others
-        step=GRID if config.model_name == "tiny" else None,
+        step=GRID if is_own(config.model_name) else None,
     )
 
 

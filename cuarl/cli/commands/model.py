@@ -26,6 +26,13 @@ class MergeInto(StrEnum):
     float32 = "float32"
 
 
+class BaseSize(StrEnum):
+    """Sizes of a base."""
+
+    tiny = "tiny"
+    small = "small"
+
+
 @app.callback()
 def model() -> None:
     """Build the shipped base, list what can be trained, hand over what was trained."""
@@ -40,8 +47,7 @@ def list_models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON
     if as_json:
         print_json([{"name": "tiny", "path": str(tiny.path()), **facts}])
         return
-    scores = {k.removeprefix("exam/"): f"{v:.1%}" for k, v in facts["scores"].items() if k.startswith("exam/")}
-    print_table(("skill", "right"), list(scores.items()))
+    print_table(("skill", "right"), [(skill, f"{right:.1%}") for skill, right, _ in _skills(facts["scores"])])
     note(f"tiny: {facts['parameters'] / 1e6:.1f} M parameters; its card is {tiny.path() / 'README.md'}")
 
 
@@ -49,47 +55,62 @@ def list_models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON
     short_help="Make the shipped base from scratch.",
     epilog="""\b
 Examples:
-  cuarl model build --out my-base
-  cuarl model build --out my-base --device cuda --workers 14""",
+  cuarl model build --out my-base --minutes 8 --workers 14
+  cuarl model build --out my-base --size small --device cuda --minutes 8 --workers 14
+  cuarl model build --out my-base --size small --minutes 8 --resume""",
 )
 def build(
-    out: Annotated[Path, typer.Option(help="Folder to write; it must not exist yet.")],
+    out: Annotated[Path, typer.Option(help="Folder to write; it must not exist yet, but see --resume.")],
+    size: Annotated[BaseSize, typer.Option(help="7 or 16 million parameters.")] = BaseSize.tiny,
     device: Annotated[str, typer.Option(help="Device to train on: auto, cuda, cpu.")] = "auto",
+    minutes: Annotated[float | None, typer.Option(min=0.1, help="How long to train; unset means by --steps.")] = None,
     steps: Annotated[
-        int | None, typer.Option(min=1, help="Steps of pre-training; unset means those of the base.")
+        int | None, typer.Option(min=1, help="Batches of screens to train on; unset means those of the base.")
     ] = None,
+    batch: Annotated[int, typer.Option(min=4, help="Screens of a batch.")] = 128,
     workers: Annotated[int, typer.Option(min=1, help="Processes that draw screens.")] = 8,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything.")] = 0,
+    exam_screens: Annotated[int, typer.Option(min=1, help="Screens of the exam at the end.")] = 512,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run in the folder.")] = False,
 ) -> None:
-    """Make the base from scratch: tokenizer, pre-training on drawn screens, softening, exam.
+    """Make a base from scratch: tokenizer, letters, pre-training on drawn screens, exam on words it never saw.
 
-    Takes minutes on one GPU. The result is a folder for --model-name.
+    Takes minutes on one GPU. The result is a folder for --model-name; so is an unfinished run's, as far as it is.
     """
     from dataclasses import replace
 
     import torch
 
     from cuarl.agent.formats import SYSTEM_PROMPTS
-    from cuarl.pretrain.build import Build, build_base
+    from cuarl.pretrain.build import STATE, Build, build_base
+    from cuarl.pretrain.pretrain import Plan
 
-    if out.exists():
-        raise ConfigError(f"{out} is there already", hint="name another folder with --out")
+    if resume and not (out / STATE).is_file():
+        raise ConfigError(f"{out} has no unfinished run", hint=f"cuarl model build --out {out}")
+    if out.exists() and not resume:
+        more = ", or go on with it: --resume" if (out / STATE).is_file() else ""
+        raise ConfigError(f"{out} is there already", hint=f"name another folder with --out{more}")
+    if minutes is not None and steps is not None:
+        raise ConfigError("a run ends after --minutes or after --steps, not both", hint="leave one out")
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cpu":
-        note("warning: on a CPU this takes the better part of a day")
-    plain = Build(seed=seed)
-    build = replace(
-        plain,
-        plan=replace(plain.plan, workers=workers, seed=seed, steps=steps or plain.plan.steps),
-        softening=replace(plain.softening, workers=workers, seed=seed + 1),
-    )
+        note("warning: on a CPU this takes days; a few minutes show that it runs")
+    plan = Plan(minutes=minutes, batch=batch, workers=workers, seed=seed)
+    plan = replace(plan, steps=steps or plan.steps)
     torch.set_float32_matmul_precision("high")
     scores = build_base(
-        build, out, system_prompts=list(SYSTEM_PROMPTS.values()), forbidden=_goals(), device=device, report=_report
+        Build(size=size.value, plan=plan, seed=seed, exam_screens=exam_screens),
+        out,
+        system_prompts=SYSTEM_PROMPTS,
+        forbidden=_goals(),
+        device=device,
+        report=_report,
     )
+    rows = [(skill, f"{right:.1%}", str(asked)) for skill, right, asked in _skills(scores)]
+    print_table(("skill", "right", "asked"), rows)
     closing(
-        f"exam: pointing {scores['exam/point']:.1%}, reading {scores['exam/read']:.1%}, ways {scores['exam/way']:.1%}",
+        f"reading words it never saw {scores.get('exam/read', 0):.1%}",
         where=out,
         then=f"cuarl eval base --model-name {out} --tasks settings --difficulty easy",
     )
@@ -200,8 +221,17 @@ def _goals() -> frozenset[str]:
     return frozenset(i.goal.casefold().rstrip(".") for t in tasks for i in bindings(t))
 
 
+def _skills(scores: dict[str, float]) -> list[tuple[str, float, int]]:
+    """Skill, share of right answers, and how many were asked (0 if that is not known)."""
+    return [
+        (name.removeprefix("exam/"), right, int(scores.get(f"asked/{name.removeprefix('exam/')}", 0)))
+        for name, right in scores.items()
+        if name.startswith("exam/")
+    ]
+
+
 def _report(values: dict[str, float]) -> None:
-    shown = "  ".join(f"{k.removeprefix('exam/')} {v:.3g}" for k, v in values.items())
+    shown = "  ".join(f"{k.removeprefix('exam/')} {v:.3g}" for k, v in values.items() if not k.startswith("asked/"))
     note(shown)
 
 
