@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen2VLImageProcessorPil
 
+from cuarl.errors import ConfigError
 from cuarl.pretrain.architecture import SHAPES, Shape, SizeName, build_model, image_processor_config
 from cuarl.pretrain.calls import Kind
 from cuarl.pretrain.corpus import corpus
@@ -22,6 +23,8 @@ from cuarl.pretrain.moments import SIZES
 from cuarl.pretrain.pretrain import Clock, Plan, Pretraining, pretrain
 from cuarl.pretrain.soft import Softness
 from cuarl.pretrain.tokenizer import build_tokenizer
+from cuarl.tasks.build import bindings
+from cuarl.tasks.source import load
 
 Report = Callable[[dict[str, float]], None]
 STATE = "training.pt"
@@ -51,13 +54,12 @@ def build_base(
     folder: Path,
     *,
     system_prompts: Mapping[Kind, str],
-    forbidden: frozenset[str],
     device: str,
     report: Report,
 ) -> dict[str, float]:
     """Build everything into ``folder`` and return the final exam scores.
 
-    A folder with an unfinished run is gone on with. ``forbidden`` are requests that must not occur in training.
+    A folder with an unfinished run is gone on with. No request that is a goal of a shipped suite occurs in training.
     """
     prompts = dict(system_prompts)
     tokenizer = _tokenizer(build, prompts, folder)
@@ -77,12 +79,28 @@ def build_base(
             _save(run, build, clock, {}, folder)
             report({"step": clock.step, "seconds": clock.seconds, **(exam(_INTERIM) if not run.lettering else {})})
 
-        make = DialogueMaker(str(folder), prompts, build.softness, forbidden)
+        make = DialogueMaker(str(folder), prompts, build.softness, goals())
         pretrain(run, make, clock, report=report, keep=keep)
         scores = exam(len(drawn))
     _save(run, build, clock, scores, folder)
     (folder / STATE).unlink()
     return scores
+
+
+def check_folder(folder: Path, *, resume: bool) -> None:
+    """See that a run may write to ``folder``. Raises ConfigError."""
+    unfinished = (folder / STATE).is_file()
+    if resume and not unfinished:
+        raise ConfigError(f"{folder} has no unfinished run", hint=f"cuarl model build --out {folder}")
+    if folder.exists() and not resume:
+        more = ", or go on with it: --resume" if unfinished else ""
+        raise ConfigError(f"{folder} is there already", hint=f"name another folder with --out{more}")
+
+
+def goals() -> frozenset[str]:
+    """Every goal of every shipped suite, so that none is ever pre-trained; case-folded."""
+    tasks = load(["all"], role=None).tasks
+    return frozenset(i.goal.casefold().rstrip(".") for t in tasks for i in bindings(t))
 
 
 def _tokenizer(build: Build, prompts: Mapping[Kind, str], folder: Path) -> PreTrainedTokenizerFast:

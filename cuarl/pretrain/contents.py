@@ -117,9 +117,13 @@ def _event(rng: random.Random, unseen: bool) -> Event:
 
 def _mail(rng: random.Random, unseen: bool) -> Mail:
     return Mail(
-        t.name(rng, unseen=unseen), t.title(rng, unseen=unseen), _text(rng, unseen), rng.random() < 0.5,
-        starred=rng.random() < 0.2, archived=rng.random() < 0.1,
-    )  # fmt: skip
+        t.name(rng, unseen=unseen),
+        t.title(rng, unseen=unseen),
+        _text(rng, unseen),
+        rng.random() < 0.5,
+        starred=rng.random() < 0.2,
+        archived=rng.random() < 0.1,
+    )
 
 
 def _photo(rng: random.Random, unseen: bool) -> Photo:

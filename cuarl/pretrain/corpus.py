@@ -7,8 +7,9 @@ import random
 from cuarl.pretrain import reading, skills, soft
 from cuarl.pretrain.desktop_screens import elements as desktop_elements
 from cuarl.pretrain.desktop_screens import random_desktop
-from cuarl.pretrain.moments import moment
+from cuarl.pretrain.moments import screen_of
 from cuarl.pretrain.navigation import names, purposes
+from cuarl.pretrain.screens import CROSSROADS, random_world
 from cuarl.sim.phone.look import NOTIFICATIONS, POPUPS
 
 COMMON = (
@@ -31,6 +32,6 @@ def corpus(seed: int = 0, rounds: int = 3000) -> list[str]:
     lines += [f"{word} {word} {word.capitalize()} {word.capitalize()} {word}" for word in (*COMMON, *soft.NOISE)] * 2
     for _ in range(60):
         lines += [e.label for e in desktop_elements(random_desktop(rng))]
-    plain = moment(rng, "phone", ways=True).screen
+    plain = screen_of(random_world(rng, kinds=CROSSROADS, wander=False))
     asked = [r.request for r in skills.rounds(rng, plain, rounds)]
     return lines + asked + [q.request for made in reading.QUESTIONS for _ in range(20) if (q := made(rng, plain))]

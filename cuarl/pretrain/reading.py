@@ -29,9 +29,13 @@ def lines_to_ask(screen: Screen, *, unique: bool = False) -> list[Line]:
     return [
         line
         for line in screen.lines
-        if line.whole and 1 < len(line.text) <= LONGEST and line.text.isascii() and line.text.isprintable()
-        and line.text == line.text.strip() and not (unique and counts[line.text.casefold()] > 1)
-    ]  # fmt: skip
+        if line.whole
+        and 1 < len(line.text) <= LONGEST
+        and line.text.isascii()
+        and line.text.isprintable()
+        and line.text == line.text.strip()
+        and not (unique and counts[line.text.casefold()] > 1)
+    ]
 
 
 def some_line(rng: random.Random, screen: Screen, *, unique: bool = False) -> Line | None:

@@ -82,19 +82,13 @@ def build(
     import torch
 
     from cuarl.agent.formats import SYSTEM_PROMPTS
-    from cuarl.pretrain.build import STATE, Build, build_base
+    from cuarl.pretrain.build import Build, build_base, check_folder
     from cuarl.pretrain.pretrain import Plan
 
-    if resume and not (out / STATE).is_file():
-        raise ConfigError(f"{out} has no unfinished run", hint=f"cuarl model build --out {out}")
-    if out.exists() and not resume:
-        more = ", or go on with it: --resume" if (out / STATE).is_file() else ""
-        raise ConfigError(f"{out} is there already", hint=f"name another folder with --out{more}")
+    check_folder(out, resume=resume)
     if minutes is not None and steps is not None:
         raise ConfigError("a run ends after --minutes or after --steps, not both", hint="leave one out")
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    if device == "cpu":
+    if (device := ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device) == "cpu":
         note("warning: on a CPU this takes days; a few minutes show that it runs")
     plan = Plan(minutes=minutes, batch=batch, workers=workers, seed=seed)
     plan = replace(plan, steps=steps or plan.steps)
@@ -103,7 +97,6 @@ def build(
         Build(size=size.value, plan=plan, seed=seed, exam_screens=exam_screens),
         out,
         system_prompts=SYSTEM_PROMPTS,
-        forbidden=_goals(),
         device=device,
         report=_report,
     )
@@ -210,15 +203,6 @@ def merge(
         print_json(done, line=True)
         return
     closing(done["what"], where=out, then=done["then"])
-
-
-def _goals() -> frozenset[str]:
-    """Every goal of every shipped suite, so that none is ever pre-trained."""
-    from cuarl.tasks.build import bindings
-    from cuarl.tasks.source import load
-
-    tasks = load(["all"], role=None).tasks
-    return frozenset(i.goal.casefold().rstrip(".") for t in tasks for i in bindings(t))
 
 
 def _skills(scores: dict[str, float]) -> list[tuple[str, float, int]]:
