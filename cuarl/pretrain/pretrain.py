@@ -31,11 +31,15 @@ Maker = Callable[[int, int, Kind, float], Dialogues]
 """(seed, screens, kind, share of soft rounds) -> a batch; runs in worker processes, so it must pickle."""
 
 
+STEPS = 3000
+"""Batches of a run whose length is not given otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How long and how fast. The run lasts ``minutes`` if these are given, else ``steps`` batches."""
 
-    steps: int = 3000
+    steps: int = STEPS
     minutes: float | None = None
     batch: int = 128
     """Screens of a batch; of a desktop, which is larger, half as many."""

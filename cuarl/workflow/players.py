@@ -192,7 +192,7 @@ def wording(config: ExperimentConfig, policy: TransformersPolicy, env: Env) -> W
         policy.written,
         window=_window(config, format),
         resize=policy.seen_size,
-        # the shipped base was taught to name points in these steps, and learns little from others
+        # our own bases were taught to name points in these steps, and learn little from others
         step=GRID if is_own(config.model_name) else None,
     )
 

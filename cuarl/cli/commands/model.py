@@ -63,38 +63,32 @@ def build(
     out: Annotated[Path, typer.Option(help="Folder to write; it must not exist yet, but see --resume.")],
     size: Annotated[BaseSize, typer.Option(help="7 or 16 million parameters.")] = BaseSize.tiny,
     device: Annotated[str, typer.Option(help="Device to train on: auto, cuda, cpu.")] = "auto",
-    minutes: Annotated[float | None, typer.Option(min=0.1, help="How long to train; unset means by --steps.")] = None,
-    steps: Annotated[
-        int | None, typer.Option(min=1, help="Batches of screens to train on; unset means those of the base.")
-    ] = None,
+    minutes: Annotated[float | None, typer.Option(min=0.1, help="How long to train, instead of --steps.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Batches to train on; unset: 3,000.")] = None,
     batch: Annotated[int, typer.Option(min=4, help="Screens of a batch.")] = 128,
     workers: Annotated[int, typer.Option(min=1, help="Processes that draw screens.")] = 8,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything.")] = 0,
-    exam_screens: Annotated[int, typer.Option(min=1, help="Screens of the exam at the end.")] = 512,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run in the folder.")] = False,
 ) -> None:
     """Make a base from scratch: tokenizer, letters, pre-training on drawn screens, exam on words it never saw.
 
     Takes minutes on one GPU. The result is a folder for --model-name; so is an unfinished run's, as far as it is.
     """
-    from dataclasses import replace
-
     import torch
 
     from cuarl.agent.formats import SYSTEM_PROMPTS
     from cuarl.pretrain.build import Build, build_base, check_folder
-    from cuarl.pretrain.pretrain import Plan
+    from cuarl.pretrain.pretrain import STEPS, Plan
 
     check_folder(out, resume=resume)
     if minutes is not None and steps is not None:
         raise ConfigError("a run ends after --minutes or after --steps, not both", hint="leave one out")
     if (device := ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device) == "cpu":
         note("warning: on a CPU this takes days; a few minutes show that it runs")
-    plan = Plan(minutes=minutes, batch=batch, workers=workers, seed=seed)
-    plan = replace(plan, steps=steps or plan.steps)
+    plan = Plan(steps=steps or STEPS, minutes=minutes, batch=batch, workers=workers, seed=seed)
     torch.set_float32_matmul_precision("high")
     scores = build_base(
-        Build(size=size.value, plan=plan, seed=seed, exam_screens=exam_screens),
+        Build(size=size.value, plan=plan, seed=seed),
         out,
         system_prompts=SYSTEM_PROMPTS,
         device=device,
