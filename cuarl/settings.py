@@ -28,7 +28,7 @@ from cuarl.errors import ConfigError, MissingSecret, PrerequisiteError
 SECRETS = (
     "DATABASE_URL", "POSTGRES_PASSWORD", "OPENAI_API_KEY", "TINKER_API_KEY", "GBOX_API_KEY", "GYM_API_KEY",
     "GBOX_MINI_AGENT_API_KEY", "OPENENV_TOKEN", "HF_TOKEN", "CUARL_SERVE_TOKEN", "KUBE_TOKEN", "CUARL_SESSION_TOKEN",
-    "WANDB_API_KEY", "MONITOR_PROJECT_TOKEN",
+    "WANDB_API_KEY", "MONITOR_PROJECT_TOKEN", "JUDGE_API_KEY",
 )  # fmt: skip
 """Variables that may also be given as ``NAME_FILE``."""
 
@@ -90,6 +90,8 @@ class Settings(BaseSettings):
     """Base URL of an OpenAI-compatible server that the policy is sampled from."""
     openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
     """Key for that server."""
+    judge_api_key: SecretStr | None = Field(None, validation_alias="JUDGE_API_KEY")
+    """Key for the server of the model that judges (``reward: judge``)."""
     serve_token: SecretStr | None = None
     """Key that clients of ``cuarl serve`` must send; needed to listen beyond this machine."""
     monitor_token: SecretStr | None = None

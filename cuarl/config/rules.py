@@ -87,6 +87,8 @@ def _idle_options(config: ExperimentConfig) -> Iterator[tuple[str, str]]:
         yield "tasks", "algorithm sft and eval_tasks: no task is trained on"
     if algorithm in CREDITED and learning.credit == "episode":
         yield "algorithm.discount", "algorithm.credit episode"
+    if config.reward != "judge":
+        yield from ((name, f"reward {config.reward}") for name in ("judge_base_url", "judge_model", "judge_screens"))
     if config.history_turns == 0:
         yield "history_older", "history_turns 0"
     if not set(config.track) - {"tensorboard"}:
@@ -100,6 +102,8 @@ def _shown(value: object) -> str:
 def _contradictions(config: ExperimentConfig) -> list[str]:
     found: list[str] = []
     algorithm, learning = config.algorithm.type, config.learning
+    if config.reward == "judge" and not (config.judge_base_url and config.judge_model):
+        found.append("reward judge needs judge_base_url and judge_model, the model that is asked")
     if config.max_steps_off_policy and learning.dynamic_sampling_rounds:
         found.append(
             "algorithm.dynamic_sampling_rounds collects again within a step, which max_steps_off_policy has no place "

@@ -177,8 +177,14 @@ class AlgorithmFields(Fields):
     policy's own best episodes; sft: of stored ones. Each has its own options and defaults, see
     docs/how/algorithms.md."""
     reward: str = "finished"
-    """Reward: simple, finished, completion, efficiency, shaped, comprehensive, score, env, or the dotted path of a
-    function."""
+    """Reward: simple, finished, completion, efficiency, shaped, comprehensive, score, env, judge (a model's opinion),
+    or the dotted path of a function."""
+    judge_base_url: str | None = None
+    """Base URL of the OpenAI-compatible server of the model that reward judge asks; its key is JUDGE_API_KEY."""
+    judge_model: str | None = None
+    """What that model is called there."""
+    judge_screens: PositiveInt = 4
+    """Last screens of an episode that it is shown."""
     max_steps_off_policy: NonNegativeInt | None = None
     """Train asynchronously, on groups at most so many steps older than the policy they train; unset or 0: in turn with
     it. See docs/guides/off-policy.md."""

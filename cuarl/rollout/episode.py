@@ -35,10 +35,11 @@ from cuarl.errors import (
 )
 from cuarl.pacing import own_pass
 from cuarl.rollout.loop import LoopGuard
+from cuarl.rollout.opinion import INFO, Seen
 from cuarl.rollout.record import Recorder
 from cuarl.rollout.reward import score
 from cuarl.rollout.seeds import turn_seed
-from cuarl.rollout.setup import Episode, Setup
+from cuarl.rollout.setup import Episode, Opine, Setup
 from cuarl.rollout.spec import EpisodeSpec
 from cuarl.safe_text import loggable
 from cuarl.trajectory import Trajectory, Verdict
@@ -264,12 +265,10 @@ class _Run:
     async def judge(self) -> None:
         """Read the state at the end and ask for the verdict, unless the infrastructure spoilt the episode."""
         env = self._env
-        if (
-            self.stop is StopReason.CANCELLED
-            or self._failure is not None
-            or env is None
-            or not (self.spec.task.checks or isinstance(env, JudgingEnv))
-        ):
+        opine, judges = self.setup.opine, isinstance(env, JudgingEnv)
+        if self.stop is StopReason.CANCELLED or self._failure is not None or env is None:
+            return
+        if not (self.spec.task.checks or judges or opine):
             return
         left = max(0.0, self._deadline - self.setup.clock()) + self.limits.verdict_grace_s
         begin, at = self.setup.clock(), self.setup.now()
@@ -279,13 +278,24 @@ class _Run:
                 if isinstance(env, JudgingEnv):
                     with self._through(RewardError, "the verdict"):
                         self._verdict = await env.judge(self._answer, self._claimed)
-                else:
+                elif self.spec.task.checks:
                     await self._judge_state(env)
+                if opine is not None:
+                    await self._ask(opine)
             except RolloutError as e:
                 self.fail(e)
         self._checked = at, self.setup.clock() - begin
         if scope.cancelled_caught:
             self.fail(self._unanswered())
+
+    async def _ask(self, opine: Opine) -> None:
+        """Ask for an opinion, which goes into the record, and is the verdict where nothing else gives one."""
+        record = self._record
+        seen = Seen(self.spec.task, record.turns, record.final, self._answer, record.pictures)
+        with self._through(RewardError, "the judge"):
+            opinion = await opine(seen)
+        record.info[INFO] = opinion.model_dump(mode="json")
+        self._verdict = self._verdict or opinion.verdict().model_copy(update={"claimed": self._claimed})
 
     async def _judge_state(self, env: Env) -> None:
         after: Mapping[str, Any] = {}

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 from cuarl import objects
 from cuarl.env.foreign.counters import RETURN
 from cuarl.errors import ConfigError, RewardError
+from cuarl.rollout.opinion import INFO
 from cuarl.suggest import did_you_mean
 from cuarl.trajectory import RewardPart, Trajectory
 from cuarl.types import StopReason
@@ -26,6 +27,8 @@ RewardFunction = Callable[[Trajectory], Sequence[RewardPart] | float | None]
 _PARSE_PENALTIES = {"unknown_tool": -1.8, "missing_argument": -1.5, "bad_argument": -1.5, "out_of_range": -1.5,
                     "unsupported_action": -1.5, "unsupported_on_device": -1.5}  # fmt: skip
 _UNREADABLE = -2.0
+JUDGE = "judge"
+"""Name of the reward that a judge model gives."""
 MOST_EVIDENCE = 500
 """Characters of what was found, in a reward's evidence."""
 
@@ -129,8 +132,16 @@ def env(trajectory: Trajectory) -> Sequence[RewardPart] | None:
     return (RewardPart(name="env", value=math.fsum(rewards), evidence=f"{len(rewards)} rewarded steps"),)
 
 
+def judge(trajectory: Trajectory) -> Sequence[RewardPart] | None:
+    """1 if the judge model thinks that the task is done, else 0; None where it was not asked."""
+    said = trajectory.info.get(INFO)
+    if not isinstance(said, Mapping):
+        return None
+    return (RewardPart(name="judge", value=float(bool(said.get("success"))), evidence=str(said.get("reason", ""))),)
+
+
 BUILTIN: dict[str, RewardFunction] = {
-    **{f.__name__: f for f in (simple, finished, completion, efficiency, shaped, comprehensive, env)},
+    **{f.__name__: f for f in (simple, finished, completion, efficiency, shaped, comprehensive, env, judge)},
     "score": score_given,
 }
 
@@ -166,7 +177,7 @@ def get(name: str) -> RewardFunction:
 
 def needs_verdict(name: str) -> bool:
     """Whether the reward of that name is one that gives nothing without a verdict, as those that come with cuarl do."""
-    return name in BUILTIN and name != "env"
+    return name in BUILTIN and name not in ("env", JUDGE)
 
 
 def score(trajectory: Trajectory, function: RewardFunction) -> tuple[float | None, tuple[RewardPart, ...]]:

@@ -13,6 +13,7 @@ from anyio import CancelScope
 from cuarl.agent.base import Agent
 from cuarl.env.backend import MakeEnv
 from cuarl.env.base import Env
+from cuarl.rollout.opinion import Opinion, Seen
 from cuarl.rollout.reward import RewardFunction, simple
 from cuarl.rollout.spec import EpisodeSpec, Limits
 from cuarl.tasks.check import verdict
@@ -89,6 +90,8 @@ class Episode:
     pictures: Mapping[str, Screenshot]
 
 
+Opine = Callable[[Seen], Awaitable[Opinion]]
+"""Gives an opinion on an episode. Raises RewardError if it can't."""
 Play = Callable[[EpisodeSpec, "Setup", Callable[[Episode], None] | None], Awaitable[Episode]]
 """Runs an episode as ``episode.run_episode`` does, in another process. What is the caller's own (joining a batch, being
 paused, being watched) is taken from the setup."""
@@ -101,6 +104,8 @@ class Setup:
     make_env: MakeEnv
     make_agent: MakeAgent
     judge: Judge = verdict
+    opine: Opine | None = None
+    """Asked what it thinks of each episode; where the task has no checks, that is the verdict."""
     reward: RewardFunction = simple
     limits: Limits = field(default_factory=Limits)
     join: Callable[[], AbstractContextManager[object]] = nullcontext

@@ -133,7 +133,7 @@ def require_checks(tasks: Iterable[Task]) -> None:
     if unscorable:
         raise TaskError(
             f"tasks without checks can't be scored: {some(unscorable)}",
-            hint=f"give each of them checks (docs/guides/tasks.md)   # cuarl tasks show {unscorable[0]}",
+            hint=f"give them checks (docs/guides/tasks.md), or --reward judge   # cuarl tasks show {unscorable[0]}",
         )
 
 

@@ -180,7 +180,7 @@ def _notes(
         notes.append(f"fewer tasks than the limit of {filters.limit}: {len(kept)}")
     unscorable = [task.id for task in kept if not task.scorable]
     if unscorable:
-        notes.append(f"without checks, so they can't be scored: {some(unscorable)}")
+        notes.append(f"without checks, so only a judge model could score them: {some(unscorable)}")
     return notes
 
 

@@ -16,6 +16,7 @@ from cuarl.env.plans import check_plans
 from cuarl.errors import ConfigError
 from cuarl.settings import Settings
 from cuarl.tasks.task import Task, TaskInstance
+from cuarl.workflow.judged import with_judge
 from cuarl.workflow.watcher import Note
 
 
@@ -85,10 +86,9 @@ def fitting(config: ExperimentConfig, tasks: Sequence[Task], note: Note) -> tupl
 def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """The backend that ``config`` names. Raises ConfigError if there is none, or if one of ``tasks`` needs another."""
     if ":" in config.env.type:
-        return _own(config.env.type)
+        return with_judge(_own(config.env.type), config, settings)
     check_plans(tasks)
-    made: Backend = _module(config.env.type).backend(config.env, config, tasks, settings)
-    return made
+    return with_judge(_module(config.env.type).backend(config.env, config, tasks, settings), config, settings)
 
 
 def _module(name: str) -> ModuleType:

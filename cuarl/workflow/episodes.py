@@ -27,6 +27,7 @@ from cuarl.tasks.task import Task
 from cuarl.trajectory import Group, Trajectory
 from cuarl.workflow import environments
 from cuarl.workflow.experiment import Experiment
+from cuarl.workflow.judged import Judged
 from cuarl.workflow.players import Player
 from cuarl.workflow.spread import Spread
 from cuarl.workflow.watcher import SILENT, Note
@@ -95,6 +96,7 @@ def setup(config: ExperimentConfig, backend: Backend, player: Player, record: Re
         join=player.join if backend.in_step else nullcontext,
         begin=player.begin,
         judge=partial(verdict, side_effects=config.side_effects),
+        opine=backend.opine if isinstance(backend, Judged) else None,
         reward=reward.get(config.reward),
         limits=replace(limits(config), loop_threshold=sys.maxsize) if player.attended else limits(config),
         backend=config.env.type,

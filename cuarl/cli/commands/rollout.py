@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cuarl.cli import idle
+from cuarl.cli.commands.judge import EXAMPLES, judge
 from cuarl.cli.complete import episode_ids, run_names
 from cuarl.cli.help import HelpGroup
 from cuarl.cli.options import Request, experiment_options
@@ -87,6 +88,9 @@ Examples:
     "served_model_name",
     "rescore",
     "reward",
+    "judge_base_url",
+    "judge_model",
+    "judge_screens",
 )
 def rollout(
     request: Request,
@@ -240,6 +244,9 @@ def show(
         trajectory = find_episode(store, episode)
         folder = out or pictures_folder(store, trajectory, settings.runs_dir)
         show_episode(trajectory, store.blobs.get, folder, columns=columns if pictures else 0, as_json=as_json, gif=gif)
+
+
+app.command(short_help="Hold a judge model against recorded verdicts.", epilog=EXAMPLES)(judge)
 
 
 # --- verify --------------------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ def test_comprehensive_penalties_stop_at_five():
         assert value("comprehensive", episode(False, True, turns)) == pytest.approx(0.3 - 5 * 0.15 - 5 * 0.08)
 
 
-@pytest.mark.parametrize("name", [n for n in reward.BUILTIN if n != "env"])
+@pytest.mark.parametrize("name", [n for n in reward.BUILTIN if n not in ("env", "judge")])
 def test_reward_is_the_sum_of_its_parts_and_the_evidence_names_what_failed(name):
     total, parts = reward.score(episode(False, True), reward.get(name))
     assert total == pytest.approx(sum(p.value for p in parts))

@@ -182,7 +182,7 @@ def test_notes_tell_of_a_limit_that_is_not_reached_and_of_tasks_without_checks(s
     selection = load([str(path)], Filters(limit=5), folders=[suites])
     assert selection.notes == (
         "fewer tasks than the limit of 5: 1",
-        f"without checks, so they can't be scored: {ids(selection)[0]}",
+        f"without checks, so only a judge model could score them: {ids(selection)[0]}",
     )
 
 

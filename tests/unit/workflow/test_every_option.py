@@ -59,6 +59,9 @@ TOGETHER = {
     "gym_listen": {"gym_actor": "mini-agent"}, "gym_model_url": {"gym_actor": "mini-agent"},
     "gym_picture_hosts": {"gym_actor": "mini-agent"}, "history_older": {"history_turns": 2},
     "track_project": {"track": ("wandb",)},
+    "judge_base_url": {"reward": "judge", "judge_model": "one"},
+    "judge_model": {"reward": "judge", "judge_base_url": "http://127.0.0.1:9/v1"},
+    "judge_screens": {"reward": "judge", "judge_model": "one", "judge_base_url": "http://127.0.0.1:9/v1"},
 }  # fmt: skip
 """What a field needs beside it."""
 
@@ -153,6 +156,7 @@ def read(trainer, env):
         | reads("workflow/training.py")
         | reads("workflow/tracking.py", "Tracking")
         | reads("workflow/players.py")
+        | reads("workflow/judged.py")
         | reads("workflow/workers/hire.py")
     )
     shared |= {"env", "policy", "trainer", "algorithm", *(n for n in read_in_env(env) if env in KEYS[n].owners)}
