@@ -40,19 +40,22 @@ def refuse(given: Sequence[str], why: str, hint: str = "leave it out") -> None:
         raise ConfigError(f"{given[0]} has no effect {why}", hint=hint)
 
 
-def check_agent(experiment: Experiment, agent: str, page: Mapping[str, object]) -> None:
+def check_agent(experiment: Experiment, agent: str, page: Mapping[str, object], *, assist: bool) -> None:
     """See that who acts in a rollout can honour the flags. Raises ConfigError.
 
-    ``page`` are the options of the page on which a person acts.
+    ``page`` are the options of the page on which a person acts, or corrects the policy (``assist``).
     """
-    env = experiment.config.env
-    if agent != "policy" and not env.scripted:
+    env, elsewhere = experiment.config.env, experiment.config.model_base_url
+    if assist and (agent != "policy" or elsewhere is not None):
+        who = "a policy that is elsewhere" if agent == "policy" else f"the agent {agent}"
+        raise ConfigError(f"--assist has no effect on {who}", hint="leave it out, or use a policy in this process")
+    if (agent != "policy" or assist) and not env.scripted:
         raise ConfigError(f"in env {env.type} only a policy can act", where=f"--agent {agent}", hint="--agent policy")
-    if agent == "human":
+    if agent == "human" or assist:
         alone = ("max_concurrent_rollouts", "workers", *ENDPOINT)
-        refuse(given_flags(experiment, alone), "on the agent human, who plays one episode after the other")
+        refuse(given_flags(experiment, alone), "on a person, who plays one episode after the other")
     else:
-        refuse(given_options(page), f"on the agent {agent}", "leave it out, or use --agent human")
+        refuse(given_options(page), f"on the agent {agent}", "leave it out, or use --agent human or --assist")
     if agent != "policy":
         unused = SAMPLING if agent in ("demonstration", "human") else (*SAMPLING, *MODEL)
         refuse(given_flags(experiment, unused), f"on the agent {agent}", "leave it out, or use --agent policy")

@@ -120,5 +120,6 @@ OPTIONS: Mapping[str, Option] = {
     "validation_episodes": Option(_PRACTISED, "validation_split"),
     "sft_runs": Option(_SFT),
     "sft_min_reward": Option(_SFT),
+    "sft_weights": Option(_SFT),
 }
 """Every field that depends on the algorithm. A field that is not listed always has an effect."""

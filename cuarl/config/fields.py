@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-def _words(value: Any) -> Any:
+def split_words(value: Any) -> Any:
     """Accept ``a,b`` for a list of words."""
     items = value if isinstance(value, list | tuple) else [value]
     if not all(isinstance(item, str) for item in items):
@@ -55,8 +55,8 @@ def _workers(value: Any) -> Any:
 
 _WORKERS = re.compile(r"[1-9]\d*")
 Workers = Annotated[str | None, BeforeValidator(_workers)]
-Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
-Trackers = Annotated[tuple[Literal["wandb", "tensorboard", "mlflow", "trackio"], ...], BeforeValidator(_words)]
+Words = Annotated[tuple[str, ...], BeforeValidator(split_words)]
+Trackers = Annotated[tuple[Literal["wandb", "tensorboard", "mlflow", "trackio"], ...], BeforeValidator(split_words)]
 Table = Annotated[str, BeforeValidator(_table)]
 Selectors = Annotated[tuple[str, ...], BeforeValidator(_selectors)]
 

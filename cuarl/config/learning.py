@@ -10,6 +10,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 
 from cuarl.config.algorithms import ALGORITHMS, OPTIONS
 from cuarl.config.fields import Choice, Fields, Share, Words
+from cuarl.config.sources import SourceWeights
 
 
 class Learning(Fields):
@@ -93,6 +94,8 @@ class Learning(Fields):
     """Runs whose stored episodes sft imitates."""
     sft_min_reward: float = 1.0
     """Least reward of an episode that sft imitates."""
+    sft_weights: SourceWeights = ()
+    """How much a turn counts by who showed it, as human=2,plan=1,corrected=4,policy=0; 1 for whom nothing is said."""
 
 
 class AlgorithmOptions(Choice):

@@ -17,7 +17,7 @@ _NOT_TINKER = (
 """What the service decides itself or has no means for."""
 _LEARNT_BY_TINKER = frozenset({
     "advantage_normalization", "credit", "credit_lambda", "discount", "loss_reduction", "loss_constant_tokens",
-    "mask_truncated", "clip_low", "clip_high", "sft_runs", "sft_min_reward",
+    "mask_truncated", "clip_low", "clip_high", "sft_runs", "sft_min_reward", "sft_weights",
 })  # fmt: skip
 """Options of algorithms that can be honoured there."""
 _MOVED_BY_TINKER = frozenset(

@@ -52,8 +52,7 @@ class AssistedAgent:
         question = self._asking.question(task, observation, history, proposal)
         if proposal.too_long is not None:
             return proposal
-        if not self._session.stepwise:
-            self._session.follow(question)
+        if not self._session.stepwise and not await self._session.taken_over(question):
             return proposal
         return await self._asking.decide(question)
 

@@ -74,6 +74,8 @@ class Session:
     pause: Pause = field(default_factory=Pause)
     stepwise: bool = True
     """Whether each decision of the policy waits for the person; else it acts until somebody takes over."""
+    notice_s: float = 1.0
+    """How long a policy that acts by itself shows what it is about to do."""
     over: bool = False
     version: int = 1
     """Grows with every change."""
@@ -108,10 +110,18 @@ class Session:
         assert self._reply is not None
         return self._reply
 
-    def follow(self, question: Question) -> None:
-        """Show a turn that nobody is asked about."""
+    async def taken_over(self, question: Question) -> bool:
+        """Show what a policy is about to do by itself; whether a person takes over before it does."""
         self._show(question)
         self._publish()
+        self.pause.suspend()
+        try:
+            with anyio.move_on_after(self.notice_s):
+                while not self.stepwise:
+                    await self._changed.wait()
+        finally:
+            self.pause.resume()
+        return self.stepwise
 
     def told(self, trajectory: Trajectory) -> None:
         """Show what became of an episode that is over."""

@@ -11,9 +11,10 @@ Two decisions that change the gradient:
 from __future__ import annotations
 
 import heapq
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pydantic import PositiveInt
@@ -60,6 +61,8 @@ class Batch:
     """Every picture in the sampled windows, by digest."""
     discarded: tuple[Group, ...] = ()
     """Groups that were collected and left out of training, for they teach nothing; metrics count them."""
+    importance: Mapping[str, float] = field(default_factory=dict)
+    """In supervised training, how much an episode's tokens count, by its id; 1 where nothing is said."""
 
     @property
     def collected(self) -> tuple[Group, ...]:
@@ -98,12 +101,25 @@ def policy_updates(
     return _updates(rows, config)
 
 
-def supervised_updates(groups: Sequence[Group], config: BatchConfig) -> list[Update]:
+def supervised_updates(
+    groups: Sequence[Group], config: BatchConfig, importance: Mapping[str, float] | None = None
+) -> list[Update]:
     """Turn demonstrations into updates that make every turn of theirs likelier, whatever the reward.
 
+    With ``importance`` (see ``Batch``) the weight of a token is ``s_e w / Σ s_e w``, where w is that of the reduction.
     Raises TrainError for a turn without exact ids, by name.
     """
-    return _updates(_weighted(supervised_rows(groups), config, keep_flat=True), config)
+    rows = _weighted(supervised_rows(groups, importance or {}), config, keep_flat=True)
+    return [_rescaled(update) for update in _updates(rows, config)]
+
+
+def _rescaled(update: Update) -> Update:
+    """With what importances do to the weights: these sum up to what they did. Rows that count nothing are gone."""
+    given = math.fsum(r.weight * len(r.token_ids) for r in update)
+    wanted = math.fsum(r.weight * r.advantages[0] * len(r.token_ids) for r in update)
+    if wanted == given:
+        return update
+    return tuple(replace(r, weight=r.weight * r.advantages[0] * given / wanted) for r in update if r.advantages[0])
 
 
 def rejection_updates(groups: Sequence[Group], config: BatchConfig, rejection: Rejection) -> list[Update]:

@@ -180,7 +180,7 @@ class Learner:
     def _updates(self, batch: Batch) -> list[Update]:
         config = self.config
         if config.objective == "imitation":
-            return supervised_updates(batch.groups, config.batch)
+            return supervised_updates(batch.groups, config.batch, batch.importance)
         if config.objective == "rejection":
             return rejection_updates(batch.groups, config.batch, config.rejection)
         return policy_updates(

@@ -8,7 +8,7 @@ has no end token to learn, and one that ended has exactly the one that was sampl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cuarl.errors import TrainError
@@ -70,13 +70,20 @@ def policy_rows(groups: Sequence[Group]) -> list[TokenRow]:
     return [row for place in _numbered(groups) for row in _policy_rows(*place)]
 
 
-def supervised_rows(groups: Sequence[Group]) -> list[TokenRow]:
-    """A row for each turn of each episode, with advantages of 1; logprobs are not needed, ids are.
+def supervised_rows(groups: Sequence[Group], importance: Mapping[str, float]) -> list[TokenRow]:
+    """A row for each turn of each episode, its importance as advantages; logprobs are not needed, ids are.
 
-    Raises TrainError for a turn without exact ids, by name.
+    ``importance`` is by episode id, and 1 for others. Raises TrainError for a turn without exact ids, by name.
     """
     return [
-        _row(t, turn.index, _exact(t, turn.index, turn.sampled), group=g, episode=e, advantage=1.0)
+        _row(
+            t,
+            turn.index,
+            _exact(t, turn.index, turn.sampled),
+            group=g,
+            episode=e,
+            advantage=importance.get(t.episode_id, 1.0),
+        )
         for g, e, t in _numbered(groups)
         for turn in _saying(t)
     ]

@@ -102,8 +102,9 @@ class TinkerLearner:
 
     def _updates(self, batch: Batch) -> Any:
         groups = without(batch.groups, self._renderer.special.unsayable, self._renderer.decode)
-        make = supervised_updates if self.config.algorithm == "sft" else policy_updates
-        return make(groups, self.config.batch)
+        if self.config.algorithm == "sft":
+            return supervised_updates(groups, self.config.batch, batch.importance)
+        return policy_updates(groups, self.config.batch)
 
     @property
     def _loss_name(self) -> str:

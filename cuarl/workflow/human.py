@@ -43,6 +43,8 @@ class Page:
     """0 takes a free one."""
     open: bool = True
     """Open it in the person's browser."""
+    assist: bool = False
+    """The person corrects the policy."""
 
     def say(self, address: str) -> None:
         """Tell where it is."""
@@ -81,7 +83,7 @@ def assisted(config: ExperimentConfig, policy: TransformersPolicy, acting: Playe
         words = players.wording(config, policy, env)
         return AssistedAgent(acting.make_agent(spec, env), session, spec, env, words)
 
-    return _attended(Player(acting.name, make, begin=acting.begin), session, page)
+    return _attended(Player(acting.name, make, join=acting.join, begin=acting.begin), session, page)
 
 
 def _attended(made: Player, session: Session, page: Page) -> Player:
@@ -93,6 +95,7 @@ def _attended(made: Player, session: Session, page: Page) -> Player:
     return Player(
         made.name,
         made.make_agent,
+        join=made.join,
         begin=made.begin,
         around=partial(_served, session, page, sock, token),
         attended=True,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from cuarl.config.schema import ExperimentConfig
+from cuarl.config.sources import Source
+from cuarl.config.sources import weights as source_weights
 from cuarl.errors import ConfigError
 from cuarl.store import Store
 from cuarl.train.batch import Batch
@@ -13,7 +16,10 @@ from cuarl.workflow.collector import stretch
 
 
 class Imitation:
-    """Gives a step its share of stored episodes; every process reads the same ones."""
+    """Gives a step its share of stored episodes; every process reads the same ones.
+
+    Of an episode in which a person corrected a policy, only what the person did is imitated (DAgger, arXiv:1011.0686).
+    """
 
     def __init__(
         self, config: ExperimentConfig, store: Store, runs_dir: Path, *, judged_until: float | None = None
@@ -25,9 +31,10 @@ class Imitation:
         ids = [Run(find_run(runs_dir, name)).run_id for name in config.learning.sft_runs]
         found = [t for run_id in ids for t in store.trajectories(run=run_id)]
         said = {i: s for run_id in ids for i, s in store.overruled(run=run_id, before=judged_until).items()}
-        self._episodes = [
-            t for t in found if _worth_imitating(t, config.learning.sft_min_reward, said.get(t.episode_id))
-        ]
+        weights = source_weights(config.learning.sft_weights)
+        worth = [shown(t) for t in found if earned(t, config.learning.sft_min_reward, said.get(t.episode_id))]
+        self._episodes = [t for t in worth if _can_be_imitated(t) and weights[source_of(t)]]
+        self._importance = {t.episode_id: weights[source_of(t)] for t in self._episodes}
         if not self._episodes:
             raise ConfigError(
                 f"none of the {len(found)} episodes can be imitated: they need token ids and a reward of at least "
@@ -47,11 +54,38 @@ class Imitation:
         chosen = list(stretch(self._episodes, self._config.seed, step, count))
         digests = {ref.digest for t in chosen for turn in t.turns if turn.sampled for ref in turn.sampled.images}
         groups = tuple(Group(group_id=t.group_id, task_id=t.task_id, seed=t.seed, trajectories=(t,)) for t in chosen)
-        return Batch(groups, {digest: self._store.blobs.get(digest) for digest in sorted(digests)})
+        return Batch(
+            groups, {digest: self._store.blobs.get(digest) for digest in sorted(digests)}, importance=self._importance
+        )
 
 
-def _worth_imitating(trajectory: Trajectory, min_reward: float, said: bool | None) -> bool:
-    """``said``: the verdict of a person, who knows better than the reward; None where nobody said anything."""
+def source_of(trajectory: Trajectory) -> Source:
+    """Who showed an episode."""
+    who = trajectory.agent.partition(":")[0]
+    known: Mapping[str, Source] = {"human": "human", "assisted": "corrected", "oracle": "plan"}
+    return known.get(who, "policy")
+
+
+def shown(trajectory: Trajectory) -> Trajectory:
+    """``trajectory`` with the turns alone that are worth imitating: carried out, and of a correction the person's."""
+    corrected, decisions = source_of(trajectory) == "corrected", trajectory.info.get("decisions", {})
+    turns = tuple(
+        turn
+        for turn in trajectory.turns
+        if turn.rejected is None and not (corrected and decisions.get(str(turn.index), {}).get("by") != "human")
+    )
+    return trajectory if len(turns) == len(trajectory.turns) else trajectory.model_copy(update={"turns": turns})
+
+
+def earned(trajectory: Trajectory, min_reward: float, said: bool | None) -> bool:
+    """Whether an episode went well enough.
+
+    ``said``: the verdict of a person, who knows better than the reward; None where nobody said anything.
+    """
+    enough = trajectory.reward is not None and trajectory.reward >= min_reward
+    return enough if said is None else said
+
+
+def _can_be_imitated(trajectory: Trajectory) -> bool:
     exact = all(t.sampled is not None and t.sampled.exact and t.sampled.prompt_ids for t in trajectory.turns)
-    earned = trajectory.reward is not None and trajectory.reward >= min_reward
-    return bool(trajectory.turns) and exact and (earned if said is None else said)
+    return bool(trajectory.turns) and exact

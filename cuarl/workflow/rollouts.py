@@ -100,7 +100,7 @@ def plan_of(experiment: Experiment, agent: str, tasks: Sequence[Task]) -> dict[s
 def player_of(experiment: Experiment, agent: str, page: Page | None = None, episodes: int = 0) -> Player:
     """Who acts: one of ``players.AGENTS``. Loads the policy where it is one of this process.
 
-    ``page`` is where a person acts, in so many episodes.
+    ``page`` is where a person acts or corrects the policy, in so many episodes.
     """
     config = experiment.config
     if agent in players.SCRIPTED:
@@ -130,4 +130,9 @@ def player_of(experiment: Experiment, agent: str, page: Page | None = None, epis
         found = checkpoint(Path(config.load_checkpoint_path), experiment.watcher.note)
         policy = players.load_model(config, model=found.model, adapter=found.adapter)
         policy.updated(found.step)
-    return players.in_process(config, policy, temperature=config.temperature, strict=True)
+    acting = players.in_process(config, policy, temperature=config.temperature, strict=True)
+    if page is None or not page.assist:
+        return acting
+    from cuarl.workflow import human
+
+    return human.assisted(config, policy, acting, page, episodes)

@@ -45,7 +45,7 @@ RunsDir = Annotated[Path | None, typer.Option(help="Folder of the runs (CUARL_RU
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _PAGE = "A page of one's own"
-_PERSON = "With --agent human"
+_PERSON = "A person at the device"
 
 
 # --- collect -------------------------------------------------------------------------------------------------------
@@ -108,12 +108,17 @@ def rollout(
     group_size: Annotated[int, typer.Option(min=1, help="Attempts at the same instance of a task.")] = 1,
     name: Annotated[str | None, typer.Option(help="Name of the run; else one is made up.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Delete the run of that name first.")] = False,
+    assist: Annotated[
+        bool, typer.Option("--assist", help="With --agent policy: correct it on the page.", rich_help_panel=_PERSON)
+    ] = False,
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="Port of the page; unset takes a free one.", rich_help_panel=_PERSON),
+        typer.Option(
+            min=0, max=65535, help="Port of a person's page; unset takes a free one.", rich_help_panel=_PERSON
+        ),
     ] = None,
     no_open: Annotated[
-        bool, typer.Option("--no-open", help="Don't open the page in a browser.", rich_help_panel=_PERSON)
+        bool, typer.Option("--no-open", help="Don't open that page in a browser.", rich_help_panel=_PERSON)
     ] = False,
     url: Annotated[
         str | None,
@@ -133,8 +138,8 @@ def rollout(
     if ctx.invoked_subcommand is not None:
         return
     players.check_agent(agent)
-    idle.check_agent(request, agent, {"--port": port, "--no-open": no_open})
-    if agent == "human":
+    idle.check_agent(request, agent, {"--port": port, "--no-open": no_open}, assist=assist)
+    if agent == "human" or assist:
         from cuarl.web.listen import require_web
 
         require_web()
@@ -151,7 +156,7 @@ def rollout(
     if request.dry_run:
         _print_plan(request, agent, in_turn, group_size, facts)
         return
-    page = Page(request.watcher, port or 0, not no_open)
+    page = Page(request.watcher, port or 0, not no_open, assist)
     player = player_of(request, agent, page, len(in_turn) * group_size)
     run, trajectories = collect(request, in_turn, group_size, player)
     with logged(run.log_path):

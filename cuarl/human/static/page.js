@@ -280,7 +280,7 @@ function draw(action) {
   if (!now) return;
   $("marks").replaceChildren();
   const wanted = now.proposal?.action;
-  if (wanted && view.waiting) mark($("marks"), wanted, now.screen, "proposal");
+  if (wanted && !now.ended) mark($("marks"), wanted, now.screen, "proposal");
   if (action) mark($("marks"), action, now.screen);
   const unit = Math.max(1, Math.min(now.screen.width, now.screen.height) / 100);
   if (from) mark($("marks"), { points: [from] }, now.screen);

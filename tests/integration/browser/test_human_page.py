@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+import cuarl
 from cuarl.agent.scripted import DemonstratingAgent, OracleAgent
 from cuarl.config.load import resolve
 from cuarl.env.browser.browser import find_program
@@ -25,6 +26,7 @@ from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.imitation import Imitation
 from cuarl.workflow.players import Player
 from cuarl.workflow.rollouts import collect
+from cuarl.workflow.verification import judged, verify
 from cuarl.workflow.watcher import Silent
 
 pytest.importorskip("uvicorn", reason="the extra web is not installed")
@@ -202,6 +204,39 @@ tasks:
     _, (mine,) = played_on_page(asked, policy, tasks, chromium, script, elsewhere)
     assert what_was_learnt_from(mine) == what_was_learnt_from(script[0]) and mine.success
     assert isinstance(mine.turns[0].action, Click) and mine.turns[1].action == TypeText(text="Zoe")
+
+
+def test_a_policy_is_corrected_and_its_corrections_are_learnt(tmp_path, policy, tasks, chromium, elsewhere):
+    asked = experiment(tmp_path, tasks[:1])
+    addresses = queue.Queue()
+    acting = players.in_process(asked.config, policy, temperature=1.0, strict=True)
+    player = human.assisted(asked.config, policy, acting, human.Page(Heard(addresses), open=False), 1)
+    done = elsewhere.submit(collect, asked, tasks[:1], 1, player)
+    tab = chromium.new_page()
+    person = Person(tab)
+    tab.goto(addresses.get(timeout=30))
+    person.awaited(1, 0)
+    person.sees("The policy would")
+    tab.click("#let")
+    person.awaited(1, 1)
+    assert tab.locator("#turns .badge").all_inner_texts() == ["policy"]
+    tab.click("#give-up")
+    person.sees("That was all")
+    run, (mine,) = done.result(30)
+    tab.close()
+    assert [bool(t.sampled.logprobs) for t in mine.turns] == [True, False] and person.complaints == []
+    assert mine.info["decisions"].keys() == {"1"} and mine.info["decisions"]["1"]["instead_of"]
+    with Store.open(f"sqlite:///{tmp_path}/runs/cuarl.db", runs_dir=tmp_path / "runs") as store:
+        (version,) = verify(asked.config, run.path, "rollout", [mine], store.blobs.get)
+    assert (version.turns, version.unproved) == (1, 1) and version.largest < 1e-4
+    assert "1 turns have no log-probabilities" in judged([version], None, run.path, elsewhere=False)
+    learner = {"algorithm": "sft", "sft_runs": [run.name], "sft_min_reward": 0.0, "max_steps": 3, "group_size": 1}
+    flags = {**learner, "groups_per_batch": 2, "learning_rate": 1e-2, "eval_every": 0, "skip_baseline": True}
+    settings = Settings.load(runs_dir=tmp_path / "runs")
+    config = resolve(flags={**flags, "eval_episodes": 1}).config
+    trained = elsewhere.submit(cuarl.train, config, eval_tasks=tasks[:1], settings=settings).result(120)
+    nll = [row["sft/nll"] for row in trained.metrics if "sft/nll" in row]
+    assert nll[-1] < nll[0]
 
 
 # --- the command ---------------------------------------------------------------------------------------------------

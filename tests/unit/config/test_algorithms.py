@@ -16,6 +16,7 @@ OTHER = {
     "loss_reduction": "turn", "kl_in": "reward", "kl_reference": "start", "kl_estimator": "k2", "curriculum": "pools",
     "critic_level": "token",
     "critic_trunk": "shared", "rejection_rule": "best-of-group", "sft_runs": ("r",), "decoupled": True,
+    "sft_weights": ("plan=2",),
     "sampler_device": "cpu", "compute_post_kl": True, "mask_truncated": True, "shortest_path_coef": 0.5,
     "discount": 0.9, "validation_split": 0.5, "clip_low": 0.11, "gae_lambda": 0.11, "credit_lambda": 0.11,
 }  # fmt: skip

@@ -98,7 +98,7 @@ async def test_an_episode_can_be_skipped():
 
 @pytest.mark.anyio
 async def test_a_policy_is_let_or_corrected_and_goes_on_by_itself_when_told():
-    session = Session(1, 20, assist=True)
+    session = Session(1, 20, assist=True, notice_s=0.05)
 
     def agent():
         return AssistedAgent(Teacher(), session, SPEC, Device(), wording())
@@ -113,6 +113,18 @@ async def test_a_policy_is_let_or_corrected_and_goes_on_by_itself_when_told():
     assert (await decided(session, agent(), lambda turn: session.walk(stepwise=False))).action == Click(x=1, y=1)
     with anyio.fail_after(5):
         assert (await agent().act(TASK, SEEN, (), 0)).info == {}, "nobody is asked"
+    session.notice_s = 9
+
+    async def takes_over():
+        version = session.version
+        while not (await session.changed(version, 9))["turn"]:
+            pass
+        session.walk(stepwise=True)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(takes_over)
+        taken = await decided(session, agent(), lambda turn: session.act("g.0", 0, Wait()))
+    assert taken.action == Wait() and taken.info["by"] == "human"
 
 
 def test_a_page_offers_what_both_the_device_and_the_model_know():

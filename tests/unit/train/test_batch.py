@@ -141,6 +141,19 @@ def test_supervised_rows_need_ids_but_no_logprobs():
         supervised_updates([group(trajectory(1.0, sampled(exact=False)))], BatchConfig())
 
 
+def test_what_counts_more_weighs_more_and_all_weights_sum_up_to_what_they_did():
+    shown = [
+        group(trajectory(1.0, (7, 8), episode="a"), group_id="g"),
+        group(trajectory(1.0, (9,), episode="b"), group_id="h"),
+    ]
+    (update,) = supervised_updates(shown, BatchConfig(), {"a": 3.0})
+    assert [r.weight for r in update] == pytest.approx([3 / 7, 1 / 7])
+    (update,) = supervised_updates(shown, BatchConfig(reduction="sequence"), {"a": 3.0})
+    assert [r.weight for r in update] == pytest.approx([3 / 8, 1 / 4])
+    (update,) = supervised_updates(shown, BatchConfig(), {"b": 0.0})
+    assert [(r.token_ids, r.weight) for r in update] == [((7, 8), 0.5)], "what counts nothing is not computed"
+
+
 def test_substeps_share_the_groups_out_in_turn_and_each_has_its_own_denominator():
     groups = [group(1.0, 0.0, group_id=f"g{i}") for i in range(5)]
     first, second = policy_updates(groups, BatchConfig(num_substeps=2))

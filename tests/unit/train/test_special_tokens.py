@@ -105,7 +105,7 @@ def test_what_holds_none_stays_the_same_object():
 def test_a_turn_that_said_nothing_gives_no_row_and_the_others_keep_their_places():
     nothing = sampled((), stop="special_token")
     episodes = group(trajectory(1.0, (7, 8), nothing, (9,)), trajectory(0.0, nothing))
-    for rows in (policy_rows([episodes]), supervised_rows([episodes])):
+    for rows in (policy_rows([episodes]), supervised_rows([episodes], {})):
         assert [r.place for r in rows] == [(0, 0), (0, 2)]
 
 

@@ -60,6 +60,44 @@ async def test_only_what_was_rewarded_enough_is_imitated(tmp_path, store, shown)
     assert {g.task_id for g in (await found(1, 0)).groups} == {"lamp_off"}
 
 
+def kept(store, shown, turns, agent, **info):
+    """An episode like the successful one of ``shown``, of other turns."""
+    (like,) = (t for t in store.trajectories() if t.episode_id.endswith("x") and t.reward == 1.0)
+    one = like.turns[0]
+    made = [one.model_copy(update={"index": i, **update}) for i, update in enumerate(turns)]
+    name = agent.partition(":")[0]
+    found = like.model_copy(
+        update={"turns": tuple(made), "agent": agent, "info": info, "episode_id": f"{like.episode_id}-{name}"}
+    )
+    store.enqueue(found)
+    store.drain()
+    return found.episode_id
+
+
+@pytest.mark.anyio
+async def test_of_a_corrected_policy_only_the_corrections_are_imitated_and_sources_have_weights(tmp_path, store, shown):
+    written = SAMPLED.model_copy(update={"logprobs": None})
+    turns = [{}, {"sampled": written}, {"sampled": written, "rejected": "no such key"}, {}]
+    decisions = {str(i): {"by": "human"} for i in (1, 2)}
+    corrected = kept(store, shown, turns, "assisted:qwen", decisions=decisions)
+    by_hand = kept(store, shown, turns[1:3], "human:qwen")
+    left_alone = kept(store, shown, turns[:1], "assisted-not:qwen")
+    kept(store, shown, [{}], "oracle:qwen")
+    found = imitation(tmp_path, store, shown, sft_weights=["human=2", "corrected=4", "plan=0"])
+    batch = await found(1, 0)
+    turns_of = {g.trajectories[0].episode_id: [t.index for t in g.trajectories[0].turns] for g in batch.groups}
+    assert turns_of[corrected] == [1], "neither what the policy did nor what was rejected"
+    assert turns_of[by_hand] == [0]
+    assert batch.importance[corrected] == 4.0 and batch.importance[by_hand] == 2.0
+    assert batch.importance[left_alone] == 1.0 and not any(i.endswith("-oracle") for i in found.ids)
+
+
+@pytest.mark.parametrize(("given", "says"), [("humam=2", 'did you mean "human"'), ("human", "has no weight")])
+def test_a_weight_that_says_nothing_is_refused(tmp_path, given, says):
+    with pytest.raises(ConfigError, match=says):
+        experiment(tmp_path, algorithm="sft", sft_runs=["a"], sft_weights=[given])
+
+
 def test_nothing_to_imitate_is_said_before_a_step(tmp_path, store, shown):
     with pytest.raises(ConfigError, match="none of the 4 episodes can be imitated"):
         imitation(tmp_path, store, shown, sft_min_reward=2.0)
