@@ -34,7 +34,7 @@ def printed() -> Iterator[tuple[str, str]]:
     for path in sorted((ROOT / "cuarl").rglob("*.py")):
         code = path.read_text(encoding="utf-8")
         # every worker collects them anew, and few files print a command
-        for node in ast.walk(ast.parse(code)) if "cuarl " in code else ():
+        for node in ast.walk(ast.parse(code)) if "cuarl " in code and re.search(r"\b(hint|then)=", code) else ():
             if isinstance(node, ast.keyword) and node.arg in ("hint", "then"):
                 for text in told(node.value):
                     for command in re.findall(r"\bcuarl (?=[a-z])[^#|&();,…]*", text):

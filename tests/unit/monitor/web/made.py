@@ -6,7 +6,7 @@ from cuarl.trajectory import CheckResult, RewardPart, Sampled, Trajectory, Turn,
 from cuarl.types import Click, Failure, ParseError, StopReason, Swipe, TypeText
 from tests.unit.store.samples import picture
 
-PICTURE = picture(7, (90, 160))
+PICTURE = picture(7, (128, 96))
 REF = PICTURE.ref
 
 

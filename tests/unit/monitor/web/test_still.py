@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cuarl.monitor.web.views import runs
+from cuarl.store import Store
 from cuarl.store.pages import Pages
 from cuarl.workflow.monitoring import write_report
 from tests.unit.monitor.web.conftest import fill
@@ -17,18 +18,22 @@ TRACKER = "https://wandb.example/files/settings-a"
 """Elsewhere, with a path like one of the monitor's own."""
 
 
-@pytest.fixture
-def report(store, tmp_path, monkeypatch):
-    fill(store, EVIL)
-    monkeypatch.setattr(runs, "MANY", 3)  # a file can't ask for the ledger of a large run later
-    store.log_event("base", "tracker", {"name": "wandb", "id": "x", "url": TRACKER})
-    store.drain()
-    folder = tmp_path / "report"
-    return folder, write_report(store, "base", folder)
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory):
+    """A store, the folder of a run's report, and how many pages it is said to have; tests only read them."""
+    place = tmp_path_factory.mktemp("reported")
+    with Store.open(f"sqlite:///{place}/cuarl.db", f"{place}/blobs", runs_dir=place) as store:
+        fill(store, EVIL)
+        store.log_event("base", "tracker", {"name": "wandb", "id": "x", "url": TRACKER})
+        store.drain()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(runs, "MANY", 3)  # a file can't ask for the ledger of a large run later
+            count = write_report(store, "base", place / "report")
+        yield store, place / "report", count
 
 
-def test_every_link_of_every_page_leads_to_a_file_of_the_report(store, report):
-    folder, count = report
+def test_every_link_of_every_page_leads_to_a_file_of_the_report(reported):
+    store, folder, count = reported
     pages = sorted(folder.rglob("*.html"))
     assert len(pages) == count > 50
     for page in pages:
@@ -43,16 +48,17 @@ def test_every_link_of_every_page_leads_to_a_file_of_the_report(store, report):
     assert all((folder / "films" / name).read_bytes()[:6] == b"GIF89a" for name in films)
 
 
-def test_it_holds_all_of_its_run_and_nothing_of_others(store, report):
-    texts = [page.read_text("utf-8") for page in report[0].rglob("*.html")]
+def test_it_holds_all_of_its_run_and_nothing_of_others(reported):
+    store, folder, _ = reported
+    texts = [page.read_text("utf-8") for page in folder.rglob("*.html")]
     named = [re.findall(r"<p>Episode ([\w.]+)", text) for text in texts]
     found = {name for names in named for name in names}
     assert found == {e.id for e in Pages(store.engine).episode_lines({"run": "base"}, limit=500)}
-    assert (report[0] / "index.html").read_text("utf-8").count("<td>gbox</td>") == 2
+    assert (folder / "index.html").read_text("utf-8").count("<td>gbox</td>") == 2
     assert all("<form" not in text and "data-load" not in text and "EventSource" not in text for text in texts)
     assert all(
         re.findall("<script[^>]*>", text) == [f'<script src="{up}files/monitor.js" defer>']
-        for text, up in _ups(report[0], texts)
+        for text, up in _ups(folder, texts)
     )
 
 
