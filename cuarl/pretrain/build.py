@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen2VLImageProcessorPil
+from transformers import AutoModelForImageTextToText, AutoTokenizer, PreTrainedTokenizerFast, Qwen2VLImageProcessorPil
 
 from cuarl.errors import ConfigError
 from cuarl.pretrain.architecture import SHAPES, Shape, SizeName, build_model, image_processor_config
@@ -28,8 +28,9 @@ from cuarl.tasks.source import load
 
 Report = Callable[[dict[str, float]], None]
 STATE = "training.pt"
-"""What an unfinished run goes on from."""
-_EXAM_PART, _INTERIM = 16, 6
+"""What an unfinished run goes on from: weights, the head for letters, and the optimiser's moments."""
+_FACTS = "build.json"
+_EXAM_PART, _INTERIM = 16, 4
 """Screens of a part of the exam, and how many parts are asked while the run goes on."""
 
 
@@ -91,12 +92,16 @@ def build_base(
 
 def check_folder(folder: Path, *, resume: bool) -> None:
     """See that a run may write to ``folder``. Raises ConfigError."""
-    unfinished = (folder / STATE).is_file()
+    unfinished = (folder / STATE).is_file() or _unfinished(folder / _FACTS)
     if resume and not unfinished:
         raise ConfigError(f"{folder} has no unfinished run", hint=f"cuarl model build --out {folder}")
     if folder.exists() and not resume:
         more = ", or go on with it: --resume" if unfinished else ""
         raise ConfigError(f"{folder} is there already", hint=f"name another folder with --out{more}")
+
+
+def _unfinished(facts: Path) -> bool:
+    return facts.is_file() and not json.loads(facts.read_text("utf-8"))["scores"]
 
 
 def goals() -> frozenset[str]:
@@ -120,11 +125,18 @@ def _tokenizer(build: Build, prompts: Mapping[Kind, str], folder: Path) -> PreTr
 
 
 def _resumed(run: Pretraining, plan: Plan, folder: Path, device: str) -> Clock:
-    if not (folder / STATE).is_file():
+    """Go on with what is in ``folder``: where the state was left behind, with the weights alone, as half precision."""
+    if (folder / STATE).is_file():
+        state = torch.load(folder / STATE, map_location=device, weights_only=True)
+        run.restore(state["run"])
+        return Clock(plan, state["step"], state["seconds"])
+    if not (folder / _FACTS).is_file():
         return Clock(plan)
-    state = torch.load(folder / STATE, map_location=device, weights_only=True)
-    run.restore(state["run"])
-    return Clock(plan, state["step"], state["seconds"])
+    known = AutoModelForImageTextToText.from_pretrained(str(folder), dtype=torch.float32)
+    run.trainee.model.load_state_dict(known.state_dict())
+    run.lettering = False
+    facts = json.loads((folder / _FACTS).read_text("utf-8"))
+    return Clock(plan, facts["step"], facts["seconds"])
 
 
 def _save(run: Pretraining, build: Build, clock: Clock, scores: dict[str, float], folder: Path) -> None:
@@ -147,7 +159,7 @@ def _save(run: Pretraining, build: Build, clock: Clock, scores: dict[str, float]
         "scores": scores,
         "parameters": sum(p.numel() for p in model.parameters()),
     }
-    (folder / "build.json").write_text(json.dumps(facts, indent=1) + "\n")
+    (folder / _FACTS).write_text(json.dumps(facts, indent=1) + "\n")
 
 
 def _write_dtype(folder: Path) -> None:
