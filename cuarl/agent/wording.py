@@ -47,6 +47,11 @@ class Wording:
         self._history = History(window or format.window)
         self._pictures: dict[str, Screenshot] = {}
 
+    @property
+    def name(self) -> str:
+        """The format's."""
+        return self.format.name
+
     def see(self, observation: Observation, turns: Sequence[Turn]) -> None:
         """Take in the screen that is acted on next. Once a turn."""
         screen = observation.screenshot

@@ -8,10 +8,9 @@ from functools import partial
 from time import monotonic
 
 from cuarl.agent.base import Agent, Decision
-from cuarl.agent.wording import Wording
 from cuarl.env.base import Env
 from cuarl.human.session import LetIt, Question, Session, Skip
-from cuarl.human.vocabulary import offered, understand
+from cuarl.human.vocabulary import Words, offered, understand
 from cuarl.rollout.spec import EpisodeSpec
 from cuarl.tasks.task import TaskInstance
 from cuarl.trajectory import Turn
@@ -24,8 +23,8 @@ BY_PERSON = {"by": "human"}
 class HumanAgent:
     """Does what a person does on the page of ``session``, said in a model's own words. For one episode."""
 
-    def __init__(self, session: Session, spec: EpisodeSpec, env: Env, wording: Wording) -> None:
-        self.name = f"human:{wording.format.name}"
+    def __init__(self, session: Session, spec: EpisodeSpec, env: Env, wording: Words) -> None:
+        self.name = f"human:{wording.name}"
         self._asking = _Asking(session, spec, env, wording)
 
     async def act(self, task: TaskInstance, observation: Observation, history: Sequence[Turn], seed: int) -> Decision:
@@ -40,7 +39,7 @@ class AssistedAgent:
     What the policy would have done is noted beside the turn. ``wording`` must be that of the same model.
     """
 
-    def __init__(self, policy: Agent, session: Session, spec: EpisodeSpec, env: Env, wording: Wording) -> None:
+    def __init__(self, policy: Agent, session: Session, spec: EpisodeSpec, env: Env, wording: Words) -> None:
         self.name = f"assisted:{policy.name}"
         self._policy, self._session = policy, session
         self._asking = _Asking(session, spec, env, wording)
@@ -60,7 +59,7 @@ class AssistedAgent:
 class _Asking:
     """Puts the questions of one episode."""
 
-    def __init__(self, session: Session, spec: EpisodeSpec, env: Env, wording: Wording) -> None:
+    def __init__(self, session: Session, spec: EpisodeSpec, env: Env, wording: Words) -> None:
         self._session, self._spec, self._env, self._wording = session, spec, env, wording
         self._offers: frozenset[str] | None = None
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import get_args
+from collections.abc import Mapping, Sequence
+from typing import Protocol, get_args
 
+from cuarl.agent.base import Decision
 from cuarl.agent.describe import describe
-from cuarl.agent.wording import Wording
 from cuarl.errors import AgentError
+from cuarl.tasks.task import TaskInstance
+from cuarl.trajectory import Turn
 from cuarl.types import (
     Action,
     Answer,
@@ -18,6 +20,7 @@ from cuarl.types import (
     Key,
     LongPress,
     Move,
+    Observation,
     OpenApp,
     Scroll,
     Swipe,
@@ -52,7 +55,28 @@ GESTURES: Mapping[str, Action] = {
 """An example of each thing that a page offers."""
 
 
-def offered(wording: Wording, actions: frozenset[str]) -> frozenset[str]:
+class Words(Protocol):
+    """How a person's actions are said: in a model's words (``agent.wording.Wording``), or in others."""
+
+    @property
+    def name(self) -> str:
+        """Whose words they are, for records."""
+        ...
+
+    def see(self, observation: Observation, turns: Sequence[Turn]) -> None:
+        """Take in the screen that is acted on next. Once a turn."""
+        ...
+
+    def understood(self, action: Action) -> tuple[str, Action]:
+        """The words for ``action``, and what they mean. Raises AgentError if there are none."""
+        ...
+
+    def decision(self, task: TaskInstance, turns: Sequence[Turn], action: Action) -> Decision:
+        """``action`` as a decision, with its record. Raises as ``understood``."""
+        ...
+
+
+def offered(wording: Words, actions: frozenset[str]) -> frozenset[str]:
     """Names of ``GESTURES`` that the model can say and a device that carries out ``actions`` can do.
 
     ``wording`` has seen the screen.
@@ -60,18 +84,18 @@ def offered(wording: Wording, actions: frozenset[str]) -> frozenset[str]:
     return frozenset(name for name, action in GESTURES.items() if _possible(wording, actions, action))
 
 
-def understand(wording: Wording, actions: frozenset[str], action: Action) -> tuple[str, Action]:
+def understand(wording: Words, actions: frozenset[str], action: Action) -> tuple[str, Action]:
     """The words for ``action`` and what they mean. Raises AgentError where model or device has none for it."""
     try:
         words, said = wording.understood(action)
     except AgentError as error:
-        raise AgentError(f"the model's vocabulary has no word for {describe(action)}") from error
+        raise AgentError(f"the vocabulary has no word for {describe(action)}") from error
     if said.kind not in actions | _ENDS:
         raise AgentError(f"this device can't {said.kind.replace('_', ' ')}")
     return words, said
 
 
-def _possible(wording: Wording, actions: frozenset[str], action: Action) -> bool:
+def _possible(wording: Words, actions: frozenset[str], action: Action) -> bool:
     try:
         understand(wording, actions, action)
     except AgentError:

@@ -87,17 +87,14 @@ def assisted(config: ExperimentConfig, policy: TransformersPolicy, acting: Playe
 
 
 def _attended(made: Player, session: Session, page: Page) -> Player:
-    from cuarl.web.listen import bind
-
-    token = secrets.token_urlsafe(24)
     # a port that is taken is told before a run is made
-    sock = bind("127.0.0.1", page.port, token, what="the device")
+    sock, token = bound(page)
     return Player(
         made.name,
         made.make_agent,
         join=made.join,
         begin=made.begin,
-        around=partial(_served, session, page, sock, token),
+        around=partial(served, session, page, sock, token),
         attended=True,
         clock=session.clock,
         pausable=session.pause.bounding,
@@ -105,8 +102,16 @@ def _attended(made: Player, session: Session, page: Page) -> Player:
     )
 
 
+def bound(page: Page) -> tuple[socket.socket, str]:
+    """A socket for the page, and the token of those who act on it. Raises PrerequisiteError for a port in use."""
+    from cuarl.web.listen import bind
+
+    token = secrets.token_urlsafe(24)
+    return bind("127.0.0.1", page.port, token, what="the device"), token
+
+
 @asynccontextmanager
-async def _served(session: Session, page: Page, sock: socket.socket, token: str) -> AsyncIterator[None]:
+async def served(session: Session, page: Page, sock: socket.socket, token: str) -> AsyncIterator[None]:
     """Inside, the page is there."""
     from cuarl.human.page import make_app
     from cuarl.web.listen import serving

@@ -19,8 +19,7 @@ MAX_STEPS = 30
 
 def page_task(url: str, goal: str | None, checks: Sequence[str]) -> Task:
     """The task of ``--url``, ``--task`` and ``--check``. Raises ConfigError."""
-    if has_credentials(url):
-        raise in_url("--url", where=masked(url))
+    address = page_address(url)
     if not goal:
         raise ConfigError("--url needs a goal for the agent", hint="--task 'Put a lamp into the cart'")
     if not checks:
@@ -32,12 +31,14 @@ def page_task(url: str, goal: str | None, checks: Sequence[str]) -> Task:
             made.append(Check(path=f"read.check{number}", value=True))
         else:
             made.append(read_check(text, where="--check", hint=f"{EXAMPLE}, or js: and an expression"))
-    preset = {"url": _address(url), **({"read": read} if read else {})}
+    preset = {"url": address, **({"read": read} if read else {})}
     return made_task("page", "browser", goal, made, preset, max_steps=MAX_STEPS)
 
 
-def _address(url: str) -> str:
-    """A path of a file is taken for its address."""
+def page_address(url: str) -> str:
+    """A path of a file is taken for its address. Raises ConfigError for one with a password."""
+    if has_credentials(url):
+        raise in_url("--url", where=masked(url))
     if not urlsplit(url).scheme and Path(url).is_file():
         return Path(url).resolve().as_uri()
     return url

@@ -11,6 +11,8 @@ import typer
 
 from cuarl.cli.commands.generated_tasks import generate_tasks, show_nearest
 from cuarl.cli.commands.gym_tasks import list_gym_tasks
+from cuarl.cli.commands.record import record
+from cuarl.cli.help import HelpCommand
 from cuarl.errors import BarMissed, ConfigError, TaskError
 from cuarl.tasks.files import merge
 from cuarl.tasks.library import Library
@@ -266,6 +268,14 @@ def schema(
     print_json(suite_schema() if suite else task_file_schema())
 
 
+app.command(
+    "record",
+    cls=HelpCommand,
+    epilog="""\b
+Examples:
+  cuarl tasks record http://127.0.0.1:8000/ --goal "Put a lamp into the cart"
+  cuarl tasks record shop.html --goal "Find the price of the red chair" --out chair.yaml""",
+)(record)
 app.command(
     "generate",
     short_help="Draw tasks without end on the simulated phone.",

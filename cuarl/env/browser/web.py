@@ -28,13 +28,14 @@ from cuarl.env.base import Capabilities
 from cuarl.env.browser.browser import Browser
 from cuarl.env.browser.env import BrowserEnv
 from cuarl.env.browser.following import Box, Follower
+from cuarl.env.browser.naming import Named, name_at
 from cuarl.env.browser.options import BrowserOptions, origin_of
 from cuarl.env.browser.plan import Line, read_plan
 from cuarl.env.browser.reading import read_page, read_values
 from cuarl.env.browser.tabs import Tabs
 from cuarl.errors import EnvError
 from cuarl.tasks.task import TaskInstance
-from cuarl.types import Action
+from cuarl.types import Action, Observation
 
 SESSION = "$SESSION"
 
@@ -53,6 +54,15 @@ class WebEnv(BrowserEnv):
     def capabilities(self) -> Capabilities:
         """What a page offers, and an oracle where the task has a plan."""
         return replace(super().capabilities, oracle=self._planned)
+
+    async def name_at(self, x: int, y: int) -> Named | None:
+        """What a plan calls the thing at a pixel of the screenshot; None where no name leads back to it."""
+        scale = self.options.scale
+        return await name_at(self._ready(), (x + 0.5) / scale, (y + 0.5) / scale)
+
+    def shown(self) -> Observation:
+        """What is shown now."""
+        return self._observation(self._ready())
 
     async def ask_oracle(self) -> Action:
         """The next action of the task's plan. Raises AgentError for a step that can't be done on the shown page."""

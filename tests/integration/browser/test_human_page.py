@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
+import anyio
 import httpx
 import pytest
 
@@ -20,12 +22,14 @@ from cuarl.env.browser.browser import find_program
 from cuarl.settings import Settings
 from cuarl.store import Store
 from cuarl.tasks.files import load_file
-from cuarl.types import Click, StopReason, TypeText
-from cuarl.workflow import human, players
+from cuarl.types import Click, Finish, StopReason, TypeText
+from cuarl.workflow import environments, human, players
 from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.imitation import Imitation
 from cuarl.workflow.players import Player
 from cuarl.workflow.rollouts import collect
+from cuarl.workflow.task_file_recording import page_to_record, record_task, write_task
+from cuarl.workflow.task_proofs import prove_live
 from cuarl.workflow.verification import judged, verify
 from cuarl.workflow.watcher import Silent
 
@@ -237,6 +241,31 @@ def test_a_policy_is_corrected_and_its_corrections_are_learnt(tmp_path, policy, 
     trained = elsewhere.submit(cuarl.train, config, eval_tasks=tasks[:1], settings=settings).result(120)
     nll = [row["sft/nll"] for row in trained.metrics if "sft/nll" in row]
     assert nll[-1] < nll[0]
+
+
+def test_what_is_done_on_a_page_becomes_a_task_file_whose_plan_solves_it(tmp_path, chromium, elsewhere):
+    (tmp_path / "form.html").write_text(FORM, encoding="utf-8")
+    asked = experiment(tmp_path, None, env="browser", browser_viewport="480x320")
+    task = page_to_record(str(tmp_path / "form.html"), "Save the name Zoe.")
+    addresses = queue.Queue()
+    done = elsewhere.submit(record_task, asked, task, human.Page(Heard(addresses), open=False), None)
+    tab = chromium.new_page()
+    person = Person(tab)
+    tab.goto(addresses.get(timeout=30))
+    doing = [Click(x=150, y=30), TypeText(text="Zoe"), Click(x=60, y=95), Finish()]
+    for turn, action in enumerate(doing):
+        person.awaited(1, turn)
+        person.does(action)
+    person.sees("That was all")
+    made = done.result(30)
+    tab.close()
+    assert made["plan"] == [{"type": "Zoe", "into": "Name"}, {"click": "Save"}] and person.complaints == []
+    assert made["checks"] == [{"path": "text", "op": "contains", "value": "saved Zoe"}]
+    write_task(tmp_path / "made.yaml", made)
+    tasks = [found.task for found in load_file(tmp_path / "made.yaml")]
+    backend = environments.backend(asked.config, tasks, asked.settings)
+    proofs = elsewhere.submit(anyio.run, partial(prove_live, tasks, 1, backend, at_once=1, done=lambda: None))
+    assert [proof.problem for (proof,) in proofs.result(60)] == [""]
 
 
 # --- the command ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,107 @@
+"""``cuarl tasks record``: a person works a page, and what they did becomes a task file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cuarl.agent.base import Agent, Decision
+from cuarl.env.base import Env
+from cuarl.errors import AgentError, ConfigError, EnvError
+from cuarl.human.agent import HumanAgent
+from cuarl.human.session import Session
+from cuarl.rollout.episode import run_episode
+from cuarl.rollout.setup import Setup
+from cuarl.rollout.spec import EpisodeSpec
+from cuarl.tasks.files import load_file
+from cuarl.tasks.task import Task, TaskInstance
+from cuarl.trajectory import Turn
+from cuarl.types import Action, Finish, Observation, StopReason
+from cuarl.workflow import environments, human, signals
+from cuarl.workflow import episodes as parts
+from cuarl.workflow.experiment import Experiment
+from cuarl.workflow.human import Page
+from cuarl.workflow.page_task import page_address
+from cuarl.workflow.task_recording import SAYABLE, RecordedEnv, suggested_checks, task_record
+
+MOST_TURNS = 200
+
+
+@dataclass(slots=True)
+class PlanWords:
+    """In the place of a model's words: an action is what a plan of a page can say, as it is."""
+
+    name: str = "plan"
+
+    def see(self, observation: Observation, turns: Sequence[Turn]) -> None:
+        """Nothing of a screen is needed."""
+
+    def understood(self, action: Action) -> tuple[str, Action]:
+        """``action`` itself. Raises AgentError if plans have no word for it."""
+        if action.kind not in SAYABLE:
+            raise AgentError(f"a plan has no word for {action.kind}")
+        return "", action
+
+    def decision(self, task: TaskInstance, turns: Sequence[Turn], action: Action) -> Decision:
+        """``action``, which nobody will imitate."""
+        return Decision(action=action)
+
+
+def page_to_record(url: str, goal: str) -> Task:
+    """The task in which a page is worked while it is recorded. Raises ConfigError."""
+    return Task(
+        id="recording", description=goal, env="browser", max_steps=MOST_TURNS, preset={"url": page_address(url)}
+    )
+
+
+def write_task(file: Path, task: Mapping[str, Any]) -> None:
+    """Write a task file of one task, and read it. Raises TaskError if it can't be."""
+    import yaml
+
+    text = yaml.safe_dump({"tasks": [dict(task)]}, sort_keys=False, allow_unicode=True, width=110)
+    file.write_text(text, encoding="utf-8")
+    load_file(file)
+
+
+def record_task(experiment: Experiment, task: Task, page: Page, task_id: str | None) -> dict[str, Any] | None:
+    """The task, as a file has it, of what a person did on the page of ``task``; None if they gave up.
+
+    Raises EnvError if the page failed meanwhile, and what environments raise.
+    """
+    backend = environments.backend(experiment.config, [task], experiment.settings)
+    session, recorded = Session(1, MOST_TURNS), list[RecordedEnv]()
+    sock, token = human.bound(page)
+
+    async def make_env(instance: TaskInstance) -> Env:
+        env: Any = await backend.make_env(instance)
+        recorded.append(RecordedEnv(env))
+        return recorded[-1]
+
+    def make_agent(spec: EpisodeSpec, env: Env) -> Agent:
+        return HumanAgent(session, spec, env, PlanWords())
+
+    limits = replace(parts.limits(experiment.config), max_turns=MOST_TURNS, loop_threshold=sys.maxsize)
+    setup = Setup(
+        make_env=make_env, make_agent=make_agent, limits=limits, clock=session.clock, pausable=session.pause.bounding
+    )
+    spec = EpisodeSpec(task=task.instantiate(0), seed=0, sampling_seed=0, group_id="recording")
+
+    async def work() -> Any:
+        async with parts.serving(backend), human.served(session, page, sock, token):
+            return (await run_episode(spec, setup)).trajectory
+
+    done = signals.run(work)
+    if done.failure is not None:
+        raise EnvError(done.failure.message)
+    last = done.turns[-1].action if done.turns else None
+    if done.stop is StopReason.CANCELLED or not (isinstance(last, Finish) and last.success):
+        return None
+    (env,) = recorded
+    env.end(done.answer)
+    if not env.lines:
+        raise ConfigError("nothing was done, so there is no plan to write", where=str(task.preset["url"]))
+    checks = suggested_checks(env.before, env.after, done.answer)
+    return task_record(task.description, str(task.preset["url"]), env.lines, checks, task_id)

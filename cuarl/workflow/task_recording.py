@@ -1,0 +1,167 @@
+"""A task file made of what a person did on a page: the plan, step by step, and checks that may be meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from cuarl.env.base import Capabilities
+from cuarl.env.browser.naming import Named
+from cuarl.env.browser.web import WebEnv
+from cuarl.tasks.task import TaskInstance
+from cuarl.types import Action, Click, Key, Observation, Scroll, StepResult, TypeText, Wait
+
+SAYABLE = frozenset({"click", "scroll", "type", "key", "wait", "answer", "finish"})
+"""Kinds of actions for which plans of pages have words."""
+MOST_TEXTS = 3
+"""New lines of a page's text that are suggested as checks."""
+_LONGEST = 80
+Line = dict[str, Any]
+
+
+class RecordedEnv:
+    """A page that is worked by a person; ``lines`` is the plan of what they did so far."""
+
+    def __init__(self, env: WebEnv) -> None:
+        self._env, self.lines = env, list[Line]()
+        self._editable = False
+        """Whether the last thing that was clicked is a field."""
+        self.before: Mapping[str, Any] = {}
+        self.after: Mapping[str, Any] = {}
+        self._waited = False
+        """The page took its time, or is another one: what comes next has to be waited for."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The page's, as far as plans have words for it."""
+        found = self._env.capabilities
+        return Capabilities(found.actions & SAYABLE, state=True, kind=found.kind)
+
+    @property
+    def volatile(self) -> tuple[str, ...]:
+        """The page's."""
+        return self._env.volatile
+
+    async def reset(self, task: TaskInstance, seed: int) -> Observation:
+        """Load the page."""
+        shown = await self._env.reset(task, seed)
+        self.before = self.after = await self._env.state()
+        return shown
+
+    async def step(self, action: Action) -> StepResult:
+        """Carry out one action, and note how a plan says it."""
+        named = None
+        if isinstance(action, Click):
+            named = await self._env.name_at(action.x, action.y)
+            if named is None:
+                why = "no name leads back to what is there, so a plan can't point at it"
+                return StepResult(self._env.shown(), info={"rejected": why, "changed": False})
+        url = self.after.get("url")
+        result = await self._env.step(action)
+        if "rejected" not in result.info:
+            self.after = await self._env.state()
+            self.note(action, named, moved=self.after.get("url") != url)
+        return result
+
+    def note(self, action: Action, named: Named | None, *, moved: bool) -> None:
+        """Add what ``action`` on the thing ``named`` is in a plan; ``moved``: another page came of it."""
+        match action:
+            case Click() if named is not None:
+                self._click(action, dict(named.target), editable=named.editable)
+            case TypeText():
+                self._type(action)
+            case Key(keys=keys):
+                self.lines.append({"key": "+".join(keys)})
+            case Scroll(direction=direction, amount=amount):
+                self.lines.append({"scroll": direction, "amount": amount})
+            case Wait():
+                self._waited = True
+        self._waited = self._waited or moved
+
+    def end(self, answer: str | None) -> None:
+        """Note what was answered."""
+        if answer:
+            self.lines.append({"answer": answer})
+
+    async def state(self) -> Mapping[str, Any]:
+        """The page's."""
+        return await self._env.state()
+
+    async def close(self) -> None:
+        """Close the page."""
+        await self._env.close()
+
+    def _click(self, action: Click, target: Line, *, editable: bool) -> None:
+        written: Any = target["text"] if list(target) == ["text"] else target
+        if self.lines and "scroll" in self.lines[-1] and "until" not in self.lines[-1]:
+            direction = self.lines[-1]["scroll"]
+            while self.lines and self.lines[-1].get("scroll") == direction and "until" not in self.lines[-1]:
+                self.lines.pop()
+            self.lines.append({"scroll": direction, "until": written})
+        elif self._waited:
+            self.lines.append({"wait_for": written})
+        self._waited = False
+        line: Line = {"click": written}
+        line |= {"button": action.button} if action.button != "left" else {}
+        line |= {"count": action.count} if action.count != 1 else {}
+        self.lines.append(line)
+        self._editable = editable
+
+    def _type(self, action: TypeText) -> None:
+        line: Line = {"type": action.text}
+        if self.lines and list(self.lines[-1]) == ["click"] and self._editable:
+            into = self.lines.pop()["click"]
+            line["into"] = into["label"] if isinstance(into, dict) and list(into) == ["label"] else into
+        self.lines.append(line | ({"submit": True} if action.submit else {}))
+
+
+def suggested_checks(before: Mapping[str, Any], after: Mapping[str, Any], answer: str | None) -> list[Line]:
+    """Checks that hold in ``after``, and not in ``before``: of what the application says, the page shows, was answered.
+
+    They are suggestions: what is meant only a person knows.
+    """
+    found = [
+        {"path": path, "value": value}
+        for path, value in _leaves(after)
+        if path.partition(".")[0] not in ("url", "title", "text", "tabs") and _at(before, path) != value
+    ]
+    shown = str(before.get("text", ""))
+    lines = [line.strip() for line in str(after.get("text", "")).splitlines()]
+    new = [line for line in dict.fromkeys(lines) if line and len(line) <= _LONGEST and line not in shown]
+    found += [{"path": "text", "op": "contains", "value": line} for line in new[:MOST_TEXTS]]
+    old, now = urlsplit(str(before.get("url", ""))), urlsplit(str(after.get("url", "")))
+    if (old.path, old.fragment) != (now.path, now.fragment):
+        found.append({"path": "url", "op": "contains", "value": now.path + (f"#{now.fragment}" * bool(now.fragment))})
+    if answer:
+        found.append({"path": "answer", "op": "icontains", "value": answer})
+    return found
+
+
+def task_record(
+    goal: str, url: str, lines: Sequence[Line], checks: Sequence[Line], task_id: str | None = None
+) -> dict[str, Any]:
+    """The task, as a file has it."""
+    return {
+        "id": task_id or re.sub(r"[^a-z0-9]+", "_", goal.lower()).strip("_")[:40] or "recorded",
+        "env": "browser",
+        "description": goal,
+        "max_steps": 2 * len(lines) + 4,
+        "preset": {"url": url},
+        "plan": list(lines),
+        "checks": list(checks),
+    }
+
+
+def _leaves(state: Any, path: str = "") -> list[tuple[str, Any]]:
+    """Paths of the plain values in nested mappings."""
+    if isinstance(state, Mapping):
+        return [leaf for key, value in state.items() for leaf in _leaves(value, f"{path}.{key}" if path else str(key))]
+    return [(path, state)] if isinstance(state, str | int | float | bool) else []
+
+
+def _at(state: Any, path: str) -> Any:
+    for key in path.split("."):
+        state = state.get(key) if isinstance(state, Mapping) else None
+    return state
