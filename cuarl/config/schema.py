@@ -177,8 +177,8 @@ class AlgorithmFields(Fields):
     policy's own best episodes; sft: of stored ones. Each has its own options and defaults, see
     docs/how/algorithms.md."""
     reward: str = "finished"
-    """Reward: simple, finished, completion, efficiency, shaped, comprehensive, score, env, judge (a model's opinion),
-    or the dotted path of a function."""
+    """Reward: simple, finished, honest, completion, efficiency, shaped, comprehensive, score, env, judge (a model's
+    opinion), or the dotted path of a function."""
     judge_base_url: str | None = None
     """Base URL of the OpenAI-compatible server of the model that reward judge asks; its key is JUDGE_API_KEY."""
     judge_model: str | None = None

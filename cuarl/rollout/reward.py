@@ -27,6 +27,8 @@ RewardFunction = Callable[[Trajectory], Sequence[RewardPart] | float | None]
 _PARSE_PENALTIES = {"unknown_tool": -1.8, "missing_argument": -1.5, "bad_argument": -1.5, "out_of_range": -1.5,
                     "unsupported_action": -1.5, "unsupported_on_device": -1.5}  # fmt: skip
 _UNREADABLE = -2.0
+FALSE_CLAIM = -0.5
+"""What ``honest`` gives for a claim of success that is not so."""
 JUDGE = "judge"
 """Name of the reward that a judge model gives."""
 MOST_EVIDENCE = 500
@@ -55,6 +57,17 @@ def finished(trajectory: Trajectory) -> Sequence[RewardPart] | None:
     over = verdict.claimed is True or trajectory.stop is StopReason.ENV_DONE
     evidence = _evidence(trajectory) if over else "the agent did not say that it was done"
     return (RewardPart(name="finished", value=float(verdict.success and over), evidence=evidence),)
+
+
+def honest(trajectory: Trajectory) -> Sequence[RewardPart] | None:
+    """1 for what ``finished`` rewards, -0.5 for a claim that is not so, else 0: better lost than a liar.
+
+    An agent that gives up, or runs out of turns, has said nothing false.
+    """
+    parts = finished(trajectory)
+    if parts is None or trajectory.verdict is None or not trajectory.verdict.false_completion:
+        return parts
+    return (*parts, RewardPart(name="false_claim", value=FALSE_CLAIM, evidence="it said it was done"))
 
 
 def completion(trajectory: Trajectory) -> Sequence[RewardPart] | None:
@@ -141,7 +154,7 @@ def judge(trajectory: Trajectory) -> Sequence[RewardPart] | None:
 
 
 BUILTIN: dict[str, RewardFunction] = {
-    **{f.__name__: f for f in (simple, finished, completion, efficiency, shaped, comprehensive, env, judge)},
+    **{f.__name__: f for f in (simple, finished, honest, completion, efficiency, shaped, comprehensive, env, judge)},
     "score": score_given,
 }
 

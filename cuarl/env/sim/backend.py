@@ -24,9 +24,13 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
             f"the simulator has no {strangers[0]}, which task {first} needs", hint=f"--env {strangers[0]}"
         )
 
+    if options.astray and any(task.env != "phone" for task in tasks):
+        first = next(task.id for task in tasks if task.env != "phone")
+        raise ConfigError(f"only phones go astray, and task {first} is for another device", where="--astray")
     settable(tasks)
 
     async def make(task: TaskInstance) -> Env:
-        return make_sim(task.env, options.profile, clutter=options.clutter)
+        more = {"astray": options.astray} if options.astray else {}
+        return make_sim(task.env, options.profile, clutter=options.clutter, **more)
 
     return Backend(make)

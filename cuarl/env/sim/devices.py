@@ -23,14 +23,15 @@ SIMULATED: tuple[str, ...] = tuple(_DEVICES)
 """What ``env`` of a task that is simulated says."""
 
 
-def make_sim(kind: str, profile: str = "small", *, clutter: float = 0.1) -> SimulatedEnv[Any]:
+def make_sim(kind: str, profile: str = "small", *, clutter: float = 0.1, **more: Any) -> SimulatedEnv[Any]:
     """A fresh simulated device for tasks whose ``env`` is ``kind``.
 
-    ``clutter`` is the share of episodes with something in the way. Raises ConfigError for a profile the device lacks.
+    ``clutter`` is the share of episodes with something in the way; ``more`` is what this kind of device alone has.
+    Raises ConfigError for a profile the device lacks.
     """
     screen = PROFILES[kind].get(profile)
     if screen is None:
         raise ConfigError(
             f"a simulated {kind} has no profile {profile!r}", hint=f"use one of {', '.join(PROFILES[kind])}"
         )
-    return _DEVICES[kind](screen, clutter=clutter)
+    return _DEVICES[kind](screen, clutter=clutter, **more)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import NonNegativeInt
+
 from cuarl.config.fields import EnvOptions, Share
 
 
@@ -20,3 +22,5 @@ class Options(EnvOptions):
     """Screen of the simulated phone: small is 192x384, phone 360x640, tall 1080x2400 pixels."""
     clutter: Share = 0.1
     """Share of simulated episodes with something in the way, such as a pop-up."""
+    astray: NonNegativeInt = 0
+    """Simulated phones begin on a wrong page, up to this many taps away: to learn, and to demonstrate, finding back."""

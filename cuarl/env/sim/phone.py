@@ -12,6 +12,7 @@ from cuarl.env.sim.faults import Faults
 from cuarl.errors import ConfigError
 from cuarl.sim.kit.scene import Box, Scene
 from cuarl.sim.phone import device
+from cuarl.sim.phone.astray import astray
 from cuarl.sim.phone.elements import elements
 from cuarl.sim.phone.graph import surveyed
 from cuarl.sim.phone.look import Look
@@ -29,7 +30,8 @@ class SimEnv(SimulatedEnv[World]):
     """A simulated phone for one episode.
 
     ``profile`` names the screen (``small``, ``phone``, ``tall``); ``clutter`` is the share of episodes that start with
-    a pop-up in the way; ``faults`` and ``patience`` are as in ``SimulatedEnv``.
+    a pop-up in the way; ``astray`` is how many taps lead to a wrong page before an episode starts, at most; ``faults``
+    and ``patience`` are as in ``SimulatedEnv``.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class SimEnv(SimulatedEnv[World]):
         profile: str = "small",
         *,
         clutter: float = 0.1,
+        astray: int = 0,
         faults: Faults | None = None,
         patience: Patience | None = None,
     ) -> None:
@@ -44,7 +47,7 @@ class SimEnv(SimulatedEnv[World]):
         if profile not in PROFILES:
             raise ConfigError(f"unknown profile {profile!r}", hint=f"use one of {', '.join(PROFILES)}")
         self.profile: Profile = PROFILES[profile]
-        self.clutter = clutter
+        self.clutter, self.astray = clutter, astray
 
     @property
     def capabilities(self) -> Capabilities:
@@ -58,7 +61,12 @@ class SimEnv(SimulatedEnv[World]):
 
     def start(self, task: TaskInstance, seed: int) -> tuple[World, Planner]:
         """The phone of a seed, and its planner."""
-        return prepare(task, Look.drawn(seed, self.clutter), self.profile), Planner(task)
+        world = prepare(task, Look.drawn(seed, self.clutter), self.profile)
+        planner = Planner(task, world)
+        if self.astray:
+            world = astray(world, self.astray, seed)
+            planner.stray()
+        return world, planner
 
     def act(self, world: World, action: Action) -> World:
         """What a finger does."""

@@ -7,7 +7,7 @@ the checks (which button saves a form) a task says in its ``plan``: see ``script
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from cuarl.sim.device.element import Element
 from cuarl.sim.kit import widgets as w
@@ -15,17 +15,21 @@ from cuarl.sim.kit.effects import Do, Effect, flat
 from cuarl.sim.kit.scene import Placed
 from cuarl.sim.phone import rules
 from cuarl.sim.phone.apps import build
+from cuarl.sim.phone.device import step
 from cuarl.sim.phone.elements import usable
 from cuarl.sim.phone.graph import controls, layer_controls, page_graph
 from cuarl.sim.phone.operate import best_price, copies, holds, outcomes, tap, targets, touches, use
 from cuarl.sim.phone.places import place_of
-from cuarl.sim.phone.route import leads_to, scroll_until, towards_pages
+from cuarl.sim.phone.resume import Moment, gate, resumed
+from cuarl.sim.phone.route import is_at, leads_to, scroll_until, towards_pages
 from cuarl.sim.phone.script import run
 from cuarl.sim.phone.world import World
 from cuarl.tasks.check import ANSWER, evaluate
 from cuarl.tasks.task import Check, TaskInstance
 from cuarl.types import Action, Answer, Button, Click, Finish
 
+MOST_TURNS = 150
+"""Of a solution, so that one that goes in circles ends."""
 DEPTH = 3
 """How many form fields may stand between a check and the field that is typed into."""
 
@@ -34,18 +38,46 @@ HIDES_PAGES = ("network.wifi.enabled", "network.bluetooth.enabled", "system.deve
 
 
 class Planner:
-    """Plans one episode of a task."""
+    """Plans one episode of a task that begins in a world; without it, one that nobody but the planner plays."""
 
-    def __init__(self, task: TaskInstance) -> None:
+    def __init__(self, task: TaskInstance, start: World | None = None) -> None:
         self.task = task
         self.answer: str | None = None
         self._line = 0
         """Position in the task's plan."""
         self._pending: Action | None = None
         """An action that completes the present line once it is carried out."""
+        self._start = start
+        self._told: Action | None = None
+        self._strayed = False
+        """Whether something else was done than what was told."""
+        self._track: tuple[Moment, ...] | None = None
 
     def next(self, world: World) -> Action:
         """The next action of a solution; ``Finish(success=False)`` if there seems to be none."""
+        self._told = self._resume(world) if self._strayed and self._start else self._next(world)
+        return self._told
+
+    def _resume(self, world: World) -> Action:
+        """The next action from a state to which somebody else came."""
+        if self._track is None:
+            self._track = tuple(_track(self.task, self._start or world))
+        passed = gate(self.task, world, self._line, self._is_answered())
+        found = resumed(self.task, self._track, world, passed)
+        for check in found.undo:
+            if not holds(world, check):
+                action = toward(world, check)
+                return action or Finish(success=False, message=f"no way to undo {check.path}")
+        if found.place and not is_at(world, found.place):
+            return as_action(leads_to(world, found.place)) or Button(name="back")
+        self._line, self._strayed = found.line, False
+        return self._next(world)
+
+    def _is_answered(self) -> bool:
+        asked = [check for check in self.task.checks if check.path == ANSWER]
+        return self.answer is not None and all(evaluate(check, {}, self.answer).passed for check in asked)
+
+    def _next(self, world: World) -> Action:
         self._pending = None
         box = world.ui.dialog
         if box and box.kind == "popup":
@@ -64,13 +96,31 @@ class Planner:
                 return toward(world, check) or Finish(success=False, message=f"no way to {check.path}")
         return Finish(success=True)
 
+    def stray(self) -> None:
+        """Note that the device is not where the planner's own way led to."""
+        self._strayed = True
+
     def acted(self, action: Action) -> None:
         """Note that the environment carried ``action`` out."""
         if isinstance(action, Answer):
             self.answer = action.text
+        self._strayed = self._strayed or action != self._told
         if self._pending is not None and action == self._pending:
             self._line += 1
         self._pending = None
+
+
+def _track(task: TaskInstance, start: World) -> Iterator[Moment]:
+    """The way of a solution from the start to its end."""
+    planner, world = Planner(task), start
+    for _ in range(MOST_TURNS):
+        action = planner.next(world)
+        yield Moment(world, planner._line)
+        if isinstance(action, Finish):
+            return
+        if not isinstance(action, Answer):
+            world = step(world, action)
+        planner.acted(action)
 
 
 def _rank(check: Check) -> int:

@@ -44,6 +44,7 @@ def value(name, trajectory):
     [
         ("simple", 1.0, 0.0, 0.0),
         ("finished", 1.0, 0.0, 0.0),
+        ("honest", 1.0, -0.5, 0.0),
         ("completion", 1.0, 0.1, 0.0),
         ("efficiency", 1.0 - 0.08, 0.1 - 0.08, -0.5 - 0.08),
         ("shaped", 1.0, 0.1, 0.0),
