@@ -69,6 +69,7 @@ PAGES: dict[str, Callable[[int], str]] = {
     "runs by name": lambda i: f"/?q=settings-{i}",
     "run": lambda i: f"/runs/run-{i % MEASURED:02d}",
     "run of 50,000 episodes": lambda i: "/runs/large",
+    "its ledger": lambda i: "/runs/large/costs",
     "its steps": lambda i: f"/runs/large/steps/{i % 100}",
     "its episodes, worst first": lambda i: f"/episodes?run=large&sort=reward&page={i % 20}",
     "step": lambda i: f"/runs/run-{i % 400:02d}/steps/0",

@@ -1,8 +1,8 @@
 """Takes the pictures of the monitor for its page: ``python -m docs.pictures``, which needs the extras web and browser.
 
-Trains the shipped model a little, measures it, and opens every page in a headless Chromium: 1280 and 390 pixels wide,
-light and dark. Says what is wrong with a page (something wider than the screen, an error in its console) and ends with
-1 then. ``--person`` takes those of the page on which a person acts instead.
+Trains the shipped model a little, measures it, begins another training, and opens every page in a headless Chromium:
+1280 and 390 pixels wide, light and dark. Says what is wrong with a page (something wider than the screen, an error in
+its console) and ends with 1 then. ``--person`` takes those of the page on which a person acts instead.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +27,11 @@ from cuarl.env.browser.browser import find_program
 
 IMAGES = Path(__file__).parent / "images" / "monitor"
 SIZES = ((1280, 860), (390, 844))
-FEW = ("--groups-per-batch", "3", "--group-size", "6", "--eval-episodes", "12")
+GOING = "settings-going-on"
+TRAIN = (
+    "train", "--tasks", "settings", "--difficulty", "easy",
+    "--groups-per-batch", "3", "--group-size", "6", "--eval-episodes", "12",
+)  # fmt: skip
 
 
 def main() -> int:
@@ -41,32 +47,32 @@ def main() -> int:
             with acting(Path(made)) as url:
                 return taken_acting(url)
         runs = given.runs_dir or demo(Path(made))
-        with serving(runs) as url:
+        with going_on(runs), serving(runs) as url:
             return taken(url, addresses(url))
 
 
 def demo(folder: Path) -> Path:
     """A training with its evaluations, and another to compare it with."""
     for words in (
-        (
-            "train",
-            "--tasks",
-            "settings",
-            "--difficulty",
-            "easy",
-            "--max-steps",
-            "8",
-            "--eval-every",
-            "4",
-            "--name",
-            "settings-grpo",
-            *FEW,
-        ),
+        (*TRAIN, "--max-steps", "8", "--eval-every", "4", "--name", "settings-grpo"),
         ("eval", "settings-grpo", "--episodes", "12"),
         ("rollout", "--tasks", "settings", "--episodes", "6", "--agent", "oracle", "--name", "shown-by-the-oracle"),
     ):
         cuarl(*words, "--runs-dir", str(folder))
     return folder
+
+
+@contextmanager
+def going_on(folder: Path) -> Iterator[None]:
+    """Inside, a training goes on."""
+    words = (*TRAIN, "--max-steps", "40", "--skip-baseline", "--name", GOING, "--runs-dir", str(folder))
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([sys.executable, "-m", "cuarl", *words], **quiet) as training:
+        try:
+            yield
+        finally:
+            training.send_signal(signal.SIGINT)
+    cuarl("runs", "rm", GOING, "--yes", "--runs-dir", str(folder))
 
 
 def cuarl(*words: str) -> None:
@@ -124,8 +130,12 @@ def taken_acting(url: str) -> int:
 
 def addresses(url: str) -> dict[str, str]:
     """A page of each kind."""
+    while not (running := httpx.get(f"{url}/", params={"q": GOING}).text.count("<progress")):
+        time.sleep(1)
+    assert running == 1
     runs = httpx.get(f"{url}/api/trainings").json()["trainings"]
-    run = next(one for one in runs if one["command"] == "train")["id"]
+    run = next(one for one in runs if one["command"] == "train" and one["status"] == "completed")["id"]
+    going = next(one for one in runs if one["name"] == GOING)["id"]
     entries = httpx.get(f"{url}/api/trainings/{run}/timeline").json()["timeline"]
     evaluations = [one for one in entries if one["kind"] != "step"]
     step = max(one["step"] for one in entries)
@@ -134,10 +144,13 @@ def addresses(url: str) -> dict[str, str]:
     sides = [f"evaluation:{one['id']}" for one in (evaluations[0], evaluations[-1])]
     return {
         "runs": "/",
+        "running": f"/runs/{going}",
         "run": f"/runs/{run}",
+        "costs": f"/runs/{run}/costs",
         "step": f"/runs/{run}/steps/{step}",
         "episodes": f"/episodes?run={run}&sort=reward",
         "episode": f"/episodes/{best}?turn=2",
+        "prompt": f"/episodes/{best}/turns/2/prompt",
         "evaluations": "/evaluations",
         "evaluation": f"/evaluations/{evaluations[-1]['id']}",
         "compare": f"/compare?a={sides[0]}&b={sides[1]}",

@@ -278,49 +278,49 @@ class Pages(Reader):
         """Verdicts by step and task, for intervals; None for a run with more than ``MANY`` episodes."""
         e, v = t.EpisodeRow, t.VerdictRow
         mine: Select[Any] = select(literal_column("1")).where(e.run_id == run, e.purpose == purpose).limit(MANY + 1)
-        holds = _holds()
-        query = (
-            select(e.step, e.task_id, func.count(holds), func.sum(cast(holds, Integer)))
-            .select_from(e)
-            .outerjoin(v, v.episode_id == e.id)
-            .where(e.run_id == run, e.purpose == purpose, holds.is_not(None))
-            .group_by(e.step, e.task_id)
-            .order_by(e.step, e.task_id)
-        )
 
         def work(session: Session) -> list[TaskShare] | None:
             if (session.scalar(select(func.count()).select_from(mine.subquery())) or 0) > MANY:
                 return None
+            holds = _holds_in(session, run)
+            query = (
+                select(e.step, e.task_id, func.count(holds), func.sum(cast(holds, Integer)))
+                .select_from(e)
+                .outerjoin(v, v.episode_id == e.id)
+                .where(e.run_id == run, e.purpose == purpose, holds.is_not(None))
+                .group_by(e.step, e.task_id)
+                .order_by(e.step, e.task_id)
+            )
             return [TaskShare(step, task, n, int(ones or 0)) for step, task, n, ones in session.execute(query)]
 
         return self._read(work)
 
     def cost_lines(self, run: str, most: int | None = MANY) -> list[CostLine] | None:
         """What its episodes took, by purpose and kind of device; None for a run with more than ``most`` episodes."""
-        e, v, holds = t.EpisodeRow, t.VerdictRow, _holds()
+        e, v = t.EpisodeRow, t.VerdictRow
         mine: Select[Any] = select(literal_column("1")).where(e.run_id == run)
-        # in full each time, as "device" is a column, too; and PostgreSQL takes equal parameters for different ones
-        device = case((e.backend == literal_column("''"), e.env), else_=e.backend)
-        sums: dict[str, ColumnElement[Any]] = {
-            "episodes": func.count(),
-            "successes": func.coalesce(func.sum(cast(holds, Integer)), 0),
-            "device_s": func.sum(e.wall_s),
-            "tokens_in": func.sum(e.prompt_tokens),
-            "tokens_out": func.sum(e.sampled_tokens),
-        }
-        query = (
-            select(e.purpose, device.label("device"), *(value.label(name) for name, value in sums.items()))
-            .outerjoin(v, v.episode_id == e.id)
-            .where(e.run_id == run, e.status != "started")
-            .group_by(e.purpose, device)
-            .order_by(e.purpose, device)
-        )
 
         def work(session: Session) -> list[CostLine] | None:
             if most is not None:
                 there = session.scalar(select(func.count()).select_from(mine.limit(most + 1).subquery())) or 0
                 if there > most:
                     return None
+            # in full each time, as "device" is a column, too; and PostgreSQL takes equal parameters for different ones
+            device = case((e.backend == literal_column("''"), e.env), else_=e.backend)
+            sums: dict[str, ColumnElement[Any]] = {
+                "episodes": func.count(),
+                "successes": func.coalesce(func.sum(cast(_holds_in(session, run), Integer)), 0),
+                "device_s": func.sum(e.wall_s),
+                "tokens_in": func.sum(e.prompt_tokens),
+                "tokens_out": func.sum(e.sampled_tokens),
+            }
+            query = (
+                select(e.purpose, device.label("device"), *(value.label(name) for name, value in sums.items()))
+                .outerjoin(v, v.episode_id == e.id)
+                .where(e.run_id == run, e.status != "started")
+                .group_by(e.purpose, device)
+                .order_by(e.purpose, device)
+            )
             return [CostLine.model_validate(dict(row)) for row in session.execute(query).mappings()]
 
         return self._read(work)
@@ -368,9 +368,12 @@ class Pages(Reader):
 
         Without a run, task, group or evaluation they come in the order of the index alone.
         """
-        query = _conditions(_line_query(), where).where(t.EpisodeRow.status != "started")
-        bounded = {"run", "task", "group", "evaluation"} & set(where)
-        query = _sorted(query, sort if bounded else "newest").limit(limit).offset(offset)
+        e, v = t.EpisodeRow, t.VerdictRow
+        order = sort if {"run", "task", "group", "evaluation"} & set(where) else "newest"
+        # which ones they are is found first: to sort all of a large run's rows takes several times as long
+        found = _conditions(select(e.id).outerjoin(v, v.episode_id == e.id), where).where(e.status != "started")
+        page = _sorted(found, order).limit(limit).offset(offset).subquery()
+        query = _sorted(_line_query().where(e.id.in_(select(page.c.id))), order)
         return self._read(lambda s: [_line(row) for row in s.execute(query).mappings()])
 
     def episode_line(self, episode_id: str) -> EpisodeLine | None:
@@ -436,6 +439,13 @@ def _human() -> Any:
     h = t.HumanVerdictRow
     mine = select(h.success).where(h.episode_id == t.EpisodeRow.id)
     return mine.order_by(h.at.desc(), h.id.desc()).limit(1).correlate(t.EpisodeRow).scalar_subquery()
+
+
+def _holds_in(session: Session, run: str) -> Any:
+    """The verdicts that hold in a run; those of people are only looked for, one by one, where it has some."""
+    e, h = t.EpisodeRow, t.HumanVerdictRow
+    said = session.scalar(select(h.id).join(e, e.id == h.episode_id).where(e.run_id == run).limit(1))
+    return t.VerdictRow.success if said is None else _holds()
 
 
 def _holds() -> Any:

@@ -10,6 +10,7 @@ from cuarl.errors import ConfigError
 from cuarl.monitor import film
 from cuarl.monitor.draw import caption, half_blocks
 from cuarl.monitor.frames import Drawn, draw, ending
+from cuarl.monitor.prompt import shortened
 from cuarl.terminal.output import console, has_colour, is_terminal, note, print_json, print_table, print_text
 from cuarl.trajectory import Trajectory
 from cuarl.types import Screenshot
@@ -48,6 +49,27 @@ def show_episode(
         _print_facts(trajectory)
         _print_turns(trajectory)
     note(f"pictures: {folder} ({len(files)} files)" + (f" and {gif}" if gif else ""))
+
+
+def show_turn(trajectory: Trajectory, number: int, texts: Callable[[Sequence[int]], Sequence[str] | None]) -> None:
+    """Print a turn (from 1): what the model was shown, its raw answer, and what was read from it.
+
+    ``texts`` gives what token ids read, or None where nothing on this machine tells. Raises ConfigError for a turn that
+    the episode has not.
+    """
+    if number > len(trajectory.turns):
+        raise ConfigError(f"the episode has {len(trajectory.turns)} turns, and no turn {number}", hint="--turn 1")
+    turn = trajectory.turns[number - 1]
+    sampled = turn.sampled
+    words, trouble = caption(turn)
+    if sampled is None:
+        note("no model was asked at this turn")
+    else:
+        pieces = texts(sampled.prompt_ids)
+        unread = f"({len(sampled.prompt_ids)} tokens, whose text is not known on this machine)"
+        print_text(f"prompt:\n{unread if pieces is None else shortened(''.join(pieces))}\n")
+        print_text(f"raw answer:\n{sampled.text}\n")
+    print_text(f"read as: {words}" + (f" ({trouble})" if trouble else ""))
 
 
 def _write_gif(path: Path, frames: Sequence[Drawn]) -> None:

@@ -146,6 +146,11 @@ def test_the_size_at_which_a_policy_saw_the_screens_is_shown(place, sampled):
     width, height = turn.resized
     shown = f"{turn.screenshot.width}x{turn.screenshot.height}, seen at {width}x{height}"
     assert shown in place.cuarl("rollout", "show").out
+    said = place.cuarl("rollout", "show", "--turn", "1").out
+    assert found["goal"] in said.partition("raw answer:")[0] and "[picture]" in said
+    assert f"raw answer:\n{turn.sampled.text}" in said and "read as: " in said
+    missing = place.cuarl("rollout", "show", "--turn", "99")
+    assert missing.code == 2 and f"the episode has {len(found['turns'])} turns, and no turn 99" in missing.err
 
 
 def test_recorded_logprobs_are_those_of_the_recorded_policy(place, sampled):

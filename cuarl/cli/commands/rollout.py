@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,6 +14,7 @@ from cuarl.cli import idle
 from cuarl.cli.commands.judge import EXAMPLES, judge
 from cuarl.cli.complete import episode_ids, run_names
 from cuarl.cli.help import HelpGroup
+from cuarl.cli.idle import given_options
 from cuarl.cli.options import Request, experiment_options
 from cuarl.cli.usage import finite
 from cuarl.config.load import recorded
@@ -220,6 +222,7 @@ def _print_plan(request: Request, agent: str, tasks: Sequence[Task], group_size:
 Examples:
   cuarl rollout show latest
   cuarl rollout show 3f2a9c41d0e7b856.0004.0 --out pictures
+  cuarl rollout show latest --turn 3
   cuarl rollout show latest --gif episode.gif""",
 )
 def show(
@@ -232,6 +235,9 @@ def show(
     ] = "latest",
     out: Annotated[Path | None, typer.Option(help="Folder for the pictures; else one in the run's folder.")] = None,
     gif: Annotated[Path | None, typer.Option(help="One moving picture of it all, written to this file, too.")] = None,
+    turn: Annotated[
+        int | None, typer.Option(min=1, help="Print this turn's prompt and raw answer, and draw nothing.")
+    ] = None,
     columns: Annotated[int, typer.Option(min=8, help="Width of the pictures in the terminal, in characters.")] = 36,
     pictures: Annotated[bool, typer.Option(help="Draw pictures in the terminal, where it has colours.")] = True,
     runs_dir: RunsDir = None,
@@ -240,13 +246,21 @@ def show(
 ) -> None:
     """Draw what an episode did: each screenshot with the action on it, as PNG files and in the terminal."""
     from cuarl.store.url import require_database
-    from cuarl.terminal.episode_view import show_episode
+    from cuarl.terminal.episode_view import show_episode, show_turn
+    from cuarl.workflow.monitoring import token_texts
     from cuarl.workflow.stored_episodes import find_episode, pictures_folder
 
+    drawing = given_options({"--out": out, "--gif": gif, "--json": as_json})
+    if turn is not None and drawing:
+        raise ConfigError(f"--turn draws nothing, so {drawing[0]} has no effect", hint="leave one out")
     settings = load_settings(database_url=db, runs_dir=runs_dir)
     require_database(settings.db_url)
     with parts.open_store(settings) as store:
         trajectory = find_episode(store, episode)
+        if turn is not None:
+            model = store.run(trajectory.run_id).model if trajectory.run_id else ""
+            show_turn(trajectory, turn, partial(token_texts, model))
+            return
         folder = out or pictures_folder(store, trajectory, settings.runs_dir)
         show_episode(trajectory, store.blobs.get, folder, columns=columns if pictures else 0, as_json=as_json, gif=gif)
 

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from cuarl.monitor.ingest.batch import SOURCES
 from cuarl.monitor.ingest.episodes import (
     NO_SCREEN,
     Rollout,
@@ -24,6 +25,7 @@ from cuarl.monitor.ingest.episodes import (
 from cuarl.store import writes as w
 from cuarl.store.ingest import Ingest, Kept
 from cuarl.store.live import LiveWriter
+from cuarl.store.pages import Pages
 from cuarl.store.records import EvaluationRecord, EvaluationStatus, LiveRecord, RunRecord, RunStatus
 from cuarl.store.store import Store
 
@@ -67,7 +69,8 @@ class Records:
         """Bring the store up to date with rows that have changed, by their numbers. Raises StoreError."""
         rollouts = self._changed_rollouts(touched)
         self._store.blobs.put([NO_SCREEN])
-        writes: list[w.Write] = [self._run(row, at) for row in self._rows("training", touched["training"])]
+        removed = self._removed(touched, rollouts) - touched["training"]
+        writes: list[w.Write] = [self._run(row, at) for row in self._rows("training", touched["training"] | removed)]
         steps = self._rows("steps", touched["steps"])
         # rows of an earlier step, or its rollouts, may come late: they don't say where a run is that says so itself
         runs = self._rows("training", {row.parent for row in steps if row.parent is not None})
@@ -83,6 +86,17 @@ class Records:
                 changed[kind].add(row.parent)
         found = [self._evaluation(kind, row, at) for kind, ids in changed.items() for row in self._rows(kind, ids)]
         self._store.write(found)
+
+    def _removed(self, touched: Mapping[str, set[int]], rollouts: Sequence[Kept]) -> set[int]:
+        """The trainings of these rows whose runs somebody has removed from the store, where they come back."""
+        parents = {f"{kind}s": set(touched[f"{kind}s"]) for kind in SOURCES}
+        for row in rollouts:
+            if row.parent is not None:
+                parents.get(f"{row.data.get('source_type')}s", set()).add(row.parent)
+        found = [row.parent for kind, ids in parents.items() for row in self._rows(kind, ids)]
+        names = {run_id(self._project, number): number for number in found if number is not None}
+        there = {record.id for record in Pages(self._store.engine).runs_by_id(sorted(names))}
+        return {number for name, number in names.items() if name not in there}
 
     def _rows(self, kind: str, ids: Iterable[int]) -> list[Kept]:
         wanted = sorted(ids)

@@ -79,7 +79,7 @@ def chart(
     values = [v for points in kept.values() for _, v in points] + [
         v for b in bands.values() for _, *vs in b for v in vs
     ]
-    scale = _Scale(min(steps), max(steps), *((0.0, 1.0) if share else _nice(min(values), max(values))))
+    scale = _Scale(min(steps), max(steps), *((0.0, 1.0, 0.25) if share else _nice(min(values), max(values))))
     drawn = [
         _line(name, i, points, bands.get(name, ()), scale, share=share) for i, (name, points) in enumerate(kept.items())
     ]
@@ -92,6 +92,8 @@ class _Scale:
     last: int
     low: float
     high: float
+    apart: float
+    """From one line across to the next."""
 
     def placed(self, points: Points) -> list[tuple[float, float]]:
         """Where these are drawn."""
@@ -110,8 +112,10 @@ class _Scale:
         return round(self.placed([(self.first, value)])[0][1], 1)
 
     def across(self, *, share: bool) -> tuple[Tick, ...]:
-        values = [self.low + (self.high - self.low) * i / 4 for i in range(5)]
-        return tuple(Tick(self.y(v), f"{v:.0%}" if share else _short(v)) for v in values)
+        first, count = round(self.low / self.apart), round((self.high - self.low) / self.apart)
+        values = [(first + i) * self.apart for i in range(count + 1)]
+        words = [f"{v:.0%}" for v in values] if share else _told_apart(values)
+        return tuple(Tick(self.y(v), text) for v, text in zip(values, words, strict=True))
 
     def beneath(self) -> tuple[Tick, ...]:
         return tuple(Tick(self.x(s), str(s)) for s in sorted({self.first, (self.first + self.last) // 2, self.last}))
@@ -138,13 +142,23 @@ def _joined(places: Sequence[tuple[float, float]]) -> str:
     return " ".join(["%.1f,%.1f" % place for place in places])  # noqa: UP031 (a third faster, and there are thousands)
 
 
-def _short(value: float) -> str:
-    """At most six characters, for an axis."""
+def _told_apart(values: Sequence[float]) -> list[str]:
+    """With as many digits as it takes for no two to read the same."""
+    found: list[str] = []
+    for digits in (3, 4, 5):
+        found = [_short(value, digits) for value in values]
+        if len(set(found)) == len(found):
+            break
+    return found
+
+
+def _short(value: float, digits: int) -> str:
+    """A few characters, for an axis."""
     size = abs(value)
     for unit, name in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if size >= (1e4 if unit == 1e3 else unit):
-            return f"{value / unit:.3g}{name}"
-    return f"{value:.3g}" if size == 0 or size >= 1e-3 else f"{value:.0e}".replace("e-0", "e-")
+            return f"{value / unit:.{digits}g}{name}"
+    return f"{value:.{digits}g}" if size == 0 or size >= 1e-3 else f"{value:.2g}".replace("e-0", "e-")
 
 
 def _thinned(points: Sequence[P]) -> list[P]:
@@ -153,10 +167,11 @@ def _thinned(points: Sequence[P]) -> list[P]:
     return [*points[::every], *(points[-1:] if (len(points) - 1) % every else [])] if points else []
 
 
-def _nice(low: float, high: float) -> tuple[float, float]:
-    """Round ends of an axis around these."""
-    low, high = min(low, 0.0) if low < 0.25 * high else low, high
+def _nice(low: float, high: float) -> tuple[float, float, float]:
+    """Round ends of an axis around these, and how far its lines are apart: 1, 2 or 5 of a power of ten."""
+    low = min(low, 0.0) if low < 0.25 * high else low
     if high <= low:
-        return low - 0.5 * (abs(low) or 1), high + 0.5 * (abs(high) or 1)
-    size = 10 ** math.floor(math.log10(high - low)) / 2
-    return math.floor(low / size) * size, math.ceil(high / size) * size
+        low, high = low - 0.5 * (abs(low) or 1), high + 0.5 * (abs(high) or 1)
+    size = 10.0 ** math.floor(math.log10((high - low) / 4))
+    apart = next(times * size for times in (1, 2, 5, 10) if (high - low) / (times * size) <= 4 + 1e-9)
+    return math.floor(low / apart + 1e-9) * apart, math.ceil(high / apart - 1e-9) * apart, apart

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
+from cuarl.monitor.prompt import shortened
 from cuarl.monitor.web.desk import Desk
 from cuarl.monitor.web.views import asked
 from cuarl.monitor.web.views.runs import View
@@ -191,12 +192,3 @@ def sampled_at(desk: Desk, request: Request) -> tuple[Trajectory, Sampled]:
     if t is None or turn is None or turn.sampled is None:
         raise Refusal("no model was asked there", status=404)
     return t, turn.sampled
-
-
-def shortened(text: str) -> str:
-    """A prompt as people read it: a picture is one placeholder, not as many as it has tokens."""
-    out: list[str] = []
-    for part in text.split("<|image_pad|>"):
-        if part or not out or out[-1] != " [picture] ":
-            out += [part, " [picture] "]
-    return "".join(out[:-1])

@@ -17,7 +17,7 @@ from cuarl.monitor.web.views.turns import Running, running
 from cuarl.store.costs import costs_of
 from cuarl.store.judged import Interval
 from cuarl.store.pages import MANY, PAGE, EpisodeLine, TaskShare
-from cuarl.store.records import EvaluationRecord, LiveRecord, RunRecord
+from cuarl.store.records import EvaluationRecord, LiveRecord, Purpose, RunRecord
 from cuarl.web.refusal import Refusal
 
 View = tuple[str, Mapping[str, Any]]
@@ -29,6 +29,7 @@ COLUMNS = {
 }  # fmt: skip
 """What the timeline has of each step."""
 _SHOWN_STEPS = 40
+_LISTED_TASKS = 60
 
 
 # --- the list ------------------------------------------------------------------------------------------------------
@@ -69,17 +70,19 @@ def run(desk: Desk, request: Request) -> View:
     live = desk.pages.live(record.id)
     now = next((one for one in live if not one.episode_id), None)
     under_way = int(now.data.get("step") or 0) if now and before is None else 0
+    shares = desk.pages.shares(record.id, purpose_of(record))
     values = {
         "run": record,
         "live": now,
         "under_way": under_way,
         "silent": _silent(record, live),
         "running": [running(one) for one in live if one.episode_id][:24],
-        "charts": charts(desk, record, evaluations),
+        "charts": charts(desk, record, evaluations, shares),
         "entries": _timeline(desk, record, evaluations, before, under_way),
         "columns": COLUMNS,
         "shown": _SHOWN_STEPS,
         "before": before,
+        "tasks": tasks_of(shares)[:_LISTED_TASKS],
         "costs": costs_of(desk.pages, record, desk.prices, most=None if desk.still else MANY),
         "trackers": trackers(desk, record.id),
     }
@@ -92,6 +95,20 @@ def known_run(desk: Desk, run_id: str) -> RunRecord:
     if not found:
         raise Refusal(f'there is no run "{run_id}" in the store', status=404)
     return found[0]
+
+
+def purpose_of(record: RunRecord) -> Purpose:
+    """What a run's own episodes are for."""
+    return "train" if record.command == "train" else "eval" if record.command == "eval" else "rollout"
+
+
+def tasks_of(shares: Sequence[TaskShare] | None) -> list[TaskShare]:
+    """The tasks of all steps together, the worst first; none of a run that is too large."""
+    found: dict[str, TaskShare] = {}
+    for one in shares or ():
+        known = found.get(one.task_id, TaskShare(0, one.task_id, 0, 0))
+        found[one.task_id] = TaskShare(0, one.task_id, known.n + one.n, known.successes + one.successes)
+    return sorted(found.values(), key=lambda one: (one.successes / one.n, one.task_id))
 
 
 def trackers(desk: Desk, run_id: str) -> dict[str, str]:
@@ -140,7 +157,9 @@ _SIGNAL = {"group/frac_mixed": "mixed", "group/frac_all_pass": "all pass", "grou
 _TOKENS = {"tokens/sampled_mean": "sampled a turn", "episode/steps_mean": "turns an episode"}
 
 
-def charts(desk: Desk, record: RunRecord, evaluations: Sequence[EvaluationRecord]) -> list[Chart]:
+def charts(
+    desk: Desk, record: RunRecord, evaluations: Sequence[EvaluationRecord], shares: Sequence[TaskShare] | None
+) -> list[Chart]:
     """The curves of a run, those that have something to show."""
     names = desk.pages.metric_names(record.id)
     stops = {n: n.removeprefix("stop/") for n in names if n.startswith("stop/")}
@@ -161,7 +180,7 @@ def charts(desk: Desk, record: RunRecord, evaluations: Sequence[EvaluationRecord
 
     stale = {words: points for words, points in of(_STALE).items() if any(value for _, value in points)}
     found = [
-        _success(desk, record, series, evaluations),
+        _success(desk, series, evaluations, shares),
         chart("Reward", of({"reward/mean": "mean"}), about="mean reward of the scored episodes of a step"),
         chart("Signal", of(_SIGNAL), share=True,
             about="groups whose rewards differ teach; those that are all equal don't"),
@@ -180,7 +199,10 @@ def charts(desk: Desk, record: RunRecord, evaluations: Sequence[EvaluationRecord
 
 
 def _success(
-    desk: Desk, record: RunRecord, series: Mapping[str, Any], evaluations: Sequence[EvaluationRecord]
+    desk: Desk,
+    series: Mapping[str, Any],
+    evaluations: Sequence[EvaluationRecord],
+    shares: Sequence[TaskShare] | None,
 ) -> Chart | None:
     lines: dict[str, list[tuple[int, float]]] = {}
     bands: dict[str, list[tuple[int, float, float]]] = {}
@@ -193,9 +215,10 @@ def _success(
                 (one.step, one.metrics.get("ci_low", rate), one.metrics.get("ci_high", rate))
             )
     if "episode/success_rate" in series:
-        found = rates(desk, desk.pages.shares(record.id))
-        lines["training"] = [(n, found[n].value if n in found else v) for n, v in series["episode/success_rate"]]
-        bands["training"] = [(n, rate.low, rate.high) for n, rate in found.items()]
+        found = rates(desk, shares)
+        told = series["episode/success_rate"]  # of steps that are over: of the next some episodes may be stored already
+        lines["training"] = [(n, found[n].value if n in found else value) for n, value in told]
+        bands["training"] = [(n, found[n].low, found[n].high) for n, _ in told if n in found]
     about = "share of successes with 95 % intervals, clustered by task"
     return chart("Success", lines, bands=bands, share=True, about=about)
 
@@ -233,7 +256,7 @@ def step(desk: Desk, request: Request) -> View:
     page = asked.page(request.query_params)
     limit = 8 * PAGE
     lines = desk.pages.episode_lines(
-        {"run": record.id, "purpose": "train" if record.command == "train" else "rollout", "step": number},
+        {"run": record.id, "purpose": purpose_of(record), "step": number},
         limit=limit + 1,
         offset=page * limit,
     )

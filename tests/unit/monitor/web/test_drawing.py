@@ -37,7 +37,18 @@ def test_ten_thousand_steps_are_drawn_by_some_hundred_points_and_keep_both_ends(
 def test_an_axis_holds_its_values_in_few_characters(values):
     made = chart("x", {"a": list(enumerate(values))})
     assert all(10 <= y <= made.bottom for _, y in points(made.lines[0].points))
-    assert all(len(tick.words) <= 7 for tick in made.across), made.across
+    words = [tick.words for tick in made.across]
+    assert all(len(word) <= 7 for word in words) and len(set(words)) == len(words) in (3, 4, 5, 6), words
+
+
+def test_lines_across_stand_at_round_values():
+    for values, words in (
+        ([0.17, 0.72], ["0", "0.2", "0.4", "0.6", "0.8"]),
+        ([1.06e-13, 1.9e-13], ["1e-13", "1.5e-13", "2e-13"]),
+        ([59_300.0, 59_500.0], ["59.3k", "59.35k", "59.4k", "59.45k", "59.5k"]),
+        ([-0.4, 21.0], ["-10", "0", "10", "20", "30"]),
+    ):
+        assert [tick.words for tick in chart("x", {"a": list(enumerate(values))}).across] == words
 
 
 def test_nothing_is_drawn_of_nothing():

@@ -8,6 +8,7 @@ import pytest
 
 from cuarl.errors import ConfigError
 from cuarl.store import Store
+from cuarl.store.deletion import delete_run
 from cuarl.store.ingest import Ingest
 from cuarl.types import Click, Finish, StopReason, TypeText
 from tests.unit.monitor.web.conftest import asking
@@ -242,6 +243,21 @@ async def test_the_same_again_is_the_same_rows(store, secret):
         }
         assert counts == {"training": 1, "steps": 1, "rollouts": 1, "turns": 2, "actions": 2, "observations": 2}
         assert len(list(store.trajectories())) == 1
+
+
+@pytest.mark.parametrize("kind", ["steps", "evals", "rollouts"])
+async def test_a_run_that_was_removed_comes_back_with_what_is_reported_of_it_next(store, secret, kind):
+    async with asking(store) as client:
+        trainer = Trainer(client, secret)
+        training = (await trainer.send(training=TRAINING))["training_id"]
+        step = await trainer.one("steps", "s", training_id=training, step=1)
+        about, _, _ = await episode(trainer, training, step)
+        delete_run(store, "phones~1")
+        assert store.runs() == []
+        told = {**about, "status": "completed", "client_id": UUID}
+        await trainer.send(**{kind: [told if kind == "rollouts" else {"training_id": training, "step": 2}]})
+    assert [record.name for record in store.runs()] == ["areal-1"]
+    assert len(list(store.trajectories(run="phones~1"))) == (kind == "rollouts")
 
 
 @pytest.mark.parametrize("tells", [True, False])
