@@ -74,6 +74,25 @@ def value_of(rng: random.Random, screen: Screen) -> Question | None:
     return Question(asked.format(x=fact.label), fact.value, "value")
 
 
+def aloud(rng: random.Random, screen: Screen) -> Question | None:
+    """Some lines one after the other, from the top or from a named one on.
+
+    Nothing else teaches so many letters at once, nor to go on with the next.
+    """
+    lines = sorted(lines_to_ask(screen), key=lambda o: (o.box[1], o.box[0]))
+    lines = [o for o in lines if o.box[1] > screen.height // 24]
+    if len(lines) < 2:
+        return None
+    first, count = rng.choice((0, rng.randrange(len(lines)))), rng.randint(2, 4)
+    found = lines[first : first + count]
+    while len(found) > 1 and sum(len(o.text) for o in found) > 44:
+        found = found[:-1]
+    said = "; ".join(o.text for o in found)
+    if first == 0:
+        return Question(f"Read {len(found)} lines from the top.", said, "aloud")
+    return Question(f"Read {len(found)} lines from {lines[first].text} on.", said, "aloud")
+
+
 def below(rng: random.Random, screen: Screen) -> Question | None:
     """The next line above or below in the same column."""
     lines = lines_to_ask(screen, unique=True)
@@ -143,6 +162,7 @@ def there(rng: random.Random, screen: Screen) -> Question | None:
 
 
 QUESTIONS: tuple[Callable[[random.Random, Screen], Question | None], ...] = (
+    aloud,
     value_of,
     below,
     ends,
@@ -150,5 +170,5 @@ QUESTIONS: tuple[Callable[[random.Random, Screen], Question | None], ...] = (
     count,
     there,
 )
-WEIGHTS = (0.3, 0.2, 0.1, 0.15, 0.1, 0.15)
+WEIGHTS = (0.4, 0.2, 0.12, 0.06, 0.08, 0.06, 0.08)
 """Shares of the questions."""

@@ -261,10 +261,12 @@ def _order(rng: random.Random, screen: Screen) -> Round | None:
 
 Maker = Callable[[random.Random, Screen], Round | None]
 MIXTURE: tuple[tuple[float, Maker], ...] = (
-    (0.2, _read), (0.09, _point_at_text), (0.11, _told), (0.13, _way), (0.09, _switch), (0.03, _says), (0.05, _type),
+    (0.2, _read), (0.07, _point_at_text), (0.17, _told), (0.12, _way), (0.09, _switch), (0.03, _says), (0.04, _type),
     (0.05, _copy), (0.03, _field), (0.02, _slide), (0.03, _gesture), (0.04, move), (0.02, _open),
 )  # fmt: skip
 """Shares of the skills; the rest is pointing."""
+RARE = 0.12
+"""Share of rounds about sliders and text fields on the few screens that have some."""
 
 
 def rounds(rng: random.Random, screen: Screen, count: int) -> list[Round]:
@@ -272,12 +274,16 @@ def rounds(rng: random.Random, screen: Screen, count: int) -> list[Round]:
     pool = list(screen.facts)
     rng.shuffle(pool)
     makers, shares = [m for _, m in MIXTURE], [s for s, _ in MIXTURE]
+    sliders, fields = any(f.share is not None for f in pool), any(f.role == "field" for f in pool)
+    rare: list[Maker] = [m for m, here in ((_slide, sliders), (_field, fields)) if here]
     out: list[Round] = []
     tries = 0
     while len(out) < count:
         tries += 1
         made: Round | None = None
-        if pool and (rng.random() > sum(shares) or tries > 8 * count):
+        if rare and rng.random() < RARE:
+            made = rng.choice(rare)(rng, screen)
+        elif pool and (rng.random() > sum(shares) or tries > 8 * count):
             made = _point(rng, screen, pool[len(out) % len(pool)])
         else:
             made = rng.choices(makers, shares)[0](rng, screen)
