@@ -18,6 +18,7 @@
     ├── StoreError                  exit 1
     ├── CheckpointError             exit 1
     └── TrainError                  exit 1
+        └── PeerLost                exit 1   another process of the run, or its machine, is gone
 
 An error is three short lines for a person: what happened with the actual value, where, and how to fix it as a
 command. All classes pickle, so they cross process boundaries unchanged.
@@ -142,3 +143,7 @@ class CheckpointError(CuarlError):
 
 class TrainError(CuarlError):
     """Training cannot go on."""
+
+
+class PeerLost(TrainError):
+    """Another process of the run, or the machine that it ran on, is gone."""

@@ -154,6 +154,8 @@ class Settings(BaseSettings):
     grace_seconds: float = Field(30.0, gt=0, allow_inf_nan=False)
     """How long after SIGTERM, SIGINT or SIGHUP training may take to save and end: what the system waits before it
     kills."""
+    rendezvous_seconds: float = Field(300.0, gt=0, allow_inf_nan=False)
+    """How long the nodes of a training wait for each other to come (``--nodes``)."""
     log_level: str | None = None
     """Least level that is logged to stderr."""
 

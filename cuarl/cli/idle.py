@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from cuarl.errors import ConfigError
+from cuarl.train.launch import Launch
 from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.targets import Target
 
@@ -83,17 +84,22 @@ def check_served(experiment: Experiment, target: Target) -> None:
         refuse(given_flags(experiment, ("model_name",)), f"on a checkpoint, whose base is {target.model}")
 
 
-def check_launch(processes: int, accelerate: str | None, world_size: str | None) -> None:
+def check_launch(launch: Launch, accelerate: str | None, world_size: str | None, *, probe: bool = False) -> None:
     """See that several processes are started where their number or their launcher is given. Raises ConfigError.
 
-    ``world_size`` is the number of processes, as text, of which this is one already; None for none.
+    ``accelerate`` is the option, ``world_size`` the number of processes, as text, of which this is one already; None
+    for none.
     """
-    if processes > 1 and world_size not in (None, str(processes)):
+    flag = "--nodes" if launch.node.count > 1 else "--processes"
+    if launch.world > 1 and world_size not in (None, str(launch.world)):
         raise ConfigError(
-            f"--processes {processes} has no effect in one of {world_size} processes that a launcher has started",
-            hint="leave --processes out",
+            f"{launch.world} processes are asked for in one of {world_size} that a launcher has started",
+            where=flag,
+            hint=f"leave {flag} out",
         )
-    if accelerate is not None and (processes == 1 or world_size is not None):
+    if launch.world > 1 and probe:
+        raise ConfigError(f"{flag} has no effect on --probe, which makes a step in one process", hint="leave it out")
+    if accelerate is not None and (launch.world == 1 or world_size is not None):
         raise ConfigError(
             "--accelerate has no effect without several processes to start",
             where=f"--accelerate {accelerate}",

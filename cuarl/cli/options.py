@@ -14,6 +14,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -30,6 +31,7 @@ from cuarl.config.show import as_json as config_as_json
 from cuarl.config.show import as_yaml
 from cuarl.config.unions import UNIONS
 from cuarl.errors import ConfigError
+from cuarl.settings import Settings
 from cuarl.terminal.output import print_text
 from cuarl.terminal.state import load_settings
 from cuarl.terminal.watcher import TerminalWatcher
@@ -41,6 +43,7 @@ REPORTING = ("monitor_base_url", "project_id", "project_token")
 """Options that are settings, too: where a run is reported."""
 
 Command = Callable[..., None]
+Follows = Callable[[Mapping[str, Any], Settings], Path | None]
 Complete = Callable[[str], list[str]]
 
 
@@ -56,11 +59,14 @@ class Request(Experiment):
     runs_dir: Path | None = None
 
 
-def experiment_options(*wanted: type[Fields] | str, resumable: bool = False) -> Callable[[Command], Command]:
+def experiment_options(
+    *wanted: type[Fields] | str, resumable: bool = False, follows: Follows | None = None
+) -> Callable[[Command], Command]:
     """Decorate a command so that it takes the flags of these panels and fields, and is called with the ``Request``.
 
     ``resumable`` adds ``--name``, ``--overwrite``, ``--accept-changes`` and ``--resume``, whose run's configuration is
-    the first file. ``--print-config`` is dealt with here: it prints the resolved configuration and ends the command.
+    the first file; ``follows`` may say, by the command's own options, that another folder is gone on with.
+    ``--print-config`` is dealt with here: it prints the resolved configuration and ends the command.
     """
     fields = [_flag(key) for key in chosen(wanted)]
 
@@ -73,7 +79,8 @@ def experiment_options(*wanted: type[Fields] | str, resumable: bool = False) -> 
             options.pop("help_all")
             flags = {field.name: options.pop(field.name) for field in fields}
             given = {name: value for name, value in flags.items() if value is not None}
-            request = _request(given, {one.name: options.pop(one.name) for one in shared})
+            taken = {one.name: options.pop(one.name) for one in shared}
+            request = _request(given, taken, partial(follows, options) if follows is not None else None)
             command(**{first.name: request}, **options)
 
         mine = [parameter.replace(annotation=hints[parameter.name]) for parameter in own]
@@ -89,15 +96,20 @@ def experiment_options(*wanted: type[Fields] | str, resumable: bool = False) -> 
     return decorate
 
 
-def _request(flags: Mapping[str, Any], shared: Mapping[str, Any]) -> Request:
+def _request(
+    flags: Mapping[str, Any], shared: Mapping[str, Any], follows: Callable[[Settings], Path | None] | None
+) -> Request:
     files, as_json = list(shared["config"] or []), bool(shared["json"])
     name, overwrite, resume = shared.get("name"), bool(shared.get("overwrite")), None
     if shared.get("accept_changes") and not shared.get("resume"):
         raise ConfigError("--accept-changes goes with --resume", hint="--resume NAME --accept-changes, or leave it out")
     places = {name: shared.get(name) for name in REPORTING}
     settings = load_settings(database_url=shared.get("db"), runs_dir=shared.get("runs_dir"), **places)
-    if shared.get("resume"):
+    if follows is not None and not shared["print_config"] and not shared["dry_run"]:
+        resume = follows(settings)
+    if resume is None and shared.get("resume"):
         resume = run_to_resume(shared["resume"], settings, name=name, overwrite=overwrite)
+    if resume is not None:
         files.insert(0, resume / "config.json")
     resolved = resolve(files=files, preset=shared["preset"], flags=flags, sets=shared["set"] or [])
     if shared["print_config"]:

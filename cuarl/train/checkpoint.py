@@ -36,9 +36,10 @@ from cuarl.errors import CheckpointError
 from cuarl.policy.adapters.files import exchange
 from cuarl.policy.load import check_arrived
 from cuarl.run.atomic import write_text
-from cuarl.run.checkpoints import keep_pending, mark, marked_step, newest, read_pending, saved_steps, step_name
+from cuarl.run.checkpoints import keep_pending, mark, marked_step, read_pending, saved_steps, step_name
 from cuarl.train.card import About, model_card
 from cuarl.train.learner import Learner
+from cuarl.train.sending import newest_at_hand
 
 logger = logging.getLogger(__name__)
 
@@ -121,13 +122,17 @@ class Checkpoints:
 
         Raises CheckpointError if it is damaged or does not fit the policy, or if none is whole.
         """
-        found = newest(self.root)
-        if found is None:
-            return 0
-        if found.note and self._learner.accelerator.is_main_process:
-            logger.warning("%s", found.note)
-        self._restored = step = found.step
-        folder, state = self.folder(step), self.root / "trainer" / step_name(step) / "state.pt"
+        with newest_at_hand(self.root) as (found, root):
+            if found is None:
+                return 0
+            if found.note and self._learner.accelerator.is_main_process:
+                logger.warning("%s", found.note)
+            self._restored = found.step
+            self._restore(found.step, root)
+        return found.step
+
+    def _restore(self, step: int, root: Path) -> None:
+        folder, state = root / step_name(step), root / "trainer" / step_name(step) / "state.pt"
         try:
             _load_weights(self._learner, folder)
             # what belongs on the device is put there by its owner; Adam's counts of steps belong on the host
@@ -140,7 +145,6 @@ class Checkpoints:
                 hint=f"ls -l {folder} {state.parent}",
             ) from error
         self.pending = read_pending(state.parent)
-        return step
 
     def _write_model(self, folder: Path, step: int) -> None:
         policy = self._learner.policy

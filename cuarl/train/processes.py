@@ -48,6 +48,11 @@ def sharded() -> bool:
     return version is not None and PartialState().num_processes > 1
 
 
+def on_another_node() -> bool:
+    """Whether the main process is on another machine than this one."""
+    return os.environ.get("GROUP_RANK", "0") != "0"
+
+
 def from_main(value: T | None) -> T:
     """What the main process passes, on every process; the others pass None."""
     shared = [value]

@@ -80,7 +80,7 @@ def keep(run: Run, inputs: Inputs) -> None:
     run.note_tasks(changes.digest(inputs.tasks))
 
 
-def check_imitated(experiment: Experiment, run: Path, ids: Sequence[str], *, write: bool) -> None:
+def check_imitated(experiment: Experiment, run: Path, ids: Sequence[str]) -> None:
     """The same for the episodes that are imitated, which are known only once the store is open."""
     file = run / _IMITATED
     if file.is_file():
@@ -88,8 +88,7 @@ def check_imitated(experiment: Experiment, run: Path, ids: Sequence[str], *, wri
         gone, new = len(set(before) - set(ids)), len(set(ids) - set(before))
         lines = [f"of {len(before)} episodes {gone} are gone, and {new} are new"] if before != list(ids) else []
         _settle(experiment, lines, "the episodes to imitate are not what they were")
-    if write:
-        write_text(file, "".join(f"{name}\n" for name in ids))
+    write_text(file, "".join(f"{name}\n" for name in ids))
 
 
 def _changes(experiment: Experiment, folder: Path, inputs: Inputs) -> list[str]:

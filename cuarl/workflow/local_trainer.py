@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cuarl.run import Run
+from cuarl.train.batch import Batch
 from cuarl.train.card import About
 from cuarl.train.checkpoint import Checkpoints
 from cuarl.train.learner import Learner
-from cuarl.train.processes import any_of, from_main
+from cuarl.train.processes import any_of, from_main, gather_batch, on_another_node, waited_for
 from cuarl.train.shutdown import Shutdown
+from cuarl.train.watch import naming_lost_peers
 from cuarl.types import Sink
 from cuarl.workflow import players
 from cuarl.workflow.checkpoints import RecordedCheckpoints
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
     from cuarl.config.schema import ExperimentConfig
+    from cuarl.train.loop import Collect
     from cuarl.workflow.asynchronous import Sampling
     from cuarl.workflow.endpoint import Trained
     from cuarl.workflow.players import Player
@@ -44,12 +47,17 @@ def trainer(job: Job, accelerator: Accelerator) -> Iterator[tuple[Place, Trainer
 
 @contextmanager
 def _place(job: Job, accelerator: Accelerator) -> Iterator[Place]:
-    """Open, and mark how it ended. The other processes learn from the main one which run it is."""
+    """Open, and mark how it ended. The other processes learn from the main one which run it is.
+
+    Those of other machines were given a copy of what it was started with.
+    """
     if not accelerator.is_main_process:
-        path: Path = from_main(None)
-        yield Place(Run(path), None, None)
+        with naming_lost_peers():
+            path: Path = from_main(None)
+            given = job.experiment.resume
+            yield Place(Run(given if given is not None and on_another_node() else path), None, None)
         return
-    with recorded(job, lambda run: from_main(run.path)) as place:
+    with recorded(job, lambda run: from_main(run.path)) as place, naming_lost_peers():
         yield place
 
 
@@ -87,7 +95,7 @@ async def _collecting(
     """In turn with training, asynchronously, or from the store."""
     config = job.config
     if config.algorithm.type == "sft":
-        with imitation(job, place) as collect:
+        with _imitation(job, place) as collect:
             yield Collecting(collect)
         return
     collector = Collector(
@@ -108,6 +116,19 @@ async def _collecting(
         return
     async with _source(job, place, learner, server) as source:
         yield Collecting(InTurn(collector, source, processes=Processes.of(learner), watcher=job.experiment.watcher))
+
+
+@contextmanager
+def _imitation(job: Job, place: Place) -> Iterator[Collect]:
+    """The main process reads the episodes, which the others may have no way to, and shares them."""
+    with imitation(job, place) if place.store is not None else nullcontext() as read:
+
+        async def shared(step: int, policy_version: int) -> Batch:
+            with waited_for():
+                mine = await read(step, policy_version) if read is not None else Batch((), {})
+            return gather_batch(mine)
+
+        yield shared
 
 
 @asynccontextmanager

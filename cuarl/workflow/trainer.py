@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from cuarl.errors import RolloutError
+from cuarl.errors import PeerLost, RolloutError
 from cuarl.workflow import episodes as parts
 from cuarl.workflow import inputs
 from cuarl.workflow.experiment import Experiment
@@ -57,7 +57,7 @@ def _how_to_go_on(experiment: Experiment, run: Run) -> Iterator[None]:
     except KeyboardInterrupt:
         experiment.watcher.note(f"resume with: cuarl train --resume {run.name}")
         raise
-    except RolloutError:  # a server or device is gone: what was trained is kept
+    except (RolloutError, PeerLost):  # a server, device or machine is gone: what was trained is kept
         experiment.watcher.note(f"once that is fixed, resume with: cuarl train --resume {run.name}")
         raise
 
@@ -93,10 +93,9 @@ def imitation(job: Job, place: Place) -> Iterator[Collect]:
     """The episodes that are imitated, compared with those that the run was started with."""
     from cuarl.workflow.imitation import Imitation
 
-    settings = job.experiment.settings
-    # only the main process has the store open already
-    with nullcontext(place.store) if place.store else parts.open_store(settings) as store:
-        begun = datetime.fromisoformat(place.run.manifest.created_at).timestamp()
-        found = Imitation(job.config, store, settings.runs_dir, judged_until=begun)
-        inputs.check_imitated(job.experiment, place.run.path, found.ids, write=place.store is not None)
-        yield found
+    if place.store is None:
+        raise ValueError("only the main process reads episodes")
+    begun = datetime.fromisoformat(place.run.manifest.created_at).timestamp()
+    found = Imitation(job.config, place.store, job.experiment.settings.runs_dir, judged_until=begun)
+    inputs.check_imitated(job.experiment, place.run.path, found.ids)
+    yield found

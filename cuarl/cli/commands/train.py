@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import os
-import subprocess
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import replace
+from typing import Annotated
 
 import typer
 
-from cuarl.cli import idle
+from cuarl.cli import idle, launching
 from cuarl.cli.help import HelpCommand
 from cuarl.cli.options import Request, experiment_options
 from cuarl.config.schema import PANELS
-from cuarl.errors import ConfigError
 from cuarl.evaluate.suite import Evaluation
 from cuarl.monitor.lines import span
 from cuarl.run.log import logged
 from cuarl.terminal.output import closing, note, print_json, print_text, say_loading
 from cuarl.terminal.results import headline, interval, percent, print_summaries
-from cuarl.terminal.state import STATE
-from cuarl.train.launch import check_launched, launch_command
-from cuarl.workflow import episodes as parts
-from cuarl.workflow import inputs, signals
+from cuarl.train.launch import check_launched, launch_asked_for
 from cuarl.workflow.job import Job
 from cuarl.workflow.probe import Probed
 from cuarl.workflow.probe import probe as make_probe
 from cuarl.workflow.training import Finished
 from cuarl.workflow.training import train as run_training
-
-if TYPE_CHECKING:
-    from cuarl.run import Run
+from cuarl.workflow.watcher import SILENT
 
 app = typer.Typer()
 
@@ -43,17 +37,29 @@ Examples:
   cuarl train --resume latest
   cuarl train --algorithm sft --sft-runs my-demonstrations --max-steps 20""",
 )
-@experiment_options(*PANELS, resumable=True)
+@experiment_options(*PANELS, resumable=True, follows=launching.follows)
 def train(
     request: Request,
     processes: Annotated[
-        int, typer.Option(min=1, help="Processes, one a GPU; more than one go through accelerate.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            min=1, help="Processes on each machine, one a GPU; more than one go through accelerate. (default: 1)"
+        ),
+    ] = None,
     accelerate: Annotated[
         str | None,
         typer.Option(
             help="How accelerate starts them: a preset (ddp, fsdp2) or a configuration file; unset means ddp."
         ),
+    ] = None,
+    nodes: Annotated[
+        int | None, typer.Option(min=1, help="Machines that train together; the same command is run on each.")
+    ] = None,
+    node_rank: Annotated[
+        int | None, typer.Option(min=0, help="Which of them this is. Node 0 keeps the run, and tells the others of it.")
+    ] = None,
+    rendezvous: Annotated[
+        str | None, typer.Option(help="HOST:PORT at which they meet: node 0's address, and a free port of it.")
     ] = None,
     probe: Annotated[
         bool, typer.Option("--probe", help="Only make one step, and say what the run would take.")
@@ -67,20 +73,23 @@ def train(
 
     say_loading(request.config.model_name)
     check_launched(os.environ)
-    idle.check_launch(processes, accelerate, os.environ.get("WORLD_SIZE"))
-    job = Job.of(request)
-    if job.config.trainer.type == "local":
-        check_alone(job.config, processes)
+    launch = launch_asked_for(
+        processes=processes, accelerate=accelerate, nodes=nodes, node_rank=node_rank, rendezvous=rendezvous
+    )
+    idle.check_launch(launch, accelerate, os.environ.get("WORLD_SIZE"), probe=probe)
+    with launching.as_node(launch, request):
+        job = Job.of(replace(request, watcher=SILENT) if launching.is_told_elsewhere(launch, request) else request)
+        if job.config.trainer.type == "local":
+            check_alone(job.config, launch.world)
+        launching.check(job, launch)
+        if launch.world > 1 and not request.dry_run:
+            raise typer.Exit(launching.launched(request, job, launch))
     if request.dry_run:
         request.watcher.event("plan", job.plan())
         note("nothing was started" if not probe else "leave --dry-run out to probe")
     elif probe:
         request.watcher.event("plan", job.plan())
         _tell(make_probe(request), as_json=request.json)
-    elif job.config.trainer.type == "tinker" and processes > 1:
-        raise ConfigError("Tinker trains elsewhere, so one process is enough", where="--processes", hint="leave it out")
-    elif processes > 1 and "WORLD_SIZE" not in os.environ:
-        raise typer.Exit(_launch(request, job, processes, accelerate or "ddp"))
     elif (done := run_training(job)).main:
         with logged(done.run.log_path):
             _report(done, as_json=request.json)
@@ -97,55 +106,6 @@ def _tell(found: Probed, *, as_json: bool) -> None:
         f"{kept[0]:.1f} MiB, a checkpoint {kept[1]:.1f} MiB"
     )
     note("nothing of it was kept")
-
-
-# --- several processes ---------------------------------------------------------------------------------------------
-
-
-def _launch(request: Request, job: Job, processes: int, accelerate: str) -> int:
-    """Make the run directory here, so that processes don't race for it, and go on with it in all of them."""
-    launch_command([], processes=processes, accelerate=accelerate)  # a wrong preset is refused before that
-    with parts.open_store(request.settings) as store:
-        run = request.open_run("train", store)
-    inputs.keep(run, job.inputs)
-    options = [("--runs-dir", request.runs_dir), ("--db", request.db), ("--env-file", STATE.env_file)]
-    arguments = ["train", "--resume", str(run.path), "--display", STATE.display]
-    arguments += [str(word) for name, value in options if value is not None for word in (name, value)]
-    flags = {
-        "--json": request.json,
-        "--quiet": STATE.quiet,
-        "--debug": STATE.debug,
-        inputs.OPTION: request.accept_changes,
-    }
-    arguments += [flag for flag, given in flags.items() if given]
-    # in a session of its own, or Ctrl-C would reach each process twice
-    child = subprocess.Popen(
-        launch_command(arguments, processes=processes, accelerate=accelerate),
-        start_new_session=True,
-        env={**os.environ, **_reporting(request)},
-    )
-    return _exit_code(run, signals.wait_for(child))
-
-
-def _reporting(request: Request) -> dict[str, str]:
-    """Where the run is reported, for the processes that make it: a token is not for their command lines."""
-    settings, token = request.settings, request.settings.project_token
-    found = {
-        "MONITOR_BASE_URL": settings.monitor_base_url,
-        "MONITOR_PROJECT_ID": settings.project_id,
-        "MONITOR_PROJECT_TOKEN": token and token.get_secret_value(),
-    }
-    return {name: value for name, value in found.items() if value}
-
-
-def _exit_code(run: Run, code: int) -> int:
-    """What the run says of how it ended, or else what the launcher says."""
-    from cuarl.run import read_manifest
-
-    if code < 0:
-        note(f"the launcher was ended by signal {-code}; its processes save what they have and end, too")
-    last = read_manifest(run.path).attempts[-1:]
-    return last[0].exit_code if last and last[0].exit_code is not None else max(code, 1) if code else 0
 
 
 # --- afterwards ----------------------------------------------------------------------------------------------------

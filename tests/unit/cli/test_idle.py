@@ -11,6 +11,8 @@ from cuarl.env.openenv.backend import terms
 from cuarl.env.openenv.options import Options
 from cuarl.errors import ConfigError
 from cuarl.tasks.task import Check, Task, TaskInstance
+from cuarl.train.launch import Launch
+from cuarl.train.nodes import Node
 
 CHECK = (Check(path="x", value=1),)
 
@@ -104,8 +106,13 @@ def test_combinations_without_effect_are_refused(fields, says):
     ("processes", "accelerate", "world"), [(1, "ddp", None), (1, "fsdp2", "2"), (2, "ddp", "2"), (4, None, "2")]
 )
 def test_a_launcher_that_launches_nothing_is_refused(processes, accelerate, world):
-    with pytest.raises(ConfigError, match="has no effect"):
-        check_launch(processes, accelerate, world)
+    with pytest.raises(ConfigError, match=r"has no effect|that a launcher has started"):
+        check_launch(Launch(processes), accelerate, world)
+
+
+def test_several_processes_make_no_probe():
+    with pytest.raises(ConfigError, match="--nodes has no effect on --probe"):
+        check_launch(Launch(1, node=Node(0, 2)), None, None, probe=True)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +120,7 @@ def test_a_launcher_that_launches_nothing_is_refused(processes, accelerate, worl
     [(1, None, None), (2, None, None), (2, "fsdp2", None), (2, None, "2"), (1, None, "2")]
 )  # fmt: skip
 def test_a_launcher_that_launches_is_taken(processes, accelerate, world):
-    check_launch(processes, accelerate, world)
+    check_launch(Launch(processes), accelerate, world)
 
 
 @pytest.fixture
