@@ -38,9 +38,10 @@ class ModelAgent:
         strict: bool = True,
         name: str = "",
         pointer: Pointer | None = None,
+        group: str = "",
     ) -> None:
         self.name = name or format.name
-        self._sampler, self._format, self._params = sampler, format, params
+        self._sampler, self._format, self._params, self._group = sampler, format, params, group
         self._history, self._strict, self._pointer = History(window or format.window), strict, pointer
 
     async def act(self, task: TaskInstance, observation: Observation, history: Sequence[Turn], seed: int) -> Decision:
@@ -68,7 +69,7 @@ class ModelAgent:
         """An answer to the widest prompt that fits; nothing is computed for one that does not."""
         budget = self._history.window.max_prompt_tokens
         for messages in self._history.prompts(task, turns, system=system):
-            request = SampleRequest(messages=messages, params=self._params, seed=seed, max_prompt_tokens=budget)
+            request = SampleRequest(messages, self._params, seed, max_prompt_tokens=budget, group=self._group)
             sampled = await self._sampler.sample(request)
             if not isinstance(sampled, PromptTooLong):
                 return sampled

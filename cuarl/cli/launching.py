@@ -23,6 +23,7 @@ from cuarl.terminal.output import note
 from cuarl.terminal.state import STATE
 from cuarl.train.launch import Launch, launch_asked_for, launch_command
 from cuarl.train.nodes import check_port_free
+from cuarl.train.watch import INTERRUPTED
 from cuarl.workflow import episodes as parts
 from cuarl.workflow import inputs, signals
 from cuarl.workflow.job import Job
@@ -108,7 +109,7 @@ def launched(request: Request, job: Job, launch: Launch) -> int:
     """Make the run directory, or take the copy of node 0's, and go on with it in all processes; their exit code."""
     launch_command([], processes=launch.processes, accelerate=launch.accelerate)  # a wrong preset is refused first
     if launch.node.rank > 0 and request.resume is not None:
-        return signals.wait_for(_started(request, launch, request.resume))
+        return _told(signals.wait_for(_started(request, launch, request.resume)))
     if launch.node.count > 1:
         check_port_free(launch.node)
     with parts.open_store(request.settings) as store:
@@ -153,11 +154,18 @@ def _reporting(request: Request) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
+def _told(code: int) -> int:
+    """The launcher's exit code, where it has one."""
+    if code >= 0:
+        return code
+    note(f"the launcher was ended by signal {-code}; its processes save what they have and end, too")
+    return INTERRUPTED
+
+
 def _exit_code(run: Run, code: int) -> int:
     """What the run says of how it ended, or else what the launcher says."""
     from cuarl.run import read_manifest
 
-    if code < 0:
-        note(f"the launcher was ended by signal {-code}; its processes save what they have and end, too")
+    code = _told(code)
     last = read_manifest(run.path).attempts[-1:]
     return last[0].exit_code if last and last[0].exit_code is not None else max(code, 1) if code else 0

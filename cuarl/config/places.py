@@ -36,7 +36,8 @@ class OpenAIPolicy(PolicyOptions):
 
     type: Literal["openai"] = "openai"
     base_url: str | None = None
-    """URL of an OpenAI-compatible server that the policy is sampled from, such as http://localhost:8000/v1."""
+    """URL of an OpenAI-compatible server that the policy is sampled from, such as http://localhost:8000/v1; or of
+    several that serve the same model, with commas between."""
     served_model_name: str | None = None
     """What that server calls the model; unset means the only one it serves, else model_name."""
     rescore: bool = False

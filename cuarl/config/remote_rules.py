@@ -52,8 +52,12 @@ def _endpoint(config: ExperimentConfig) -> list[str]:
     url = config.policy.base_url
     if url is None:
         return ["policy openai needs policy.base_url, such as http://localhost:8000/v1"]
-    if not url.startswith(("http://", "https://")):
-        return [f'policy.base_url "{url}" is no URL such as http://localhost:8000/v1']
+    each = [one.strip() for one in url.split(",")]
+    for one in each:
+        if not one.startswith(("http://", "https://")):
+            return [f'policy.base_url "{one}" is no URL such as http://localhost:8000/v1']
+    if len({one.rstrip("/") for one in each}) < len(each):
+        return [f"policy.base_url names a server twice: {url}"]
     if config.max_steps_off_policy and config.policy.rescore:
         return [
             "policy.rescore computes with the policy that is trained, which max_steps_off_policy does at the same "

@@ -7,7 +7,7 @@ a remote one sends text and says, by its capabilities, what it cannot give exact
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
 from cuarl.trajectory import Sampled
@@ -66,12 +66,15 @@ class SampleRequest:
     """One prompt to answer. ``seed`` alone decides the draw, whatever else is in the batch.
 
     ``max_prompt_tokens`` refuses a prompt that is too long (the reply is then a ``PromptTooLong``), before any forward.
+    Requests of one ``group`` begin alike, so whoever has several servers sends them to the same one; it changes no
+    answer.
     """
 
     messages: tuple[Message, ...]
     params: SamplingParams
     seed: int
     max_prompt_tokens: int | None = None
+    group: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,10 +140,10 @@ class Heartbeat:
             if self.lost is not None or self._over.is_set():
                 return
             self.lost = what
-        if tell and self._store is not None:
-            rendezvous.tell_ended(self._store, what)
         write_text(self._note, what + "\n")
         self._thread(self._end)
+        if tell and (store := self._store) is not None:  # which may never answer, if node 0 is what is gone
+            self._thread(lambda: rendezvous.tell_ended(store, what))
 
     def _end(self) -> None:
         """Processes end by themselves; those that can't are ended, and so is a launcher that waits for nobody."""
@@ -163,10 +163,10 @@ class Heartbeat:
         """The launcher's work is over, with an exit code."""
         if self.lost is None and code not in (0, INTERRUPTED):
             self.gone(f"node {self._node.rank} ({socket.gethostname()}) ended with exit code {code}")
-        if code == INTERRUPTED and self._node.count > 1 and not self.asked:
+        if code == INTERRUPTED and self._node.count > 1 and not self.asked and self.lost is None:
             self._say_who_ended_it()
         self._over.set()
-        if code != 0 and self._node.rank == 0 and self._node.count > 1:
+        if code != 0 and self._node.count > 1:
             time.sleep(_LINGER_S)  # what is told is told here
 
     def _say_who_ended_it(self) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 from cuarl.train.heartbeat import Heartbeat
 from cuarl.train.launch import LAUNCHED_HERE
 from cuarl.train.nodes import WAIT_S, Node, interface_to
+from cuarl.train.rendezvous import quieted
 from cuarl.train.watch import INTERRUPTED, note_start
 
 # torch's agent would take over the signals that it knows of; this one nobody sends to training
@@ -33,6 +34,8 @@ def main(arguments: Sequence[str]) -> int:
 
     Before these may stand ``--run FOLDER``, the run that other machines are told of, and ``--wait SECONDS`` for them.
     """
+    if "--same_network" in arguments:  # several machines
+        quieted(os.environ)
     from accelerate.commands.launch import launch_command_parser
 
     own = argparse.ArgumentParser(allow_abbrev=False, add_help=False)

@@ -12,7 +12,9 @@ import json
 import os
 import shutil
 import socket
+import threading
 import time
+from collections.abc import MutableMapping
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -31,24 +33,40 @@ _ANSWER_S, _AGAIN_S = 10.0, 0.5
 
 
 def connect(node: Node, wait_s: float) -> TCPStore:
-    """The store of node 0, once it is there. Raises PrerequisiteError if it isn't within ``wait_s`` seconds."""
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # each attempt would leave a page of warnings
-    until = time.monotonic() + wait_s
-    _await_listener(node, until, wait_s)
-    from torch.distributed import DistError, TCPStore
+    """The store of node 0, once it is there. Raises PrerequisiteError if it isn't within ``wait_s`` seconds.
 
-    answer_s = min(_ANSWER_S, max(1.0, until - time.monotonic()))
-    try:
-        store = TCPStore(node.host, node.port, None, False, timedelta(seconds=answer_s), wait_for_workers=False)
-        store.set_timeout(timedelta(seconds=_ANSWER_S))
-        store.check([_OFFER])
-    except (DistError, RuntimeError) as error:
+    In node 0's launcher it keeps the store open for the others, too, when torch has no more use for it.
+    """
+    quieted(os.environ)
+    _await_listener(node, time.monotonic() + wait_s, wait_s)
+    found: list[TCPStore] = []
+    # whoever listens there and says nothing would be waited for without an end
+    asking = threading.Thread(target=_open, args=(node, found), daemon=True)
+    asking.start()
+    asking.join(2 * _ANSWER_S)
+    if not found:
         raise PrerequisiteError(
             "what listens there is no node 0 of a training",
             where=f"--rendezvous {node.place}",
             hint="take another port, on all nodes",
-        ) from error
-    return store
+        )
+    return found[0]
+
+
+def quieted(environment: MutableMapping[str, str]) -> None:
+    """Leave out torch's warnings of connections, a page each; to be called before torch is loaded."""
+    environment.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+
+
+def _open(node: Node, found: list[TCPStore]) -> None:
+    from torch.distributed import TCPStore
+
+    serving = node.rank == 0  # of one process and port torch makes one server, however often it is asked to
+    wait = timedelta(seconds=_ANSWER_S)
+    with suppress(RuntimeError):
+        store = TCPStore(node.host, node.port, None, serving, wait, wait_for_workers=False, multi_tenant=serving)
+        store.check([_OFFER])
+        found.append(store)
 
 
 def _await_listener(node: Node, until: float, wait_s: float) -> None:

@@ -23,7 +23,7 @@ from cuarl.train.launch import LAUNCHED_HERE
 START = "CUARL_LAUNCHED_BY"
 """Process id and start of the ``cuarl train`` that launched this process."""
 INTERRUPTED = 130
-LONGEST_END_S = 25.0
+LONGEST_END_S = 20.0
 """How long a process that has lost another one may take to save and end, before it is ended."""
 _LOOK_S = 1.0
 _WORD_S = 30.0

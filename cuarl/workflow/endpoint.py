@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,6 +17,7 @@ from cuarl.config.places import VLLMPolicy
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError, CuarlError, PrerequisiteError, SamplerError
 from cuarl.policy.remote import adapters
+from cuarl.policy.remote.fleet import Fleet
 from cuarl.policy.remote.openai import OpenAISampler
 from cuarl.policy.remote.probe import check_draws, probe
 from cuarl.policy.remote.wire import EndpointFeatures
@@ -64,7 +65,7 @@ def player(
 
 def endpoint(
     config: ExperimentConfig, url: str, settings: Settings, note: Note = SILENT.note
-) -> tuple[OpenAISampler, Renderer | None, Callable[[], Awaitable[list[str]]]]:
+) -> tuple[Asked, Renderer | None, Callable[[], Awaitable[list[str]]]]:
     """A policy behind a server as a plain sampler, with our own rendering if it can be had, and what to await first.
 
     The latter gives what the server lacks for training.
@@ -104,7 +105,7 @@ def check_there(config: ExperimentConfig, url: str, settings: Settings) -> None:
     async def ask() -> None:
         sampler = _sampler(config, url, settings)
         try:
-            await sampler.endpoint.models()
+            await sampler.models()
         finally:
             await sampler.close()
 
@@ -159,7 +160,7 @@ class Trained:
 
     config: ExperimentConfig
     learner: Learner
-    endpoint: OpenAISampler
+    endpoint: Asked
     folder: Path
     note: Note = SILENT.note
     rescoring: RescoringSampler | None = None
@@ -232,14 +233,20 @@ class Trained:
     async def _rest(self) -> None:
         """Nobody asks for a while: connections are closed, and one that may sleeps."""
         if self.config.server_sleeps and self.learner.accelerator.is_main_process and not self._asleep:
-            await self.endpoint.endpoint.control("sleep?level=1")
+            for one in members(self.endpoint):
+                await one.endpoint.control("sleep?level=1")
             self._asleep = True
         await self.endpoint.close()
 
     async def _wake(self) -> None:
         if self._asleep:
-            await self.endpoint.endpoint.control("wake_up")
+            for one in members(self.endpoint):
+                await one.endpoint.control("wake_up")
             self._asleep = False
+
+    async def told(self) -> Mapping[str, float]:
+        """Metrics of a step: what each server did, where there are several. A ``train.loop.Settled``."""
+        return self.endpoint.told() if isinstance(self.endpoint, Fleet) else {}
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[None]:
@@ -277,51 +284,71 @@ class Trained:
 # --- parts ---------------------------------------------------------------------------------------------------------
 
 
+Asked = OpenAISampler | Fleet
+"""One server, or several."""
+
+
+def members(sampler: Asked) -> list[OpenAISampler]:
+    """The servers, each by itself."""
+    return sampler.members if isinstance(sampler, Fleet) else [sampler]
+
+
 def _sampler(
     config: ExperimentConfig, url: str, settings: Settings, renderer: Any = None, placeholders: tuple[int, ...] = ()
-) -> OpenAISampler:
+) -> Asked:
+    """What asks the server at ``url``, or those at several with commas between."""
     key = settings.openai_api_key
-    return OpenAISampler(
-        url,
-        config.served.served_model_name or config.model_name,
-        api_key=key.get_secret_value() if key else None,
-        name=Path(config.model_name).name,
-        renderer=renderer,
-        placeholders=placeholders,
-        max_connections=config.max_concurrent_rollouts,
-    )
+    found = [
+        OpenAISampler(
+            one.strip(),
+            config.served.served_model_name or config.model_name,
+            api_key=key.get_secret_value() if key else None,
+            name=Path(config.model_name).name,
+            renderer=renderer,
+            placeholders=placeholders,
+            max_connections=config.max_concurrent_rollouts,
+        )
+        for one in url.split(",")
+    ]
+    return found[0] if len(found) == 1 else Fleet(found)
 
 
-async def _begin(sampler: OpenAISampler, config: ExperimentConfig) -> EndpointFeatures:
-    """Find the model's name there, unless it was given, and probe.
+async def _begin(sampler: Asked, config: ExperimentConfig) -> EndpointFeatures:
+    """Find the model's name there, unless it was given, and probe; on each server, where there are several.
 
     Adapters that stand beside the model, left by an earlier run for one, are none of ours.
     """
-    if config.served.served_model_name is None:
-        names = [one.id for one in await sampler.models() if one.parent is None]
-        if len(names) == 1:
-            sampler.use(names[0])
-    return await probe(sampler)
+    for one in members(sampler):
+        if config.served.served_model_name is None:
+            names = [model.id for model in await one.models() if model.parent is None]
+            if len(names) == 1:
+                one.use(names[0])
+        await probe(one)
+    return sampler.features
 
 
-async def _try_adapter(sampler: OpenAISampler, spec: ModelSpec, runs_dir: Path) -> None:
+async def _try_adapter(sampler: Asked, spec: ModelSpec, runs_dir: Path) -> None:
     """Have the server load an adapter like the one that will be trained, and forget it. Raises PrerequisiteError."""
     from cuarl.policy.handover import trial_adapter
 
     name = f"cuarl-trial-{secrets.token_hex(4)}"
     with trial_adapter(spec, runs_dir) as folder:
         try:
-            await adapters.load(sampler.endpoint, name, str(folder))
-            await adapters.unload(sampler.endpoint, name)
+            for one in members(sampler):
+                await adapters.load(one.endpoint, name, str(folder))
+                await adapters.unload(one.endpoint, name)
         except SamplerError as error:
             raise PrerequisiteError(error.what, where=error.where, hint=error.hint) from error
 
 
-async def _begin_tested(sampler: OpenAISampler, config: ExperimentConfig, note: Note) -> EndpointFeatures:
+async def _begin_tested(sampler: Asked, config: ExperimentConfig, note: Note) -> EndpointFeatures:
     """The same, and see whether it samples from what it tells; said is how much that could show."""
     await _begin(sampler, config)
-    if sampler.features.logprobs:
-        note((await check_draws(sampler)).words)
+    every = members(sampler)
+    for one in every:
+        if one.features.logprobs:
+            where = f"{one.endpoint.shown}: " if len(every) > 1 else ""
+            note(where + (await check_draws(one)).words)
     return sampler.features
 
 

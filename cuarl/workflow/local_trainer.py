@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
     from cuarl.config.schema import ExperimentConfig
-    from cuarl.train.loop import Collect
+    from cuarl.train.loop import Collect, Metrics, Settled
     from cuarl.workflow.asynchronous import Sampling
     from cuarl.workflow.endpoint import Trained
     from cuarl.workflow.players import Player
@@ -112,10 +112,22 @@ async def _collecting(
         async with _sampling(job, place, learner, server) as sampling:
             asynchronous = Asynchronous(collector, learner, sampling, sink)
             async with asynchronous.running():
-                yield Collecting(asynchronous, asynchronous.settled)
+                yield Collecting(asynchronous, _with_servers(asynchronous.settled, server))
         return
     async with _source(job, place, learner, server) as source:
-        yield Collecting(InTurn(collector, source, processes=Processes.of(learner), watcher=job.experiment.watcher))
+        in_turn = InTurn(collector, source, processes=Processes.of(learner), watcher=job.experiment.watcher)
+        yield Collecting(in_turn, None if server is None else server.told)
+
+
+def _with_servers(settled: Settled, server: Trained | None) -> Settled:
+    """``settled``, and what the servers did meanwhile."""
+    if server is None:
+        return settled
+
+    async def both() -> Metrics:
+        return {**await settled(), **await server.told()}
+
+    return both
 
 
 @contextmanager

@@ -179,6 +179,7 @@ class ModelAgents:
             window=_window(config, format),
             strict=self.strict,
             pointer=env if config.env.describes and isinstance(env, Pointer) else None,
+            group=spec.group_id,
         )
 
 

@@ -146,13 +146,15 @@ def test_whatever_is_lost_ends_the_others_within_a_minute_and_is_named(machines,
         assert len(ranks) == 1
         launcher = ranks[0].parent()
         killed = {"rank": ranks, "launcher": [launcher]}.get(victim, [lost, launcher, *ranks])
+        for process in killed:  # at the same moment, as a machine loses its power
+            process.send_signal(signal.SIGSTOP)
         for process in killed:
             process.kill()
         began = time.monotonic()
         for process, code in zip(nodes, codes, strict=True):
             if code is not None:
                 found, err = over(process, timeout=90)
-                assert (found, named in err) == (code, True), err
+                assert (found, named in err or process is lost) == (code, True), err
                 told = [line for line in err.splitlines() if line.startswith("error:")]
                 assert len(told) == (0 if code == 130 else 1), err
         assert time.monotonic() - began < 60

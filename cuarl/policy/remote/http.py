@@ -25,6 +25,10 @@ KEPT_OPEN_S = 2.0
 _LONGEST_WAIT_S = 60.0
 
 
+class ServerLost(SamplerError):
+    """The server gives no answer, fails, or no longer has what is asked for: another one may have it."""
+
+
 class ServedModel(NamedTuple):
     """One entry of ``/models``."""
 
@@ -82,7 +86,7 @@ class Endpoint:
         return self._open
 
     async def complete(self, body: Mapping[str, Any]) -> httpx.Response:
-        """One reply of the server, the last refusal if it keeps refusing. Raises ``SamplerError``."""
+        """One reply of the server, the last refusal if it keeps refusing. Raises ``ServerLost``."""
         return await self._completed("chat/completions", body)
 
     async def _completed(self, path: str, body: Mapping[str, Any], base: str | None = None) -> httpx.Response:
@@ -90,7 +94,7 @@ class Endpoint:
             return await self._asked("POST", path, body, base)
         except httpx.HTTPError as error:
             what = f"{type(error).__name__}: {error}".rstrip(": ")
-            raise SamplerError(
+            raise ServerLost(
                 f"{self.shown} gave no answer: {loggable(what)}", where=self.shown, hint="cuarl doctor"
             ) from error
 
@@ -114,7 +118,7 @@ class Endpoint:
         try:
             return await self._asked("POST", f"{verb}_lora_adapter", body)
         except httpx.HTTPError as error:
-            raise SamplerError(f"the adapter can't be {verb}ed: {type(error).__name__}", where=self.shown) from error
+            raise ServerLost(f"the adapter can't be {verb}ed: {type(error).__name__}", where=self.shown) from error
 
     async def control(self, path: str) -> None:
         """Have vLLM do what a route beside ``/v1`` stands for. Raises ``SamplerError``."""

@@ -11,7 +11,7 @@ import httpx
 from cuarl.errors import ConfigError, SamplerError
 from cuarl.policy.prompt import Prompt, Renderer
 from cuarl.policy.remote import adapters
-from cuarl.policy.remote.http import SHOWN, Endpoint, ServedModel, error_in, json_of
+from cuarl.policy.remote.http import SHOWN, Endpoint, ServedModel, ServerLost, error_in, json_of
 from cuarl.policy.remote.tokens import generate_body, read_generated
 from cuarl.policy.remote.wire import (
     Encoding,
@@ -192,7 +192,8 @@ class OpenAISampler:
             return
         status, text = refused
         hint = "set the API key of this endpoint" if status in (401, 403) else None
-        raise SamplerError(
+        kind = ServerLost if status >= 500 or status == 404 else SamplerError
+        raise kind(
             f"the endpoint answered {status}: {loggable(text[:SHOWN])}",
             where=loggable(f"{self.endpoint.url}, model {self.model}"),
             hint=hint,
