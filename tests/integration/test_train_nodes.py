@@ -45,11 +45,36 @@ def machines(tmp_path, capsys):
 def small():
     """A run of three small steps; a large epsilon, or AdamW turns rounding of tiny gradients into steps."""
     return [
-        "--tasks", "tasks.json", "--eval-tasks", "tasks.json", "--device", "cpu", "--reward", "luck:luck",
-        "--group-size", "3", "--groups-per-batch", "2", "--max-turns", "2", "--max-tokens", "6", "--max-steps", "3",
-        "--save-every", "1", "--eval-every", "0", "--eval-episodes", "2", "--skip-baseline", "--learning-rate", "1e-2",
-        "--adam-eps", "1e-3",
-    ]  # fmt: skip
+        "--tasks",
+        "tasks.json",
+        "--eval-tasks",
+        "tasks.json",
+        "--device",
+        "cpu",
+        "--reward",
+        "luck:luck",
+        "--group-size",
+        "3",
+        "--groups-per-batch",
+        "2",
+        "--max-turns",
+        "2",
+        "--max-tokens",
+        "6",
+        "--max-steps",
+        "3",
+        "--save-every",
+        "1",
+        "--eval-every",
+        "0",
+        "--eval-episodes",
+        "2",
+        "--skip-baseline",
+        "--learning-rate",
+        "1e-2",
+        "--adam-eps",
+        "1e-3",
+    ]
 
 
 def cuarl(folder, *args, prefix=(), **environment):

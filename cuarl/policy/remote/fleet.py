@@ -83,9 +83,9 @@ class Fleet:
             name=self.name,
         )
 
-    def sees(self, width: int, height: int) -> tuple[int, int] | None:
+    async def sees(self, width: int, height: int) -> tuple[int, int] | None:
         """The size at which the model sees a picture, where its processor is here."""
-        return self.members[0].sees(width, height)
+        return await self.members[0].sees(width, height)
 
     # --- answers ---------------------------------------------------------------------------------------------------
 

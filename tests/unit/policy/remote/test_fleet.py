@@ -129,10 +129,16 @@ def test_episodes_of_a_server_that_dies_go_on_elsewhere(fleet, servers, asked, c
     (told,) = [record.message for record in caplog.records if record.name.startswith("cuarl")]
     assert "http://two/v1 gave no answer" in told and "2 of 3 servers go on" in told
     assert fleet.told() == {
-        "sampler/0/answers": 2.0 + 2 * (after[1] == "one"), "sampler/0/gone": 0.0, "sampler/0/version_lag": 0.0,
-        "sampler/1/answers": 1.0, "sampler/1/gone": 1.0, "sampler/1/version_lag": 0.0,
-        "sampler/2/answers": 2.0 + 2 * (after[1] == "three"), "sampler/2/gone": 0.0, "sampler/2/version_lag": 0.0,
-    }  # fmt: skip
+        "sampler/0/answers": 2.0 + 2 * (after[1] == "one"),
+        "sampler/0/gone": 0.0,
+        "sampler/0/version_lag": 0.0,
+        "sampler/1/answers": 1.0,
+        "sampler/1/gone": 1.0,
+        "sampler/1/version_lag": 0.0,
+        "sampler/2/answers": 2.0 + 2 * (after[1] == "three"),
+        "sampler/2/gone": 0.0,
+        "sampler/2/version_lag": 0.0,
+    }
     assert fleet.told()["sampler/0/answers"] == 0.0
 
 
