@@ -22,9 +22,9 @@ if [ -e "$CUARL_RUNS_DIR/$NAME/manifest.json" ]; then
 else
     what=(-c "$EXPERIMENT" --name "$NAME")
 fi
-first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+mapfile -t machines < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 
 # one task a machine, each of which starts its processes; if one fails, the others end by themselves
 # shellcheck disable=SC2016  # the node's number is each machine's own
 srun bash -c 'exec cuarl train "$@" --node-rank "$SLURM_NODEID"' cuarl \
-    "${what[@]}" --nodes "$SLURM_NNODES" --processes "$PROCESSES" --rendezvous "$first:29500"
+    "${what[@]}" --nodes "$SLURM_NNODES" --processes "$PROCESSES" --rendezvous "${machines[0]}:29500"
