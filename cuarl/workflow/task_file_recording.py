@@ -1,4 +1,4 @@
-"""``cuarl tasks record``: a person works a page, and what they did becomes a task file."""
+"""``cuarl tasks record``: a person works a page or a desktop, and what they did becomes a task file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from cuarl.agent.base import Agent, Decision
 from cuarl.env.base import Env
+from cuarl.env.plans import UNPLANNED
 from cuarl.errors import AgentError, ConfigError, EnvError
 from cuarl.human.agent import HumanAgent
 from cuarl.human.session import Session
@@ -20,20 +21,22 @@ from cuarl.tasks.files import load_file
 from cuarl.tasks.task import Task, TaskInstance
 from cuarl.trajectory import Turn
 from cuarl.types import Action, Finish, Observation, StopReason
-from cuarl.workflow import environments, human, signals
+from cuarl.workflow import desktop_recording, environments, human, signals
 from cuarl.workflow import episodes as parts
+from cuarl.workflow.desktop_recording import RecordedDesktop
 from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.human import Page
 from cuarl.workflow.page_task import page_address
-from cuarl.workflow.task_recording import SAYABLE, RecordedEnv, suggested_checks, task_record
+from cuarl.workflow.task_recording import RecordedEnv, suggested_checks, task_record
 
 MOST_TURNS = 200
 
 
 @dataclass(slots=True)
 class PlanWords:
-    """In the place of a model's words: an action is what a plan of a page can say, as it is."""
+    """In the place of a model's words: an action is what a plan can say, as it is."""
 
+    sayable: frozenset[str]
     name: str = "plan"
 
     def see(self, observation: Observation, turns: Sequence[Turn]) -> None:
@@ -41,7 +44,7 @@ class PlanWords:
 
     def understood(self, action: Action) -> tuple[str, Action]:
         """``action`` itself. Raises AgentError if plans have no word for it."""
-        if action.kind not in SAYABLE:
+        if action.kind not in self.sayable:
             raise AgentError(f"a plan has no word for {action.kind}")
         return "", action
 
@@ -50,11 +53,21 @@ class PlanWords:
         return Decision(action=action)
 
 
-def page_to_record(url: str, goal: str) -> Task:
-    """The task in which a page is worked while it is recorded. Raises ConfigError."""
-    return Task(
-        id="recording", description=goal, env="browser", max_steps=MOST_TURNS, preset={"url": page_address(url)}
-    )
+def task_to_record(what: str, goal: str, app: str | None) -> Task:
+    """The task in which ``what`` is worked while it is recorded: a page, or ``linux``, a desktop with ``app`` on it.
+
+    Raises ConfigError.
+    """
+    if what == "linux":
+        preset: dict[str, Any] = {"ui.app": app} if app else {}
+    elif app is not None:
+        raise ConfigError("--app is for desktops", hint="cuarl tasks record linux, or leave it out")
+    elif what in UNPLANNED:
+        raise ConfigError(f"the environment {what} follows no plan, so none can be recorded", hint="a page, or linux")
+    else:
+        preset = {"url": page_address(what)}
+    env = "linux" if what == "linux" else "browser"
+    return Task(id="recording", description=goal, env=env, max_steps=MOST_TURNS, preset=preset)
 
 
 def write_task(file: Path, task: Mapping[str, Any]) -> None:
@@ -67,21 +80,21 @@ def write_task(file: Path, task: Mapping[str, Any]) -> None:
 
 
 def record_task(experiment: Experiment, task: Task, page: Page, task_id: str | None) -> dict[str, Any] | None:
-    """The task, as a file has it, of what a person did on the page of ``task``; None if they gave up.
+    """The task, as a file has it, of what a person did in the environment of ``task``; None if they gave up.
 
-    Raises EnvError if the page failed meanwhile, and what environments raise.
+    Raises EnvError if it failed meanwhile, and what environments raise.
     """
     backend = environments.backend(experiment.config, [task], experiment.settings)
-    session, recorded = Session(1, MOST_TURNS), list[RecordedEnv]()
+    session, recorded = Session(1, MOST_TURNS), list[RecordedEnv | RecordedDesktop]()
     sock, token = human.bound(page)
 
     async def make_env(instance: TaskInstance) -> Env:
         env: Any = await backend.make_env(instance)
-        recorded.append(RecordedEnv(env))
+        recorded.append(RecordedDesktop(env) if task.env == "linux" else RecordedEnv(env))
         return recorded[-1]
 
     def make_agent(spec: EpisodeSpec, env: Env) -> Agent:
-        return HumanAgent(session, spec, env, PlanWords())
+        return HumanAgent(session, spec, env, PlanWords(env.capabilities.actions))
 
     limits = replace(parts.limits(experiment.config), max_turns=MOST_TURNS, loop_threshold=sys.maxsize)
     setup = Setup(
@@ -102,6 +115,6 @@ def record_task(experiment: Experiment, task: Task, page: Page, task_id: str | N
     (env,) = recorded
     env.end(done.answer)
     if not env.lines:
-        raise ConfigError("nothing was done, so there is no plan to write", where=str(task.preset["url"]))
-    checks = suggested_checks(env.before, env.after, done.answer)
-    return task_record(task.description, str(task.preset["url"]), env.lines, checks, task_id)
+        raise ConfigError("nothing was done, so there is no plan to write", where=task.description)
+    suggest = desktop_recording.suggested_checks if task.env == "linux" else suggested_checks
+    return task_record(task, env.lines, suggest(env.before, env.after, done.answer), task_id)

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from cuarl.env.base import Capabilities
 from cuarl.env.browser.naming import Named
 from cuarl.env.browser.web import WebEnv
-from cuarl.tasks.task import TaskInstance
+from cuarl.tasks.task import Task, TaskInstance
 from cuarl.types import Action, Click, Key, Observation, Scroll, StepResult, TypeText, Wait
 
 SAYABLE = frozenset({"click", "scroll", "type", "key", "wait", "answer", "finish"})
@@ -140,15 +140,16 @@ def suggested_checks(before: Mapping[str, Any], after: Mapping[str, Any], answer
 
 
 def task_record(
-    goal: str, url: str, lines: Sequence[Line], checks: Sequence[Line], task_id: str | None = None
+    worked: Task, lines: Sequence[Line], checks: Sequence[Line], task_id: str | None = None
 ) -> dict[str, Any]:
-    """The task, as a file has it."""
+    """The task, as a file has it, of what was done in ``worked``."""
+    goal = worked.description
     return {
         "id": task_id or re.sub(r"[^a-z0-9]+", "_", goal.lower()).strip("_")[:40] or "recorded",
-        "env": "browser",
+        "env": worked.env,
         "description": goal,
         "max_steps": 2 * len(lines) + 4,
-        "preset": {"url": url},
+        "preset": dict(worked.preset),
         "plan": list(lines),
         "checks": list(checks),
     }

@@ -1,4 +1,4 @@
-"""``cuarl tasks record``: a task file of what a person does on a page."""
+"""``cuarl tasks record``: a task file of what a person does on a page or a desktop."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from cuarl.terminal.output import closing, note, print_json
 @experiment_options(EnvFields)
 def record(
     request: Request,
-    url: Annotated[str, typer.Argument(help="Address of the page, or a file.")],
+    what: Annotated[str, typer.Argument(help="Address of a page, or its file; or linux, a desktop.")],
     goal: Annotated[str, typer.Option(help="What is to be done, as the agent is told.")],
     out: Annotated[Path, typer.Option(help="Task file to write.")] = Path("recorded.yaml"),
+    app: Annotated[str | None, typer.Option(help="With linux: what it begins with, as 'mousepad a.txt'.")] = None,
     task_id: Annotated[str | None, typer.Option("--id", help="Id of the task; else made of the goal.")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of your page; 0 takes a free one.")] = 0,
     no_open: Annotated[bool, typer.Option("--no-open", help="Don't open it in a browser.")] = False,
 ) -> None:
-    """Work a web page yourself, and have a task file with a plan and suggested checks made of it."""
+    """Work a web page or a Linux desktop yourself, and have a task file with a plan and suggested checks made of it."""
     from cuarl.web.listen import require_web
     from cuarl.workflow.human import Page
-    from cuarl.workflow.task_file_recording import page_to_record, record_task, write_task
+    from cuarl.workflow.task_file_recording import record_task, task_to_record, write_task
 
     require_web()
     if out.exists():
         raise ConfigError("the file is there already", where=str(out), hint=f"--out {out.stem}-2{out.suffix}")
-    task = page_to_record(url, goal)
+    task = task_to_record(what, goal, app)
     request = request.for_tasks([task])
-    if request.config.env.type != "browser":
-        raise ConfigError("a page is recorded in a browser", hint="--env browser, or leave it out")
+    if request.config.env.type != task.env:
+        raise ConfigError(f"this is recorded in env {task.env}", hint=f"--env {task.env}, or leave it out")
     made = record_task(request, task, Page(request.watcher, port, not no_open), task_id)
     if made is None:
         note("you gave up, so nothing is written")
@@ -43,6 +44,6 @@ def record(
     if request.json:
         print_json(made)
     if not made["checks"]:
-        note("nothing new is on the page, so no check is suggested: write what must hold at the end")
+        note("nothing is new at the end, so no check is suggested: write what must hold at the end")
     found = f"{len(made['plan'])} steps, {len(made['checks'])} suggested checks: keep those that are meant"
     closing(found, where=out, then=f"cuarl tasks validate {out} --prove")

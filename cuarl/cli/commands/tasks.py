@@ -274,7 +274,8 @@ app.command(
     epilog="""\b
 Examples:
   cuarl tasks record http://127.0.0.1:8000/ --goal "Put a lamp into the cart"
-  cuarl tasks record shop.html --goal "Find the price of the red chair" --out chair.yaml""",
+  cuarl tasks record shop.html --goal "Find the price of the red chair" --out chair.yaml
+  cuarl tasks record linux --app mousepad --goal 'Save a note as note.txt'""",
 )(record)
 app.command(
     "generate",

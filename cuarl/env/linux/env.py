@@ -137,6 +137,11 @@ class LinuxEnv:
         await self._health()
         return await self._do(self._report, screen)
 
+    def windows(self) -> list[Window]:
+        """The windows as they are now, from the lowest to the topmost."""
+        screen, _ = self._ready()
+        return screen.windows()
+
     def oracle_action(self) -> Action:
         """The next action of the task's plan."""
         screen, _ = self._ready()

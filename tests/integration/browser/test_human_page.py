@@ -28,7 +28,7 @@ from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.imitation import Imitation
 from cuarl.workflow.players import Player
 from cuarl.workflow.rollouts import collect
-from cuarl.workflow.task_file_recording import page_to_record, record_task, write_task
+from cuarl.workflow.task_file_recording import record_task, task_to_record, write_task
 from cuarl.workflow.task_proofs import prove_live
 from cuarl.workflow.verification import judged, verify
 from cuarl.workflow.watcher import Silent
@@ -246,7 +246,7 @@ def test_a_policy_is_corrected_and_its_corrections_are_learnt(tmp_path, policy, 
 def test_what_is_done_on_a_page_becomes_a_task_file_whose_plan_solves_it(tmp_path, chromium, elsewhere):
     (tmp_path / "form.html").write_text(FORM, encoding="utf-8")
     asked = experiment(tmp_path, None, env="browser", browser_viewport="480x320")
-    task = page_to_record(str(tmp_path / "form.html"), "Save the name Zoe.")
+    task = task_to_record(str(tmp_path / "form.html"), "Save the name Zoe.", None)
     addresses = queue.Queue()
     done = elsewhere.submit(record_task, asked, task, human.Page(Heard(addresses), open=False), None)
     tab = chromium.new_page()

@@ -4,6 +4,7 @@ import pytest
 
 from cuarl.env.browser.naming import Named
 from cuarl.env.browser.plan import read_plan
+from cuarl.tasks.task import Task
 from cuarl.types import Click, Key, Scroll, TypeText, Wait
 from cuarl.workflow.task_recording import RecordedEnv, suggested_checks, task_record
 
@@ -66,5 +67,6 @@ def test_checks_are_suggested_of_what_is_new():
 
 
 def test_a_record_is_named_by_its_goal():
-    made = task_record("Put a lamp, red, into the cart!", "http://h/", [{"click": "Buy"}], [])
+    worked = Task(id="a", env="browser", description="Put a lamp, red, into the cart!", preset={"url": "http://h/"})
+    made = task_record(worked, [{"click": "Buy"}], [])
     assert (made["id"], made["max_steps"]) == ("put_a_lamp_red_into_the_cart", 6)
