@@ -14,6 +14,9 @@ from cuarl.errors import ConfigError
 from cuarl.settings import Settings
 from cuarl.tasks.task import Task, TaskInstance
 
+PHONES_ONLY = ("astray", "oracle_opens")
+"""Options that no other simulated device has."""
+
 
 def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """Checks the tasks and the machine, and raises before anything starts."""
@@ -24,13 +27,18 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
             f"the simulator has no {strangers[0]}, which task {first} needs", hint=f"--env {strangers[0]}"
         )
 
-    if options.astray and any(task.env != "phone" for task in tasks):
+    more = {name: value for name in PHONES_ONLY if (value := getattr(options, name))}
+    if more and any(task.env != "phone" for task in tasks):
+        name = next(iter(more))
         first = next(task.id for task in tasks if task.env != "phone")
-        raise ConfigError(f"only phones go astray, and task {first} is for another device", where="--astray")
+        raise ConfigError(
+            f"{name} is of simulated phones, and task {first} is for another device",
+            where=f"--{name.replace('_', '-')}",
+            hint="leave it out, or --tasks phone",
+        )
     settable(tasks)
 
     async def make(task: TaskInstance) -> Env:
-        more = {"astray": options.astray} if options.astray else {}
         return make_sim(task.env, options.profile, clutter=options.clutter, **more)
 
     return Backend(make)

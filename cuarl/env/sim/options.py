@@ -24,3 +24,6 @@ class Options(EnvOptions):
     """Share of simulated episodes with something in the way, such as a pop-up."""
     astray: NonNegativeInt = 0
     """Simulated phones begin on a wrong page, up to this many taps away: to learn, and to demonstrate, finding back."""
+    oracle_opens: bool = False
+    """The oracle of simulated phones opens apps by their names, an action that real phones have too, in place of
+    looking for icons."""

@@ -30,8 +30,8 @@ class SimEnv(SimulatedEnv[World]):
     """A simulated phone for one episode.
 
     ``profile`` names the screen (``small``, ``phone``, ``tall``); ``clutter`` is the share of episodes that start with
-    a pop-up in the way; ``astray`` is how many taps lead to a wrong page before an episode starts, at most; ``faults``
-    and ``patience`` are as in ``SimulatedEnv``.
+    a pop-up in the way; ``astray`` is how many taps lead to a wrong page before an episode starts, at most; with
+    ``oracle_opens`` the oracle opens apps by name; ``faults`` and ``patience`` are as in ``SimulatedEnv``.
     """
 
     def __init__(
@@ -40,6 +40,7 @@ class SimEnv(SimulatedEnv[World]):
         *,
         clutter: float = 0.1,
         astray: int = 0,
+        oracle_opens: bool = False,
         faults: Faults | None = None,
         patience: Patience | None = None,
     ) -> None:
@@ -47,7 +48,7 @@ class SimEnv(SimulatedEnv[World]):
         if profile not in PROFILES:
             raise ConfigError(f"unknown profile {profile!r}", hint=f"use one of {', '.join(PROFILES)}")
         self.profile: Profile = PROFILES[profile]
-        self.clutter, self.astray = clutter, astray
+        self.clutter, self.astray, self.oracle_opens = clutter, astray, oracle_opens
 
     @property
     def capabilities(self) -> Capabilities:
@@ -62,7 +63,7 @@ class SimEnv(SimulatedEnv[World]):
     def start(self, task: TaskInstance, seed: int) -> tuple[World, Planner]:
         """The phone of a seed, and its planner."""
         world = prepare(task, Look.drawn(seed, self.clutter), self.profile)
-        planner = Planner(task, world)
+        planner = Planner(task, world, opens=self.oracle_opens)
         if self.astray:
             world = astray(world, self.astray, seed)
             planner.stray()

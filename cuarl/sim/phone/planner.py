@@ -26,10 +26,12 @@ from cuarl.sim.phone.script import run
 from cuarl.sim.phone.world import World
 from cuarl.tasks.check import ANSWER, evaluate
 from cuarl.tasks.task import Check, TaskInstance
-from cuarl.types import Action, Answer, Button, Click, Finish
+from cuarl.types import Action, Answer, Button, Click, Finish, OpenApp, Scroll, Swipe
 
 MOST_TURNS = 150
 """Of a solution, so that one that goes in circles ends."""
+MOST_TO_AN_ICON = 8
+"""Turns that finding an app's icon takes."""
 DEPTH = 3
 """How many form fields may stand between a check and the field that is typed into."""
 
@@ -38,10 +40,13 @@ HIDES_PAGES = ("network.wifi.enabled", "network.bluetooth.enabled", "system.deve
 
 
 class Planner:
-    """Plans one episode of a task that begins in a world; without it, one that nobody but the planner plays."""
+    """Plans one episode of a task that begins in a world; without it, one that nobody but the planner plays.
 
-    def __init__(self, task: TaskInstance, start: World | None = None) -> None:
-        self.task = task
+    ``opens``: apps are opened by their names, in place of finding their icons.
+    """
+
+    def __init__(self, task: TaskInstance, start: World | None = None, *, opens: bool = False) -> None:
+        self.task, self._opens = task, opens
         self.answer: str | None = None
         self._line = 0
         """Position in the task's plan."""
@@ -55,8 +60,26 @@ class Planner:
 
     def next(self, world: World) -> Action:
         """The next action of a solution; ``Finish(success=False)`` if there seems to be none."""
-        self._told = self._resume(world) if self._strayed and self._start else self._next(world)
+        action = self._resume(world) if self._strayed and self._start else self._next(world)
+        self._told = self._by_name(world, action) if self._opens and not self._strayed else action
         return self._told
+
+    def _by_name(self, world: World, action: Action) -> Action:
+        """Opening an app by its name, if ``action`` begins the way to its icon and the app is all that it leads to."""
+        line, pending, first, ahead = self._line, self._pending, action, world
+        app = None
+        for _ in range(MOST_TO_AN_ICON):
+            if self._pending is not None or not isinstance(action, Click | Swipe | Scroll | Button):
+                break
+            after = step(ahead, action)
+            if after is ahead or (after.ui.app and (after.ui.overlay or after.ui.app == world.ui.app)):
+                break
+            if after.ui.app:
+                app = after.app(after.ui.app)
+                break
+            ahead, action = after, self._next(after)
+        self._line, self._pending = line, pending
+        return OpenApp(name=app.name) if app and app.icon else first
 
     def _resume(self, world: World) -> Action:
         """The next action from a state to which somebody else came."""

@@ -1,6 +1,7 @@
 """The oracle answers from states that somebody else led to: it finds back, undoes what it can, never claims falsely."""
 
 import random
+from functools import partial
 
 import anyio
 import pytest
@@ -157,3 +158,26 @@ def test_phones_that_begin_astray_show_how_to_find_back_and_remember_nothing_of_
 
     began_elsewhere = [anyio.run(go, NOTE, seed) for seed in range(12)]
     assert any(began_elsewhere) and "back" in ways
+
+
+@pytest.mark.parametrize("task", [NOTE, *TASKS[:4]], ids=lambda task: task.task_id)
+def test_apps_are_opened_by_their_names_where_that_is_asked_for(task):
+    async def go(**options):
+        env, before = await begun(task, **options)
+        return await solved(env, task, before)
+
+    by_name, named = anyio.run(partial(go, oracle_opens=True))
+    by_icon, found = anyio.run(go)
+    assert by_name.success and by_icon.success
+    assert "open_app" not in found and len(named) <= len(found)
+    assert "open_app" in named or task is not NOTE
+
+
+def test_from_within_another_app_the_name_is_enough():
+    async def go():
+        env, before = await begun(NOTE, oracle_opens=True)
+        await tap(env, "Phone")
+        return await solved(env, NOTE, before)
+
+    found, kinds = anyio.run(go)
+    assert found.success and kinds == ["open_app", "click", "click", "click", "finish"]
