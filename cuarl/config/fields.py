@@ -49,11 +49,11 @@ def _workers(value: Any) -> Any:
     if text == "none":
         return None
     if isinstance(text, str) and not _WORKERS.fullmatch(text):
-        raise ValueError(f'"{text}" is neither a number of workers nor none')
+        raise ValueError(f'"{text}" is neither a number of workers, nor ray, ray://HOST:PORT, 8@ray or none')
     return text
 
 
-_WORKERS = re.compile(r"[1-9]\d*")
+_WORKERS = re.compile(r"[1-9]\d*|([1-9]\d*@)?ray(://[^/@\s]+:\d+)?")
 Workers = Annotated[str | None, BeforeValidator(_workers)]
 Words = Annotated[tuple[str, ...], BeforeValidator(split_words)]
 Trackers = Annotated[tuple[Literal["wandb", "tensorboard", "mlflow", "trackio"], ...], BeforeValidator(split_words)]

@@ -83,8 +83,9 @@ class EnvFields(Fields):
     max_concurrent_rollouts: PositiveInt = 96
     """Most episodes that run at the same time."""
     workers: Workers = None
-    """Processes that run environments and agents, for which this one asks the policy and records; unset or none runs
-    everything in this one."""
+    """Processes that run environments and agents, for which this one asks the policy and records: how many; or actors
+    of a Ray cluster, one for each free core (ray is this machine's cluster, ray://HOST:PORT another) or so many
+    (8@ray). Unset or none runs everything in this process."""
     max_failed_share: Share = 0.5
     """Stop when more than this share of recent episodes failed for reasons outside the policy."""
 

@@ -30,6 +30,7 @@ EXTRAS = {
     "postgres": "psycopg", "browser": "playwright", "desktop": "mss", "android": "adbutils",
     "tinker": "tinker", "web": "uvicorn", "data": "datasets", "track": "wandb",
     "gymnasium": "gymnasium", "browsergym": "browsergym", "openenv": "websockets",
+    "ray": "ray",
 }  # fmt: skip
 """The module by which an optional dependency is recognised."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -66,6 +67,13 @@ class _Received:
 
 _RECEIVED = _Received()
 install = _RECEIVED.install
+
+
+def reinstall() -> None:
+    """Have the present handlers hear again what a native library has taken from them. In the main thread alone."""
+    if threading.current_thread() is threading.main_thread():
+        for number in ENDING:
+            signal.signal(number, signal.getsignal(number))
 
 
 def leave() -> None:

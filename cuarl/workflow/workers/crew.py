@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -13,6 +13,7 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectSendStream
 
+import cuarl
 from cuarl.errors import EnvError, PrerequisiteError
 from cuarl.policy.sampler import Sampler
 from cuarl.rollout.episode import lost
@@ -20,7 +21,7 @@ from cuarl.rollout.pool import one_error
 from cuarl.rollout.setup import Episode, Setup
 from cuarl.rollout.spec import EpisodeSpec
 from cuarl.workflow.workers import messages as m
-from cuarl.workflow.workers.line import Line
+from cuarl.workflow.workers.line import Line, Source
 from cuarl.workflow.workers.remote import Remote, WorkerGone
 from cuarl.workflow.workers.work import Work
 
@@ -29,8 +30,6 @@ logger = logging.getLogger(__name__)
 _MOST_WORKERS = 3
 """How many workers may die of one episode before it counts as failed."""
 _CLOSE_S = 30.0
-Hire = Callable[[], Awaitable[Line]]
-"""Starts a worker."""
 
 
 @dataclass(slots=True, eq=False)
@@ -65,10 +64,10 @@ class _Seat:
 
 
 class Crew:
-    """``size`` workers, started by ``hire`` when the first episode needs one."""
+    """The workers of ``source``, started when the first episode needs one."""
 
-    def __init__(self, hire: Hire, size: int) -> None:
-        self._hire, self.size = hire, size
+    def __init__(self, source: Source) -> None:
+        self._source = source
         self._seats: list[_Seat] = []
         self._numbers = itertools.count(m.ALL + 1)
         self._works: dict[int, Work] = {}
@@ -87,12 +86,13 @@ class Crew:
                     self._ending = True
                     with anyio.CancelScope(shield=True):
                         await self._dismiss()
+                        await self._source.close()
 
     async def start(self) -> None:
         """Start them, and wait until all are there, so that each gets its share."""
         assert self._tasks is not None, "inside employed()"
         if not self._seats:
-            self._seats = [_Seat(number) for number in range(1, self.size + 1)]
+            self._seats = [_Seat(number + 1) for number in range(await self._source.open())]
             for seat in self._seats:
                 self._tasks.start_soon(self._keep, seat)
         while any(seat.line is None for seat in self._seats):
@@ -192,7 +192,7 @@ class Crew:
         """Have somebody in a seat. Raises PrerequisiteError if a worker ends before it has begun."""
         with seat.scope:
             while not self._ending:
-                line = await self._hire()
+                line = await self._source.start()
                 try:
                     await self._serve(seat, line)
                 finally:
@@ -205,9 +205,17 @@ class Crew:
                     await line.settle()
 
     async def _serve(self, seat: _Seat, line: Line) -> None:
-        if await line.receive() is None:
+        first = await line.receive()
+        if first is None:
             await line.end()
             raise PrerequisiteError(f"a worker ended while it started{line.last_words()}", where=line.name)
+        _, ready = seat.codec.unpack(first)
+        if ready.version != cuarl.__version__:
+            raise PrerequisiteError(
+                f"a worker has cuarl {ready.version}, and this is {cuarl.__version__}",
+                where=line.name,
+                hint=f"pip install cuarl=={cuarl.__version__}",
+            )
         seat.line = line
         self._tell_changed()
         await self._listen(seat, line)

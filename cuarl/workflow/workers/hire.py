@@ -16,7 +16,8 @@ from cuarl.workflow import environments
 from cuarl.workflow.players import ModelAgents
 from cuarl.workflow.spread import Spread
 from cuarl.workflow.workers.crew import Crew
-from cuarl.workflow.workers.processes import ProcessLine
+from cuarl.workflow.workers.on_ray import RayWorkers
+from cuarl.workflow.workers.processes import Processes
 from cuarl.workflow.workers.work import Work
 
 
@@ -24,7 +25,10 @@ def crew(config: ExperimentConfig, settings: Settings) -> Crew | None:
     """The workers that a configuration asks for, none of them started; None where episodes run in this process."""
     if config.workers is None:
         return None
-    return Crew(partial(ProcessLine.start, settings), int(config.workers))
+    if config.workers.isdecimal():
+        return Crew(Processes(int(config.workers), settings))
+    count, _, place = config.workers.rpartition("@")
+    return Crew(RayWorkers(None if place == "ray" else place, int(count) if count else None))
 
 
 @asynccontextmanager

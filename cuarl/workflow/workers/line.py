@@ -1,4 +1,4 @@
-"""The line between a collector and one worker, as the collector sees it."""
+"""Where a collector's workers come from, and the line to each, as the collector sees them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Line(Protocol):
-    """Carries frames both ways, in order, whole or not at all."""
+    """Carries frames between a collector and one worker, in order, whole or not at all."""
 
     name: str
     """Who is at its other end, for people."""
@@ -28,5 +28,21 @@ class Line(Protocol):
         ...
 
     def last_words(self) -> str:
-        """What it said before it ended, for the end of a sentence; empty if nothing."""
+        """How it ended, and what it said at last, for the end of a sentence; empty while that is not known."""
+        ...
+
+
+class Source(Protocol):
+    """Where workers come from."""
+
+    async def open(self) -> int:
+        """Get ready to start workers; how many there are to be. Raises PrerequisiteError or ConfigError."""
+        ...
+
+    async def start(self) -> Line:
+        """Start one."""
+        ...
+
+    async def close(self) -> None:
+        """No more are started, and all have ended."""
         ...

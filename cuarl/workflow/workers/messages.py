@@ -1,9 +1,8 @@
 """What a collector and its workers tell each other.
 
 A frame is the number of the episode's assignment, in eight bytes, and a pickled message. Both sides are of one version
-of cuarl, and nobody else can reach the line between them. Records travel as JSON, which pydantic reads an order of
-magnitude faster than it unpickles. Pictures travel once an episode, as the PNG that will be stored: what is named again
-later is found by its digest.
+of cuarl, and the line between them is theirs alone. Pictures travel once an episode, as the PNG that will
+be stored: what is named again later is found by its digest.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from cuarl.errors import CuarlError
 from cuarl.policy.sampler import PromptTooLong, SampleRequest
 from cuarl.rollout.setup import Episode, Phase
 from cuarl.rollout.spec import EpisodeSpec
-from cuarl.trajectory import Sampled, Trajectory, Turn
+from cuarl.trajectory import Sampled, Turn
 from cuarl.types import ImageRef, Screenshot
 
 _HEAD = 8
@@ -89,6 +88,8 @@ class Ready:
     """It has started."""
 
     pid: int
+    version: str
+    """Of cuarl."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +152,6 @@ class Logged:
 ToWorker: TypeAlias = Open | Close | Run | Answer | Clock | Cancel | End
 FromWorker: TypeAlias = Ready | Ask | AskSeen | News | Done | Broken | Closed | Logged
 
-_Record: TypeAlias = ExperimentConfig | Trajectory | Turn | Sampled
-"""What travels as JSON."""
-
 # --- frames --------------------------------------------------------------------------------------------------------
 
 
@@ -197,8 +195,8 @@ class _Packer(pickle.Pickler):
         return digest, thing.width, thing.height, png
 
     def reducer_override(self, thing: Any) -> Any:
-        if isinstance(thing, _Record):
-            return _record, (type(thing), thing.model_dump_json())
+        if isinstance(thing, ExperimentConfig):  # whose records of options are classes that have no place in a module
+            return ExperimentConfig.model_validate_json, (thing.model_dump_json(),)
         return NotImplemented
 
 
@@ -212,7 +210,3 @@ class _Unpacker(pickle.Unpickler):
         if png is not None:
             self._known[digest] = Screenshot.encoded(png, ImageRef(digest=digest, width=width, height=height))
         return self._known[digest]
-
-
-def _record(kind: type[_Record], text: str) -> _Record:
-    return kind.model_validate_json(text)

@@ -22,9 +22,8 @@ from types import FrameType
 import anyio
 
 from cuarl import garbage
-from cuarl.workflow.workers import messages as m
 from cuarl.workflow.workers.processes import END_S, LENGTH
-from cuarl.workflow.workers.worker import Worker
+from cuarl.workflow.workers.worker import ToCollector, Worker
 
 _PATIENCE_S = END_S - 5.0
 
@@ -78,18 +77,6 @@ class _Socket:
                 gone = True
 
 
-class _ToCollector(logging.Handler):
-    """Has the collector log what is logged here."""
-
-    def __init__(self, worker: Worker) -> None:
-        super().__init__()
-        self._worker = worker
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Send a line."""
-        self._worker.tell(m.ALL, m.Logged(record.name, record.levelno, record.getMessage()))
-
-
 async def _serve(line: socket.socket) -> None:
     connection = _Socket(line, asyncio.get_running_loop())
 
@@ -98,7 +85,7 @@ async def _serve(line: socket.socket) -> None:
 
     signal.signal(signal.SIGTERM, end)
     worker = Worker(connection.send)
-    logging.getLogger("cuarl").addHandler(_ToCollector(worker))
+    logging.getLogger("cuarl").addHandler(ToCollector(worker))
     try:
         await worker.serve(connection.frames())
     finally:

@@ -34,6 +34,24 @@ END_S = 30.0
 """How long a worker may take to close its environments."""
 
 
+class Processes:
+    """A ``line.Source``: so many processes."""
+
+    def __init__(self, count: int, settings: Settings) -> None:
+        self._count, self._settings = count, settings
+
+    async def open(self) -> int:
+        """How many."""
+        return self._count
+
+    async def start(self) -> ProcessLine:
+        """Start one."""
+        return await ProcessLine.start(self._settings)
+
+    async def close(self) -> None:
+        """Nothing is shared."""
+
+
 class ProcessLine:
     """A ``line.Line``. Made by ``start``."""
 

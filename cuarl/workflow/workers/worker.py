@@ -6,6 +6,7 @@ the episode when it is over.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 import anyio
 from anyio.abc import TaskGroup
 
+import cuarl
 from cuarl import garbage, safe_text
 from cuarl.env.backend import Backend
 from cuarl.errors import CuarlError, SamplerError
@@ -47,7 +49,7 @@ class Worker:
         """Do as ``frames`` say until they end, or say so. Then what still runs is cut short and told, too."""
         with garbage.deferred():
             async with anyio.create_task_group() as tasks:
-                self.tell(m.ALL, m.Ready(os.getpid()))
+                self.tell(m.ALL, m.Ready(os.getpid(), cuarl.__version__))
                 tasks.start_soon(self._report)
                 async for frame in frames:
                     number, message = self._codec.unpack(frame)
@@ -113,6 +115,18 @@ class Worker:
             await anyio.sleep(NEWS_S)
             for running in self._running.values():
                 running.report()
+
+
+class ToCollector(logging.Handler):
+    """Has the collector log what is logged here."""
+
+    def __init__(self, worker: Worker) -> None:
+        super().__init__()
+        self._worker = worker
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send a line."""
+        self._worker.tell(m.ALL, m.Logged(record.name, record.levelno, record.getMessage()))
 
 
 @dataclass(slots=True, eq=False)
