@@ -59,7 +59,11 @@ class Actor:
 
     async def _serve(self) -> None:
         loop = asyncio.get_running_loop()
-        worker = Worker(partial(loop.call_soon_threadsafe, self._to_send.put_nowait))
+
+        def send(frame: bytes) -> None:
+            loop.call_soon_threadsafe(self._to_send.put_nowait, frame)
+
+        worker = Worker(send)
         logging.getLogger("cuarl").addHandler(ToCollector(worker))
         try:
             await worker.serve(self._frames())
