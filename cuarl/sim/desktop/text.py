@@ -52,8 +52,8 @@ class TextBox:
         return TextBox(self.text, caret, self.anchor if extend else caret)
 
     def word_at(self, position: int) -> TextBox:
-        """The word around a position selected."""
-        start = end = min(position, len(self.text))
+        """The word around a position selected; one outside the text means its nearer end."""
+        start = end = min(max(0, position), len(self.text))
         while start > 0 and self.text[start - 1].isalnum():
             start -= 1
         while end < len(self.text) and self.text[end].isalnum():
@@ -61,7 +61,8 @@ class TextBox:
         return TextBox(self.text, end, start)
 
     def line_at(self, position: int) -> TextBox:
-        """The line around a position selected, its end left out."""
+        """The line around a position selected, its end left out; one outside the text means its nearer end."""
+        position = min(max(0, position), len(self.text))
         start = self.text.rfind("\n", 0, position) + 1
         end = self.text.find("\n", position)
         return TextBox(self.text, len(self.text) if end < 0 else end, start)

@@ -53,3 +53,10 @@ def test_moving_with_shift_selects():
 def test_a_word_or_a_line_is_selected_around_a_position(position, word, line):
     box = TextBox(TEXT)
     assert (box.word_at(position).selected, box.line_at(position).selected) == (word, line)
+
+
+@pytest.mark.parametrize("position", [-9, 0, 40])
+def test_a_click_beside_the_text_means_its_nearer_end(position):
+    box = TextBox("one two", 0, 0)
+    word = "two" if position > 0 else "one"
+    assert (box.word_at(position).selected, box.line_at(position).selected) == (word, "one two")
