@@ -61,6 +61,9 @@ class BytesPolicy:
     def __init__(self):
         self.model = self.base = BytesNet()
 
+    def on_device(self):
+        return nullcontext()
+
     def suppressed(self):
         return torch.tensor(self.special.suppressed)
 
