@@ -144,7 +144,10 @@ def test_accelerate_with_one_process_is_refused(told, flags):
 
 def test_training_on_goals_without_checks_is_refused(told):
     said = told("train", "--tasks", "goals.txt", "--eval-tasks", "goals.txt")
-    assert "tasks without checks can't be scored" in said and "fix: give each of them checks" in said
+    assert (
+        "tasks without checks can't be scored" in said
+        and "fix: give them checks (docs/guides/tasks.md), or --reward judge" in said
+    )
 
 
 @pytest.mark.parametrize(
