@@ -15,6 +15,8 @@ from cuarl.workflow import environments
 from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.players import scripted
 from cuarl.workflow.rollouts import collect
+from cuarl.workflow.workers import hire
+from cuarl.workflow.workers.work import Work
 from tests.integration.small_model import qwen3_folder, tokenizer  # noqa: F401
 from tests.integration.test_train_cli import (  # noqa: F401
     checkpoint,
@@ -203,6 +205,29 @@ def order(trajectory):
 def test_what_names_no_workers_is_refused(fields, says):
     with pytest.raises(ConfigError, match=says):
         resolve(flags=fields)
+
+
+def test_an_agent_that_is_an_object_is_refused(tmp_path):
+    class Mine:
+        name = "mine"
+
+        def __init__(self, env):
+            pass
+
+    with pytest.raises(ConfigError, match="an agent that was given as an object acts in this process alone"):
+        cuarl.rollout(cuarl.Config(workers="2", env=f"{ROOMS}:Room"), agent=Mine, tasks=tasks(""))
+
+
+def test_workers_ask_the_model_that_judges_themselves():
+    config = resolve(
+        flags={
+            "reward": "judge", "judge_base_url": "http://127.0.0.1:9/v1", "judge_model": "any", "workers": "2",
+            "env": f"{ROOMS}:Room",
+        }
+    ).config  # fmt: skip
+    made = hire.backend(config, tasks(""), Settings(), hire.crew(config, Settings()))
+    assert made.play(scripted("random").make_agent).func.__name__ == "play"
+    assert Work.of(config, Settings(), tasks(""), scripted("random").make_agent).backend().opine is not None
 
 
 def test_objects_that_only_one_process_has_are_refused(monkeypatch):

@@ -9,11 +9,12 @@ from functools import partial
 
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.backend import Backend
+from cuarl.errors import ConfigError
 from cuarl.rollout.setup import MakeAgent, Play
 from cuarl.settings import Settings
 from cuarl.tasks.task import Task
 from cuarl.workflow import environments
-from cuarl.workflow.players import ModelAgents
+from cuarl.workflow.players import DemonstratingAgents, ModelAgents, ScriptedAgents
 from cuarl.workflow.spread import Spread
 from cuarl.workflow.workers.crew import Crew
 from cuarl.workflow.workers.on_ray import RayWorkers
@@ -49,11 +50,18 @@ def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings,
     works: list[int] = []
 
     def play(make_agent: MakeAgent) -> Play:
+        if not isinstance(make_agent, ScriptedAgents | ModelAgents | DemonstratingAgents):
+            raise ConfigError(
+                "an agent that was given as an object acts in this process alone",
+                where=f"workers {config.workers}",
+                hint="leave workers out",
+            )
         works.append(crew.prepare(Work.of(config, settings, tasks, make_agent)))
         return partial(crew.play, works[-1], make_agent.sampler if isinstance(make_agent, ModelAgents) else None)
 
     async def close() -> None:
         await crew.rest(works)
 
-    same = {field.name: getattr(here, field.name) for field in fields(here)}
+    # what a judge of one's own is asked, a worker asks
+    same = {field.name: getattr(here, field.name) for field in fields(Backend)}
     return Spread(**(same | {"start": crew.start, "close": close}), play=play)
