@@ -30,6 +30,8 @@ class Shape:
     vision_mlp: int = 384
     positions: int = 576
     """Learnt vision positions, a square number: interpolated to each picture's grid."""
+    patch: int = PATCH
+    """Pixels of a patch's side."""
 
 
 SHAPES: dict[SizeName, Shape] = {
@@ -70,11 +72,11 @@ def config(tokenizer: PreTrainedTokenizerFast, shape: Shape | None = None) -> Qw
         intermediate_size=s.vision_mlp,
         num_heads=s.vision_heads,
         out_hidden_size=s.width,
-        patch_size=PATCH,
+        patch_size=s.patch,
         spatial_merge_size=MERGE,
         temporal_patch_size=2,
         num_position_embeddings=s.positions,
-        deepstack_visual_indexes=[1, s.vision_layers - 2],
+        deepstack_visual_indexes=[1, max(2, s.vision_layers - 2)],
         initializer_range=round(1 / math.sqrt(s.vision_width), 4),
     )
     return Qwen3VLConfig(
@@ -105,11 +107,11 @@ def build_model(
     return model
 
 
-def image_processor_config(max_side: int = 2560) -> dict[str, Any]:
+def image_processor_config(max_side: int = 2560, patch: int = PATCH) -> dict[str, Any]:
     """Settings of the Qwen image processor for this base: pictures keep their size, rounded to whole tokens."""
-    side = PATCH * MERGE
+    side = patch * MERGE
     return dict(
-        patch_size=PATCH,
+        patch_size=patch,
         merge_size=MERGE,
         temporal_patch_size=2,
         image_mean=[0.5] * 3,

@@ -23,6 +23,7 @@ from cuarl.pretrain.tokenizer import CHAT_TEMPLATE, CLOSINGS, SPECIAL, scaffolds
 from tests.unit.policy.pictures import SYSTEM
 
 SHAPE = Shape(
+    patch=16,
     width=48,
     layers=3,
     heads=4,

@@ -24,6 +24,7 @@ from .episodes import group, sampled, trajectory
 SPECIAL = ("<|endoftext|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
 WORDS = 40
 SHAPE = Shape(
+    patch=16,
     width=32,
     layers=3,
     heads=2,
@@ -53,7 +54,7 @@ def tiny_policy(*, lora=None, full=False, seed=0, vision=False, targets="all-lin
         model.model.visual.requires_grad_(False)
     else:
         model = add_lora(model, lora or LoraSpec(rank=4, vision=vision, targets=targets, seed=seed))
-    images = ImageProcessor(Qwen2VLImageProcessorPil(**image_processor_config()))
+    images = ImageProcessor(Qwen2VLImageProcessorPil(**image_processor_config(patch=16)))
     return QwenVLPolicy(model, tokenizer, images, special, name="test", train_vision=vision)
 
 

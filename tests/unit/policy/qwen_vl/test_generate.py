@@ -131,9 +131,10 @@ def test_an_answer_ends_where_the_context_does(qwen3: QwenVLPolicy, monkeypatch:
 
 
 def test_a_stop_string_ends_an_answer(qwen3: QwenVLPolicy) -> None:
-    full = generate(qwen3, _jobs(qwen3, SamplingParams(max_tokens=8), count=1))[0]
+    said = generate(qwen3, _jobs(qwen3, SamplingParams(max_tokens=8)))
+    number, full = next((i, one) for i, one in enumerate(said) if one.stop == "length")
     stop = qwen3.decode(full.token_ids[2:3])
-    cut = generate(qwen3, _jobs(qwen3, SamplingParams(max_tokens=8, stop=(stop,)), count=1))[0]
+    cut = generate(qwen3, _jobs(qwen3, SamplingParams(max_tokens=8, stop=(stop,)))[number : number + 1])[0]
     assert cut.stop == "stop_string"
     assert cut.token_ids == full.token_ids[: len(cut.token_ids)]
     assert len(cut.token_ids) <= 3 and stop in cut.text
