@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import AutoConfig, AutoModelForImageTextToText, PreTrainedTokenizerFast
+from transformers import AutoModelForImageTextToText, PreTrainedTokenizerFast
 from transformers.utils import get_json_schema
 
 from benchmarks.peers.phone import APPS, SYSTEM, Environment, progress, request
@@ -113,11 +113,9 @@ def make_model(work: Work, tokenizer: Any) -> Any:
     """A random model of that shape, the same on both sides: float32 on a CPU, bfloat16 on a GPU."""
     torch.manual_seed(0)
     if work.shape == "tiny":
-        from cuarl.policy import tiny
+        from cuarl.pretrain.architecture import Shape, build_model
 
-        shipped = AutoConfig.from_pretrained(str(tiny.path()))
-        shipped.dtype = "float32"
-        model = AutoModelForImageTextToText.from_config(shipped, attn_implementation="sdpa").to(work.device)
+        model = build_model(tokenizer, Shape(layers=4, patch=16)).to(work.device)  # the shipped base's
     else:
         from benchmarks.real_sizes import configuration
 

@@ -53,7 +53,18 @@ MOST_NEEDED: Mapping[str, str] = {
 }
 """Fields that the short help of every command has, in a line each."""
 SELDOM = frozenset(
-    {"accelerate", "accept_changes", "overwrite", "db", "monitor_base_url", "project_id", "project_token"}
+    {
+        "accelerate",
+        "accept_changes",
+        "overwrite",
+        "db",
+        "monitor_base_url",
+        "project_id",
+        "project_token",
+        "nodes",
+        "node_rank",
+        "rendezvous",
+    }
 )
 """Options of the commands themselves that it has not."""
 FIRST = ("Run", "Arguments")

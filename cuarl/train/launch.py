@@ -62,7 +62,7 @@ def launch_asked_for(
         raise ConfigError(
             f"{count} nodes need {missing[0]}",
             where=f"--nodes {count}",
-            hint=f"cuarl train --nodes {count} --node-rank 0 --rendezvous HOST_OF_NODE_0:29500 …",
+            hint=f"--nodes {count} --node-rank 0 --rendezvous HOST_OF_NODE_0:29500",
         )
     if not 0 <= rank < count:
         raise ConfigError(
@@ -149,7 +149,7 @@ def check_launched(environment: Mapping[str, str]) -> None:
         raise ConfigError(
             f"{machines} machines were started by another launcher than cuarl's",
             where="accelerate launch --num_machines, torchrun --nnodes",
-            hint=f"on each of them: cuarl train --nodes {machines} --node-rank R --rendezvous HOST:PORT",
+            hint=f"start each of them with --nodes {machines} --node-rank R --rendezvous HOST:PORT",
         )
 
 

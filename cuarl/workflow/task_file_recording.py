@@ -61,7 +61,7 @@ def task_to_record(what: str, goal: str, app: str | None) -> Task:
     if what == "linux":
         preset: dict[str, Any] = {"ui.app": app} if app else {}
     elif app is not None:
-        raise ConfigError("--app is for desktops", hint="cuarl tasks record linux, or leave it out")
+        raise ConfigError("--app is for desktops", hint="leave it out, or record on linux")
     elif what in UNPLANNED:
         raise ConfigError(f"the environment {what} follows no plan, so none can be recorded", hint="a page, or linux")
     else:

@@ -475,7 +475,9 @@ def test_a_model_of_any_family_takes_a_training_step(place, options, tmp_path, f
         save_family(family, model)
     changed = {"--model-name": str(model), "--max-steps": "1", "--max-turns": "2"}
     args = [changed.get(before, arg) for before, arg in zip(["", *options], options, strict=False)]
-    result = place.cuarl(*args, "--name", "run", "--renderer-name", "json", "--skip-baseline", "--eval-episodes", "1")
+    result = place.cuarl(
+        *args, "--seed", "1", "--name", "run", "--renderer-name", "json", "--skip-baseline", "--eval-episodes", "1"
+    )
     assert result.code == 0, result.err
     metrics = lines(place.folder / "runs" / "run" / "metrics.jsonl")[-1]
     assert metrics.get("optim/grad_norm", 0) > 0 and metrics["policy/logprob_diff_mean"] < 1e-4, metrics

@@ -63,7 +63,9 @@ def build(
     out: Annotated[Path, typer.Option(help="Folder to write; it must not exist yet, but see --resume.")],
     size: Annotated[BaseSize, typer.Option(help="7 or 16 million parameters.")] = BaseSize.tiny,
     device: Annotated[str, typer.Option(help="Device to train on: auto, cuda, cpu.")] = "auto",
-    minutes: Annotated[float | None, typer.Option(min=0.1, help="How long to train, instead of --steps.")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.1, max=10_000, help="How long to train, instead of --steps.")
+    ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Batches to train on; unset: 3,000.")] = None,
     batch: Annotated[int, typer.Option(min=4, help="Screens of a batch.")] = 128,
     workers: Annotated[int, typer.Option(min=1, help="Processes that draw screens.")] = 8,

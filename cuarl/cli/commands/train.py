@@ -42,9 +42,7 @@ def train(
     request: Request,
     processes: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="Processes on each machine, one a GPU; more than one go through accelerate. (default: 1)"
-        ),
+        typer.Option(min=1, help="Processes a machine, one a GPU; more than one go through accelerate. (default: 1)"),
     ] = None,
     accelerate: Annotated[
         str | None,

@@ -15,6 +15,8 @@ import anyio
 import httpx
 import pytest
 
+pytest.importorskip("playwright", reason="the page is worked by a browser, which playwright drives")
+
 import cuarl
 from cuarl.agent.scripted import DemonstratingAgent, OracleAgent
 from cuarl.config.load import resolve

@@ -52,10 +52,10 @@ def test_what_changed_is_refused_and_told_where_it_is_accepted(tmp_path, train, 
 
 def test_episodes_to_imitate_are_compared_too(tmp_path):
     run, asked = resumed(tmp_path)
-    inputs.check_imitated(asked, run.path, ["a", "b"], write=True)
-    inputs.check_imitated(asked, run.path, ["a", "b"], write=True)
+    inputs.check_imitated(asked, run.path, ["a", "b"])
+    inputs.check_imitated(asked, run.path, ["a", "b"])
     with pytest.raises(ResumeMismatch, match="of 2 episodes 1 are gone, and 2 are new"):
-        inputs.check_imitated(asked, run.path, ["b", "c", "d"], write=True)
+        inputs.check_imitated(asked, run.path, ["b", "c", "d"])
 
 
 def test_a_record_that_can_not_be_read_is_said(tmp_path):

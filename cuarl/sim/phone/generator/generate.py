@@ -49,7 +49,7 @@ def generate(count: int, seed: int, avoid: Sequence[TaskInstance] = ()) -> Itera
                 yield task
                 break
         else:
-            raise TaskError(f"no goal beyond {number} is left", hint=f"cuarl tasks generate --count {number}")
+            raise TaskError(f"no goal beyond {number} is left", hint=f"--count {number}")
 
 
 class _Source:

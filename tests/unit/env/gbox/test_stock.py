@@ -44,10 +44,10 @@ def test_tasks_in_the_seeds_format_are_judged_by_the_shell(place):
 
 def test_tasks_of_the_simulated_phone_need_to_be_told_that_the_shell_judges(place):
     task = ("--tasks", "train_61_enable_dark_theme")
-    done, found = rollout(place, *task)
+    done, _ = rollout(place, *task)
     assert done.code == 1 and "has no cuarl-device" in done.err and "--gbox-state shell" in done.err
-    done, found = rollout(place, *task, "--gbox-state", "shell", "--name", "shell")
+    done, _ = rollout(place, *task, "--gbox-state", "shell", "--name", "shell")
     assert done.code == 0, done.err
-    assert [one.verdict.success for one in found.values() if one.verdict] == [False]
+    assert [one.verdict.success for one in place.episodes() if one.verdict] == [False]
     done, _ = rollout(place, "--tasks", "train_67_move_icon", "--gbox-state", "shell")
     assert done.code == 2 and "1 of 1 tasks need more than the device's shell" in done.err

@@ -32,7 +32,7 @@ def _reference(policy: QwenVLPolicy, *shots: object) -> torch.Tensor:
 def test_features_equal_those_of_transformers(policy: QwenVLPolicy, sizes: list[tuple[int, int]]) -> None:
     shots = [screen(i, *size) for i, size in enumerate(sizes)]
     features = policy.vision.features(shots)
-    assert (features - _reference(policy, *shots)).abs().max() < 1e-5
+    assert (features - _reference(policy, *shots)).abs().max() < 3e-5
 
 
 def test_an_adapted_tower_still_takes_every_frame(policy: QwenVLPolicy) -> None:
@@ -41,7 +41,7 @@ def test_an_adapted_tower_still_takes_every_frame(policy: QwenVLPolicy) -> None:
     grid = policy.images.grid(64, 96)
     with torch.no_grad():
         whole = policy.vision.encode(frames.reshape(len(stills), -1), [grid])
-    assert (whole - policy.vision.features([screen(1)])).abs().max() < 1e-5
+    assert (whole - policy.vision.features([screen(1)])).abs().max() < 3e-5
 
 
 def test_a_screenshot_is_encoded_once_however_often_it_is_shown(qwen3: QwenVLPolicy) -> None:
