@@ -7,6 +7,7 @@ import pytest
 from cuarl.env.browser.browser import find_program
 from tests.integration.browser.test_monitor import started
 from tests.unit.monitor.web.conftest import fill, store
+from tests.unit.monitor.web.made import PICTURE
 from tests.unit.store.databases import sqlite_tables, sqlite_url
 
 __all__ = ["sqlite_tables", "sqlite_url", "store"]
@@ -46,7 +47,9 @@ def test_one_clicks_through_a_report_on_disk_without_a_network(report, page):
     assert page.locator("figure.chart polyline.curve").count() > 3, "curves are drawn"
     page.get_by_role("link", name="step 2").click()
     page.locator("#groups a.chip").first.click()
-    assert page.locator("#stage .large img").evaluate("image => image.naturalWidth") == 90, "the screenshot is there"
+    assert page.locator("#stage .large img").evaluate("image => image.naturalWidth") == PICTURE.width, (
+        "the screenshot is there"
+    )
     first = page.url
     page.get_by_role("link", name="after →").click()
     page.locator("#strip a[aria-current]", has_text="2. ").wait_for()
@@ -57,7 +60,7 @@ def test_one_clicks_through_a_report_on_disk_without_a_network(report, page):
     page.keyboard.press("t")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     page.get_by_role("link", name="as a moving picture").click()
-    assert page.locator("img").evaluate("image => image.naturalWidth") >= 90
+    assert page.locator("img").evaluate("image => image.naturalWidth") >= PICTURE.width
     page.go_back()
     page.locator(".crumbs a[href*=index]").click()
     page.locator("#timeline a[href*=evaluations]").first.click()
