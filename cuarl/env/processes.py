@@ -12,6 +12,7 @@ import signal
 
 import anyio
 
+from cuarl.errors import EnvError
 from cuarl.run.owner import PROC
 from cuarl.settings import SECRETS
 
@@ -49,6 +50,13 @@ async def end_marked(mark: str, *, grace_s: float = 1.0) -> list[int]:
         await anyio.sleep(0.02)
         left = marked(mark)
     return left
+
+
+async def end_session(mark: str, what: str) -> None:
+    """End all processes with the mark, as a lease of ``what`` needs it. Raises EnvError if some of them won't go."""
+    left = await end_marked(mark)
+    if left:
+        raise EnvError(f"processes of {what} {mark} can't be ended: {', '.join(map(str, left))}")
 
 
 def _signal(pids: list[int], number: int) -> None:

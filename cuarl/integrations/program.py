@@ -77,7 +77,7 @@ class ProgramEnv:
                 where="--env program",
                 hint="--agent policy",
             )
-        told = _told(task, seed, await session.open(), session)
+        told = _environment(task, seed, await session.open(), session)
         self._program = await Program.start(self._ledger, self._command, told)
         self._next = await self._turn(0)
         if self._next is None:
@@ -171,7 +171,7 @@ class ProgramEnv:
         return f": exit status {self._status}{f', saying at last: {words}' if words else ''}"
 
 
-def _told(task: TaskInstance, seed: int, base_url: str, session: Session) -> dict[str, str]:
+def _environment(task: TaskInstance, seed: int, base_url: str, session: Session) -> dict[str, str]:
     """What the program finds in its environment."""
     fields = {"task_id", "goal", "category", "difficulty", "max_steps", "params", "preset", "tags"}
     return {

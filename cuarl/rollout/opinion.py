@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cuarl.agent.describe import describe
 from cuarl.env.http import Service
 from cuarl.errors import EnvError, RewardError
 from cuarl.tasks.task import TaskInstance
@@ -130,8 +131,7 @@ class JudgeModel:
 def _words(turn: Turn) -> str:
     if turn.action is None:
         return "an answer that is no action" if turn.parse_error else "an action of its own"
-    told = {name: value for name, value in turn.action.model_dump(mode="json").items() if value is not None}
-    return json.dumps(told, ensure_ascii=False)[:_STEP]
+    return describe(turn.action)[:_STEP]
 
 
 def _uri(screen: Screenshot) -> str:

@@ -21,7 +21,6 @@ from cuarl.tasks.task import TaskInstance
 from cuarl.trajectory import Trajectory, Turn, Verdict
 from cuarl.types import Screenshot
 
-"""Makes the fresh environment of one episode."""
 MakeAgent = Callable[[EpisodeSpec, Env], Agent]
 """Makes the agent of one episode; some, like the oracle, need its environment."""
 

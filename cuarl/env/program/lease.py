@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from cuarl.env.leases import SWEEPERS, Lease
-from cuarl.env.processes import end_marked
-from cuarl.errors import EnvError
+from cuarl.env.processes import end_session
 
 KIND = "program"
 
 
 async def end(lease: Lease) -> None:
     """End all processes of a program. Raises EnvError if some of them won't go."""
-    left = await end_marked(lease.id)
-    if left:
-        raise EnvError(f"processes of program {lease.id} can't be ended: {', '.join(map(str, left))}")
+    await end_session(lease.id, KIND)
 
 
 SWEEPERS[KIND] = lambda lease, settings: end(lease)
