@@ -270,6 +270,11 @@ class Screenshot:
         return self._size[1]
 
     @property
+    def is_encoded(self) -> bool:
+        """Whether ``png`` is at hand."""
+        return self._png is not None
+
+    @property
     def digested(self) -> bool:
         """Whether the digest is known already."""
         return self._digest is not None

@@ -93,8 +93,26 @@ class Blobs:
         return found
 
     async def put_async(self, pictures: Pictures) -> None:
-        """``put`` off the event loop, on at most two threads; Pillow encodes without holding the interpreter."""
-        await anyio.to_thread.run_sync(self.put, pictures, limiter=_limiter())
+        """``put`` off the event loop, on at most two threads; Pillow encodes without holding the interpreter.
+
+        What is there already needs no thread: a worker stores what it has encoded.
+        """
+        all_of_them = pictures.values() if isinstance(pictures, Mapping) else pictures
+        missing = [picture for picture in all_of_them if not self._is_stored(picture)]
+        if missing:
+            await anyio.to_thread.run_sync(self.put, missing, limiter=_limiter())
+
+    def _is_stored(self, picture: Screenshot) -> bool:
+        if not picture.digested:
+            return False
+        key = bytes.fromhex(picture.digest)
+        if key in self._known:
+            return True
+        # the others take a thread anyway
+        there = picture.is_encoded and self._local and self._is_there(self._path(picture.digest))
+        if there:
+            self._known.add(key)
+        return there
 
     def get(self, digest: str) -> Screenshot:
         """Read a screenshot back. Raises StoreError if it is missing or not a picture."""

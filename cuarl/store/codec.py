@@ -41,20 +41,31 @@ def decode_text(text: str) -> str:
 
 def encode_json(value: Any) -> Any:
     """Make a tree of mappings, sequences and scalars storable as JSON. Raises TypeError for anything else."""
+    kind = type(value)  # first what most values are: this is called for each of them
+    if kind is str:
+        return value if value.isascii() and "\x00" not in value else encode_text(value)
+    if kind is dict:
+        return {_key(k): encode_json(v) for k, v in value.items()}
+    if value is None or kind is int or kind is bool:
+        return value
     if isinstance(value, str):
         return encode_text(value)
-    if value is None or isinstance(value, bool | int):
+    if isinstance(value, int):
         return value
     if isinstance(value, float):
         plain = abs(value) < _LARGEST_PLAIN_FLOAT  # False for infinities and NaN, too
         return value if plain else f"{_FLOAT}{value!r}"
     if isinstance(value, Mapping):
-        if not all(isinstance(k, str) for k in value):
-            raise TypeError(f"JSON has text keys only, not {next(k for k in value if not isinstance(k, str))!r}")
-        return {encode_text(k): encode_json(v) for k, v in value.items()}
+        return {_key(k): encode_json(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [encode_json(v) for v in value]
     raise TypeError(f"JSON has no {type(value).__name__}: {value!r:.80}")
+
+
+def _key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise TypeError(f"JSON has text keys only, not {key!r}")
+    return encode_text(key)
 
 
 def decode_json(value: Any) -> Any:

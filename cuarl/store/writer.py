@@ -11,9 +11,11 @@ import anyio.to_thread
 from cuarl.errors import StoreError
 from cuarl.store.writes import Write
 
-_BATCH = 32
-_GATHER_S = 0.05
-"""How long a write waits for others that share its transaction, unless somebody waits for it."""
+_BATCH = 128
+_GATHER_S = 0.25
+"""How long a write waits for others that share its transaction, unless somebody waits for it.
+
+A transaction costs as much as five episodes of it."""
 
 
 class Writer:

@@ -90,6 +90,7 @@ def setup(config: ExperimentConfig, backend: Backend, player: Player, record: Re
 
     Of a person who is waited for nobody says that they go round in circles.
     """
+    folder = record.folder if record else None
     return Setup(
         make_env=backend.make_env,
         make_agent=player.make_agent,
@@ -101,7 +102,7 @@ def setup(config: ExperimentConfig, backend: Backend, player: Player, record: Re
         limits=replace(limits(config), loop_threshold=sys.maxsize) if player.attended else limits(config),
         backend=config.env.type,
         observer=record.live if record else UNOBSERVED,
-        elsewhere=backend.play(player.make_agent) if isinstance(backend, Spread) else None,
+        elsewhere=backend.play(player.make_agent, folder) if isinstance(backend, Spread) else None,
         clock=player.clock,
         pausable=player.pausable,
     )
@@ -172,6 +173,11 @@ class Recording:
         self._cut: list[Episode] = []
         self.told: list[Callable[[Trajectory], None]] = []
         """Are told each episode that is queued."""
+
+    @property
+    def folder(self) -> str | None:
+        """Where screenshots go, if that is on this machine."""
+        return self._store.blobs.root if self._store.blobs.is_local else None
 
     async def save(self, episode: Episode) -> None:
         """Queue a finished episode."""

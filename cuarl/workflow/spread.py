@@ -11,6 +11,7 @@ from cuarl.rollout.setup import MakeAgent, Play
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread(Backend):
-    """As the backend that it stands for, but episodes are run by ``play`` of who acts in them."""
+    """As the backend that it stands for, but episodes are run by ``play``."""
 
-    play: Callable[[MakeAgent], Play]
+    play: Callable[[MakeAgent, str | None], Play]
+    """Of who acts, and the folder of screenshots, if they are recorded in one."""

@@ -12,6 +12,7 @@ from cuarl.errors import ConfigError
 from cuarl.settings import Settings
 from cuarl.types import StopReason
 from cuarl.workflow import environments
+from cuarl.workflow.episodes import open_store
 from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.players import scripted
 from cuarl.workflow.rollouts import collect
@@ -103,14 +104,23 @@ def timeless(record):
     return [timeless(v) for v in record] if isinstance(record, list | tuple) else record
 
 
+def stored(folder):
+    """All that is in a store: episodes, and screenshots byte for byte."""
+    with open_store(Settings.load(runs_dir=folder / "runs")) as store:
+        episodes = sorted((t.model_dump(mode="json") for t in store.trajectories()), key=lambda t: t["episode_id"][-6:])
+        return timeless(episodes), {digest: store.blobs.png(digest) for digest in store.blobs.digests()}
+
+
 def same(a, b):
     return [timeless(t.model_dump(mode="json")) for t in a] == [timeless(t.model_dump(mode="json")) for t in b]
 
 
 def test_workers_record_what_one_process_does_failures_included(tmp_path):
     chosen = tasks("", "slow", "broken", "", "unrewarded", "slow")
-    alone, shared = played(tmp_path, chosen, group_size=2), played(tmp_path, chosen, group_size=2, workers=2)
+    alone = played(tmp_path / "a", chosen, group_size=2)
+    shared = played(tmp_path / "b", chosen, group_size=2, workers=2)
     assert same(alone, shared)
+    assert stored(tmp_path / "a") == stored(tmp_path / "b")
     assert {t.failure.boundary for t in shared if t.failure} == {"env", "reward"}
     assert "ValueError: the lamp is broken" in shared[4].failure.message
     assert not workers()
@@ -226,7 +236,7 @@ def test_workers_ask_the_model_that_judges_themselves():
         }
     ).config  # fmt: skip
     made = hire.backend(config, tasks(""), Settings(), hire.crew(config, Settings()))
-    assert made.play(scripted("random").make_agent).func.__name__ == "play"
+    assert made.play(scripted("random").make_agent, None).func.__name__ == "play"
     assert Work.of(config, Settings(), tasks(""), scripted("random").make_agent).backend().opine is not None
 
 

@@ -74,6 +74,11 @@ class Crew:
         self._tasks: TaskGroup | None = None
         self._ending = False
 
+    @property
+    def here(self) -> bool:
+        """Whether they see the folders of this machine."""
+        return self._source.here
+
     @asynccontextmanager
     async def employed(self) -> AsyncIterator[None]:
         """Inside, workers can be started; afterwards there are none."""

@@ -49,14 +49,15 @@ def backend(config: ExperimentConfig, tasks: Sequence[Task], settings: Settings,
         return here
     works: list[int] = []
 
-    def play(make_agent: MakeAgent) -> Play:
+    def play(make_agent: MakeAgent, folder: str | None) -> Play:
         if not isinstance(make_agent, ScriptedAgents | ModelAgents | DemonstratingAgents):
             raise ConfigError(
                 "an agent that was given as an object acts in this process alone",
                 where=f"workers {config.workers}",
                 hint="leave workers out",
             )
-        works.append(crew.prepare(Work.of(config, settings, tasks, make_agent)))
+        work = Work.of(config, settings, tasks, make_agent, folder if crew.here else None)
+        works.append(crew.prepare(work))
         return partial(crew.play, works[-1], make_agent.sampler if isinstance(make_agent, ModelAgents) else None)
 
     async def close() -> None:

@@ -35,6 +35,9 @@ class Line(Protocol):
 class Source(Protocol):
     """Where workers come from."""
 
+    here: bool
+    """Whether they see the folders of this machine."""
+
     async def open(self) -> int:
         """Get ready to start workers; how many there are to be. Raises PrerequisiteError or ConfigError."""
         ...

@@ -7,9 +7,10 @@ be stored: what is named again later is found by its digest.
 
 from __future__ import annotations
 
+import copyreg
 import io
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -154,6 +155,9 @@ FromWorker: TypeAlias = Ready | Ask | AskSeen | News | Done | Broken | Closed | 
 
 # --- frames --------------------------------------------------------------------------------------------------------
 
+Keep: TypeAlias = Callable[[Screenshot], Screenshot]
+"""Gives a picture back, encoded, before it is sent for the first time."""
+
 
 @dataclass(slots=True)
 class Codec:
@@ -162,11 +166,11 @@ class Codec:
     _told: dict[int, set[str]] = field(default_factory=dict)
     _known: dict[int, dict[str, Screenshot]] = field(default_factory=dict)
 
-    def pack(self, number: int, message: ToWorker | FromWorker) -> bytes:
+    def pack(self, number: int, message: ToWorker | FromWorker, keep: Keep | None = None) -> bytes:
         """The frame of a message about the assignment ``number``."""
         out = io.BytesIO()
         out.write(number.to_bytes(_HEAD, "little"))
-        _Packer(out, self._told.setdefault(number, set()) if number else set()).dump(message)
+        _Packer(out, self._told.setdefault(number, set()) if number else set(), keep).dump(message)
         return out.getvalue()
 
     def unpack(self, frame: bytes) -> tuple[int, Any]:
@@ -182,22 +186,33 @@ class Codec:
 
 
 class _Packer(pickle.Pickler):
-    def __init__(self, out: io.BytesIO, told: set[str]) -> None:
+    """Sends a picture of an episode once.
+
+    By ``dispatch_table``, which costs nothing for all else that an episode is made of, as ``persistent_id`` would.
+    """
+
+    def __init__(self, out: io.BytesIO, told: set[str], keep: Keep | None) -> None:
         super().__init__(out, protocol=5)
-        self._told = told
+        self._told, self._keep = told, keep
+        # a configuration's records of options are classes that have no place in a module
+        self.dispatch_table = copyreg.dispatch_table | {Screenshot: self._picture, ExperimentConfig: _configuration}
 
-    def persistent_id(self, thing: Any) -> tuple[str, int, int, bytes | None] | None:
-        if not isinstance(thing, Screenshot):
-            return None
-        digest = thing.digest
-        png = None if digest in self._told else thing.png()
-        self._told.add(digest)
-        return digest, thing.width, thing.height, png
+    def _picture(self, picture: Screenshot) -> tuple[Any, tuple[str, int, int, bytes | None]]:
+        digest = picture.digest
+        png = None
+        if digest not in self._told:
+            png = (self._keep(picture) if self._keep else picture).png()
+            self._told.add(digest)
+        return told_picture, (digest, picture.width, picture.height, png)
 
-    def reducer_override(self, thing: Any) -> Any:
-        if isinstance(thing, ExperimentConfig):  # whose records of options are classes that have no place in a module
-            return ExperimentConfig.model_validate_json, (thing.model_dump_json(),)
-        return NotImplemented
+
+def _configuration(config: ExperimentConfig) -> tuple[Any, tuple[str]]:
+    return ExperimentConfig.model_validate_json, (config.model_dump_json(),)
+
+
+def told_picture(digest: str, width: int, height: int, png: bytes | None) -> Screenshot:
+    """What a frame calls a picture by: its reader alone knows those that came before."""
+    raise TypeError("a frame is read by a Codec")
 
 
 class _Unpacker(pickle.Unpickler):
@@ -205,8 +220,10 @@ class _Unpacker(pickle.Unpickler):
         super().__init__(data)
         self._known = known
 
-    def persistent_load(self, thing: tuple[str, int, int, bytes | None]) -> Screenshot:
-        digest, width, height, png = thing
+    def find_class(self, module: str, name: str) -> Any:
+        return self._picture if name == told_picture.__name__ else super().find_class(module, name)
+
+    def _picture(self, digest: str, width: int, height: int, png: bytes | None) -> Screenshot:
         if png is not None:
             self._known[digest] = Screenshot.encoded(png, ImageRef(digest=digest, width=width, height=height))
         return self._known[digest]

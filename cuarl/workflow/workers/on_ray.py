@@ -142,6 +142,8 @@ def _reason(error: Exception) -> str:
 class RayWorkers:
     """A ``line.Source``: a cluster at ``address``; None is one of this machine, started if there is none yet."""
 
+    here = False
+
     def __init__(self, address: str | None, count: int | None) -> None:
         self._address, self._count = address, count
         self._ray: Any = None

@@ -37,6 +37,8 @@ END_S = 30.0
 class Processes:
     """A ``line.Source``: so many processes."""
 
+    here = True
+
     def __init__(self, count: int, settings: Settings) -> None:
         self._count, self._settings = count, settings
 

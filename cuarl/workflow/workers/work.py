@@ -44,16 +44,25 @@ class Work:
     tasks: Sequence[Task]
     make_agent: MakeAgent
     """Without its sampler, which stays with the collector."""
+    folder: str | None = None
+    """Where screenshots are to be stored before they are sent; None where the collector alone can."""
 
     @classmethod
-    def of(cls, config: ExperimentConfig, settings: Settings, tasks: Sequence[Task], make_agent: MakeAgent) -> Work:
+    def of(
+        cls,
+        config: ExperimentConfig,
+        settings: Settings,
+        tasks: Sequence[Task],
+        make_agent: MakeAgent,
+        folder: str | None = None,
+    ) -> Work:
         """What a worker needs of all that."""
         apart = make_agent
         if isinstance(make_agent, ModelAgents):
             apart = replace(make_agent, sampler=NOBODY)
         elif isinstance(make_agent, DemonstratingAgents):
             apart = replace(make_agent, policy=None)
-        return cls(config, settings, tasks, apart)
+        return cls(config, settings, tasks, apart, folder)
 
     def backend(self) -> Backend:
         """Where they run."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import anyio
@@ -17,12 +18,13 @@ from anyio.abc import TaskGroup
 import cuarl
 from cuarl import garbage, safe_text
 from cuarl.env.backend import Backend
-from cuarl.errors import CuarlError, SamplerError
+from cuarl.errors import CuarlError, SamplerError, StoreError
 from cuarl.policy.sampler import PromptTooLong, SamplerCapabilities, SampleRequest
 from cuarl.rollout.episode import run_episode
 from cuarl.rollout.pause import CURRENT, Pause
 from cuarl.rollout.setup import Episode, Phase
 from cuarl.rollout.spec import EpisodeSpec
+from cuarl.store.blobs import Blobs
 from cuarl.trajectory import Sampled, Turn
 from cuarl.types import Screenshot
 from cuarl.workflow import episodes as parts
@@ -41,9 +43,9 @@ class Worker:
         self._opened: dict[int, _Opened] = {}
         self._running: dict[int, _Running] = {}
 
-    def tell(self, number: int, message: m.FromWorker) -> None:
+    def tell(self, number: int, message: m.FromWorker, keep: m.Keep | None = None) -> None:
         """Send a message about an assignment, or about none (``messages.ALL``)."""
-        self._send(self._codec.pack(number, message))
+        self._send(self._codec.pack(number, message, keep))
 
     async def serve(self, frames: AsyncIterator[bytes]) -> None:
         """Do as ``frames`` say until they end, or say so. Then what still runs is cut short and told, too."""
@@ -66,8 +68,9 @@ class Worker:
             case m.Close(work):
                 self._opened[work].over.set()
             case m.Run(work, spec):
-                self._running[number] = running = _Running(number, spec, self)
-                tasks.start_soon(self._run, self._opened[work], running)
+                opened = self._opened[work]
+                self._running[number] = running = _Running(number, spec, self, opened.keep)
+                tasks.start_soon(self._run, opened, running)
             case _ if number in self._running:  # else it has just ended
                 self._running[number].take(message)
 
@@ -107,7 +110,7 @@ class Worker:
             last = m.Broken(error)
         finally:
             del self._running[running.number]
-            self.tell(running.number, last)
+            self.tell(running.number, last, running.keep)
             self._codec.forget(running.number)
 
     async def _report(self) -> None:
@@ -139,6 +142,18 @@ class _Opened:
     backend: Backend | None = None
     error: CuarlError | None = None
     """Why there can be none."""
+    folder: Blobs | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.folder = Blobs(self.what.folder) if self.what.folder else None
+
+    def keep(self, picture: Screenshot) -> Screenshot:
+        """Encode a picture, and store it where the collector would, which then only sees that it is there."""
+        encoded = Screenshot.encoded(picture.png(), picture.ref)
+        if self.folder is not None:
+            with suppress(StoreError):  # the collector tries again, and says what is wrong
+                self.folder.put([encoded])
+        return encoded
 
 
 @dataclass(slots=True, eq=False)
@@ -154,6 +169,7 @@ class _Running:
     number: int
     spec: EpisodeSpec
     worker: Worker
+    keep: m.Keep
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     pause: Pause = field(default_factory=Pause)
     _asked: dict[int, _Asked] = field(default_factory=dict)
@@ -205,7 +221,7 @@ class _Running:
         self._count += 1
         asked, self._asked[self._count] = self._count, (waiting := _Asked())
         try:
-            self.worker.tell(self.number, ask(asked))
+            self.worker.tell(self.number, ask(asked), self.keep)
             await waiting.answered.wait()
         finally:
             del self._asked[asked]
@@ -238,4 +254,4 @@ class _Running:
         if not self._news:
             return
         (turns, self._turns), (screens, self._screens), self._news = (self._turns, []), (self._screens, []), False
-        self.worker.tell(self.number, m.News(self._phase, self._device, turns, screens))
+        self.worker.tell(self.number, m.News(self._phase, self._device, turns, screens), self.keep)

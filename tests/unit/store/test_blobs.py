@@ -54,6 +54,18 @@ def test_a_screen_that_comes_again_is_not_written_again(tmp_path):
     assert path.read_bytes() == b"mark"
 
 
+def test_what_another_process_has_encoded_and_stored_is_taken_as_it_is_and_else_written(tmp_path):
+    there, missing = (Screenshot.encoded(picture(i).png(), picture(i).ref) for i in (1, 2))
+    Blobs(str(tmp_path)).put([there])
+    path = next(tmp_path.rglob("*.png"))
+    path.write_bytes(b"mark")
+    blobs = Blobs(str(tmp_path))
+    anyio.run(blobs.put_async, [there, missing, picture(3)])
+    assert path.read_bytes() == b"mark"
+    assert {*blobs.digests()} == {picture(i).digest for i in (1, 2, 3)}
+    assert blobs.png(missing.digest) == missing.png()
+
+
 def test_many_threads_leave_one_whole_file_each(tmp_path):
     shots = [picture(i) for i in range(8)]
     writers = [threading.Thread(target=Blobs(str(tmp_path)).put, args=(shots,)) for _ in range(6)]
