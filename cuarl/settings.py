@@ -28,7 +28,7 @@ from cuarl.errors import ConfigError, MissingSecret, PrerequisiteError
 SECRETS = (
     "DATABASE_URL", "POSTGRES_PASSWORD", "OPENAI_API_KEY", "TINKER_API_KEY", "GBOX_API_KEY", "GYM_API_KEY",
     "GBOX_MINI_AGENT_API_KEY", "OPENENV_TOKEN", "HF_TOKEN", "CUARL_SERVE_TOKEN", "KUBE_TOKEN", "CUARL_SESSION_TOKEN",
-    "WANDB_API_KEY", "MONITOR_PROJECT_TOKEN", "JUDGE_API_KEY",
+    "WANDB_API_KEY", "MONITOR_PROJECT_TOKEN", "JUDGE_API_KEY", "CUARL_BROWSER_URL",
 )  # fmt: skip
 """Variables that may also be given as ``NAME_FILE``."""
 
@@ -75,6 +75,9 @@ class Settings(BaseSettings):
     browser: Path | None = None
     """Chromium or Chrome to run; unset means the first of chromium-headless-shell, chromium, google-chrome on the
     PATH."""
+    browser_url: SecretStr | None = None
+    """A browser that runs already, to use in its place: http://HOST:PORT of Chrome's remote debugging, or the ws://… of
+    a Playwright server."""
     adb_host: str = Field("127.0.0.1", validation_alias="ANDROID_ADB_SERVER_HOST")
     """Host of the adb server."""
     adb_port: int = Field(5037, validation_alias="ANDROID_ADB_SERVER_PORT")
@@ -241,7 +244,8 @@ class Settings(BaseSettings):
         """All secret values, passwords inside URLs included."""
         values = [getattr(self, name) for name in type(self).model_fields]
         secret = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
-        urls = [text for text in (self.db_url, self.blobs_url, self.model_base_url) if text]
+        browser = self.browser_url.get_secret_value() if self.browser_url else None
+        urls = [text for text in (self.db_url, self.blobs_url, self.model_base_url, browser) if text]
         # a database URL as a whole is no secret: its host and name help in messages
         keys = [value for value in secret if "://" not in value]
         return [*keys, *(password for url in urls for password in safe_text.url_passwords(url))]

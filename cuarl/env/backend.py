@@ -12,8 +12,8 @@ from cuarl.settings import Settings
 from cuarl.tasks.task import Task, TaskInstance
 
 
-async def _nothing() -> None:
-    pass
+async def nothing() -> None:
+    """There is nothing to do."""
 
 
 MakeEnv = Callable[[TaskInstance], Awaitable[Env]]
@@ -24,8 +24,8 @@ class Backend:
     """How the environment of an episode is made, and what is started before the first and released after the last."""
 
     make_env: MakeEnv
-    start: Callable[[], Awaitable[None]] = _nothing
-    close: Callable[[], Awaitable[None]] = _nothing
+    start: Callable[[], Awaitable[None]] = nothing
+    close: Callable[[], Awaitable[None]] = nothing
     at_most: int | None = None
     """Most episodes at the same time that it bears; None for no limit of its own."""
     in_step: bool = True

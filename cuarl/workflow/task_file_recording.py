@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from cuarl.rollout.setup import Setup
 from cuarl.rollout.spec import EpisodeSpec
 from cuarl.tasks.files import load_file
 from cuarl.tasks.task import Task, TaskInstance
-from cuarl.trajectory import Turn
+from cuarl.trajectory import Trajectory, Turn
 from cuarl.types import Action, Finish, Observation, StopReason
 from cuarl.workflow import desktop_recording, environments, human, signals
 from cuarl.workflow import episodes as parts
@@ -79,19 +79,17 @@ def write_task(file: Path, task: Mapping[str, Any]) -> None:
     load_file(file)
 
 
-def record_task(experiment: Experiment, task: Task, page: Page, task_id: str | None) -> dict[str, Any] | None:
-    """The task, as a file has it, of what a person did in the environment of ``task``; None if they gave up.
+def worked_by_hand(experiment: Experiment, task: Task, page: Page, wrap: Callable[[Any], Env]) -> Trajectory | None:
+    """What a person did in the environment of ``task``, which ``wrap`` may follow; None if they gave up.
 
-    Raises EnvError if it failed meanwhile, and what environments raise.
+    Nothing is stored. Raises EnvError if the environment failed meanwhile, and what environments raise.
     """
     backend = environments.backend(experiment.config, [task], experiment.settings)
-    session, recorded = Session(1, MOST_TURNS), list[RecordedEnv | RecordedDesktop]()
+    session = Session(1, MOST_TURNS)
     sock, token = human.bound(page)
 
     async def make_env(instance: TaskInstance) -> Env:
-        env: Any = await backend.make_env(instance)
-        recorded.append(RecordedDesktop(env) if task.env == "linux" else RecordedEnv(env))
-        return recorded[-1]
+        return wrap(await backend.make_env(instance))
 
     def make_agent(spec: EpisodeSpec, env: Env) -> Agent:
         return HumanAgent(session, spec, env, PlanWords(env.capabilities.actions))
@@ -102,7 +100,7 @@ def record_task(experiment: Experiment, task: Task, page: Page, task_id: str | N
     )
     spec = EpisodeSpec(task=task.instantiate(0), seed=0, sampling_seed=0, group_id="recording")
 
-    async def work() -> Any:
+    async def work() -> Trajectory:
         async with parts.serving(backend), human.served(session, page, sock, token):
             return (await run_episode(spec, setup)).trajectory
 
@@ -110,7 +108,23 @@ def record_task(experiment: Experiment, task: Task, page: Page, task_id: str | N
     if done.failure is not None:
         raise EnvError(done.failure.message)
     last = done.turns[-1].action if done.turns else None
-    if done.stop is StopReason.CANCELLED or not (isinstance(last, Finish) and last.success):
+    gave_up = done.stop is StopReason.CANCELLED or not (isinstance(last, Finish) and last.success)
+    return None if gave_up else done
+
+
+def record_task(experiment: Experiment, task: Task, page: Page, task_id: str | None) -> dict[str, Any] | None:
+    """The task, as a file has it, of what a person did in the environment of ``task``; None if they gave up.
+
+    Raises EnvError if it failed meanwhile, and what environments raise.
+    """
+    recorded = list[RecordedEnv | RecordedDesktop]()
+
+    def wrap(env: Any) -> Env:
+        recorded.append(RecordedDesktop(env) if task.env == "linux" else RecordedEnv(env))
+        return recorded[-1]
+
+    done = worked_by_hand(experiment, task, page, wrap)
+    if done is None:
         return None
     (env,) = recorded
     env.end(done.answer)

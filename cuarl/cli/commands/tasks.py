@@ -12,6 +12,7 @@ import typer
 from cuarl.cli.commands.generated_tasks import generate_tasks, show_nearest
 from cuarl.cli.commands.gym_tasks import list_gym_tasks
 from cuarl.cli.commands.record import record
+from cuarl.cli.commands.sign_in import sign_in
 from cuarl.cli.help import HelpCommand
 from cuarl.errors import BarMissed, ConfigError, TaskError
 from cuarl.tasks.files import merge
@@ -277,6 +278,15 @@ Examples:
   cuarl tasks record shop.html --goal "Find the price of the red chair" --out chair.yaml
   cuarl tasks record linux --app mousepad --goal 'Save a note as note.txt'""",
 )(record)
+app.command(
+    "sign-in",
+    cls=HelpCommand,
+    epilog="""\b
+Examples:
+  cuarl tasks sign-in https://shop.example/login --out shop-login.json
+  cuarl tasks sign-in https://shop.example/login --plan login.yaml --out shop-login.json
+  cuarl rollout --env browser --tasks shop.yaml --browser-storage shop-login.json""",
+)(sign_in)
 app.command(
     "generate",
     short_help="Draw tasks without end on the simulated phone.",

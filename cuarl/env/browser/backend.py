@@ -9,14 +9,17 @@ from urllib.parse import unquote, urlsplit
 
 from cuarl.config.rules import refuse_idle
 from cuarl.config.schema import ExperimentConfig
-from cuarl.env.backend import Backend
+from cuarl.env.backend import Backend, nothing
 from cuarl.env.base import Env
 from cuarl.env.browser.browser import UNPACED_PER_CORE, Browser
 from cuarl.env.browser.env import BrowserEnv
+from cuarl.env.browser.har import read_folder
 from cuarl.env.browser.miniwob import MiniWoBEnv, pages_folder
-from cuarl.env.browser.options import BrowserOptions, Fence, Options, origin_of
+from cuarl.env.browser.options import BrowserOptions, Fence, Options, TrafficOptions, origin_of
 from cuarl.env.browser.plan import phone_problem, read_plan
 from cuarl.env.browser.preset import check_preset, readable
+from cuarl.env.browser.replay import Recordings
+from cuarl.env.browser.storage import read_storage
 from cuarl.env.browser.web import WebEnv
 from cuarl.env.leases import Ledger
 from cuarl.env.task_checks import only
@@ -74,6 +77,9 @@ def check_options(options: Options, tasks: Sequence[Task]) -> None:
         raise ConfigError("env.viewport has no effect on MiniWoB++, whose pages have one size", hint="leave it out")
     if not pages and options.origins:
         raise ConfigError("env.origins has no effect on MiniWoB++, whose pages are files", hint="leave it out")
+    if all(urlsplit(str(task.preset.get("url", ""))).scheme in ("", "file") for task in tasks) and not options.origins:
+        why = "the tasks' pages are files, which no server answers for"
+        refuse_idle(options, ["storage", "har", "har_record"], why)
     if not pages and options.settle == "auto":
         refuse_idle(
             options, ["settle_ms"], "screenshots of pages of MiniWoB++ are taken at once, unless env.settle says else"
@@ -87,6 +93,7 @@ def check_options(options: Options, tasks: Sequence[Task]) -> None:
 def page_options(options: Options, tasks: Sequence[Task]) -> BrowserOptions:
     """The options of pages by address."""
     width, height = map(int, options.viewport.split("x"))
+    fence = fence_of(tasks, options.origins)
     return BrowserOptions(
         viewport=(width, height),
         scale=options.scale,
@@ -95,7 +102,18 @@ def page_options(options: Options, tasks: Sequence[Task]) -> BrowserOptions:
         kind=options.actions,
         reset=options.reset,
         accept_dialogs=options.dialogs == "accept",
-        fence=fence_of(tasks, options.origins),
+        fence=fence,
+        traffic=_traffic(options, fence),
+    )
+
+
+def _traffic(options: Options, fence: Fence) -> TrafficOptions:
+    """Raises ConfigError for a file that can't be read."""
+    return TrafficOptions(
+        storage=read_storage(Path(options.storage), fence.origins) if options.storage else None,
+        recordings=Recordings(read_folder(Path(options.har)), options.har_after) if options.har else None,
+        unrecorded=options.har_missing,
+        record_to=Path(options.har_record) if options.har_record else None,
     )
 
 
@@ -130,10 +148,17 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
     if options.actions == "phone":
         check_touches(tasks)
     at_once = min(options.contexts, config.max_concurrent_rollouts)
-    browser = Browser(Ledger(settings.sessions_folder), settings.browser, paced=paced(tasks, at_once))
+    url = settings.browser_url.get_secret_value() if settings.browser_url else ""
+    browser = Browser(Ledger(settings.sessions_folder), settings.browser, url=url, paced=paced(tasks, at_once))
     make_env = factory(browser, page_options(options, tasks), mask=options.instruction == "mask")
 
     async def make(task: TaskInstance) -> Env:
         return make_env(task)
 
-    return Backend(make, close=browser.close, at_most=options.contexts, may_solve=_may_solve)
+    return Backend(
+        make,
+        start=browser.reach if url else nothing,
+        close=browser.close,
+        at_most=options.contexts,
+        may_solve=_may_solve,
+    )

@@ -7,11 +7,13 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -22,6 +24,7 @@ from cuarl.env.browser.passing import first_line
 from cuarl.env.leases import Lease, Ledger
 from cuarl.env.processes import MARK
 from cuarl.errors import EnvError, MissingExtra, PrerequisiteError
+from cuarl.safe_text import masked
 
 PROGRAMS = (
     "chromium-headless-shell",
@@ -42,6 +45,7 @@ UNPACED = ("--disable-gpu-vsync", "--disable-frame-rate-limit")
 UNPACED_PER_CORE = 2
 """With more pages than that a core is never idle, and drawing each frame costs more than waiting for it."""
 START_S = 60.0
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def find_program(wanted: Path | None = None) -> Path:
@@ -68,12 +72,13 @@ def require_playwright() -> None:
 class Browser:
     """A browser that starts with the first context, and starts anew if it has died.
 
-    Raises PrerequisiteError if Playwright or Chromium is missing.
+    With ``url`` it is one that somebody else has started, and is found again if it went away. Raises PrerequisiteError
+    if Playwright or Chromium is missing.
     """
 
-    def __init__(self, ledger: Ledger, program: Path | None = None, *, paced: bool = True) -> None:
+    def __init__(self, ledger: Ledger, program: Path | None = None, *, url: str = "", paced: bool = True) -> None:
         require_playwright()
-        self._program, self._ledger = find_program(program), ledger
+        self._program, self._url, self._ledger = None if url else find_program(program), url, ledger
         self.paced = paced
         self.kept = PagePool()
         self._driver: Any = None
@@ -87,8 +92,11 @@ class Browser:
         """Under which the browser is on the ledger; empty while there is none."""
         return self._lease.id if self._lease else ""
 
-    async def context(self, options: BrowserOptions) -> Any:
-        """A new Playwright ``BrowserContext``. Raises EnvError if the browser does not start or answer."""
+    async def context(self, options: BrowserOptions, more: Mapping[str, Any] = NOTHING) -> Any:
+        """A new Playwright ``BrowserContext``, with ``more`` of its options.
+
+        Raises EnvError if the browser does not start or answer.
+        """
         from playwright.async_api import Error
 
         again = False
@@ -96,7 +104,7 @@ class Browser:
             browser = await self._running()
             try:
                 with anyio.fail_after(options.answer_s):
-                    made = await _new_context(browser, options)
+                    made = await _new_context(browser, options, more)
             except (Error, TimeoutError) as error:
                 gone = isinstance(error, Error)
                 await self._doubt(browser, gone=gone)
@@ -107,8 +115,19 @@ class Browser:
                 self._silent = 0
                 return made
 
+    async def reach(self) -> None:
+        """Find a browser that runs elsewhere. Raises PrerequisiteError."""
+        try:
+            await self._running()
+        except EnvError as error:
+            hint = "export CUARL_BROWSER_URL=http://127.0.0.1:9222, after: chromium --remote-debugging-port=9222"
+            raise PrerequisiteError(error.what, where=error.where, hint=hint) from error
+
     async def close(self) -> None:
-        """End the browser and delete what it wrote. Safe to call twice; another context starts it anew."""
+        """End the browser and delete what it wrote; leave one that somebody else has started.
+
+        Safe to call twice; another context starts it anew.
+        """
         async with self._lock:
             await self._end()
 
@@ -116,7 +135,7 @@ class Browser:
         async with self._lock:
             if self._browser is None or not self._browser.is_connected():
                 await self._end()
-                await self._start()
+                await (self._connect() if self._url else self._start())
             return self._browser
 
     async def _doubt(self, browser: Any, *, gone: bool) -> None:
@@ -129,6 +148,23 @@ class Browser:
                 self._silent += 1
                 if gone or self._silent >= 2:
                     await self._end()
+
+    async def _connect(self) -> None:
+        from playwright.async_api import Error, async_playwright
+
+        try:
+            with anyio.fail_after(START_S):
+                self._driver = await async_playwright().start()
+                chromium = self._driver.chromium
+                connect = chromium.connect_over_cdp if speaks_devtools(self._url) else chromium.connect
+                self._browser = await connect(self._url)
+        except (Error, TimeoutError) as error:
+            with anyio.CancelScope(shield=True):
+                await self._end()
+            raise EnvError(
+                f"the browser can't be reached: {first_line(error) or f'no answer within {START_S:g} s'}",
+                where=masked(self._url),
+            ) from error
 
     async def _start(self) -> None:
         from playwright.async_api import Error, async_playwright
@@ -178,7 +214,13 @@ class Browser:
             lease.release()
 
 
-async def _new_context(browser: Any, options: BrowserOptions) -> Any:
+def speaks_devtools(url: str) -> bool:
+    """Whether an address is that of Chrome's remote debugging, and not of a Playwright server."""
+    parts = urlsplit(url)
+    return parts.scheme in ("http", "https") or "/devtools/" in parts.path
+
+
+async def _new_context(browser: Any, options: BrowserOptions, more: Mapping[str, Any]) -> Any:
     width, height = options.viewport
     return await browser.new_context(
         viewport={"width": width, "height": height},
@@ -188,6 +230,7 @@ async def _new_context(browser: Any, options: BrowserOptions) -> Any:
         accept_downloads=True,
         locale="en-US",
         timezone_id="UTC",
+        **more,
     )
 
 

@@ -16,12 +16,15 @@ from cuarl.env.browser.input import ACTIONS, TOUCH_ACTIONS, carry_out, refusal
 from cuarl.env.browser.news import News, in_words
 from cuarl.env.browser.options import BrowserOptions
 from cuarl.env.browser.tabs import Tabs
+from cuarl.env.browser.traffic import Traffic
 from cuarl.env.settle import Patience, settle
 from cuarl.errors import EnvError
 from cuarl.tasks.task import TaskInstance
 from cuarl.types import NOTE, Action, Observation, Screenshot, StepResult
 
 CLOSE_S = 5.0
+WRITE_S = 20.0
+"""How long a recording may take to be written."""
 MOST_RETURNS = 3
 """How often a page that leads outside is gone back to after one action."""
 CAP_MS = 3000.0
@@ -52,6 +55,7 @@ class BrowserEnv(ABC):
     def __init__(self, browser: Browser, options: BrowserOptions) -> None:
         self._browser, self.options = browser, replace(options, settle=options.settle or "idle")
         self._context: Any = None
+        self._traffic: Traffic | None = None
         self._tabs: Tabs | None = None
         self._shown: Screenshot | None = None
         self._news = News()
@@ -149,23 +153,30 @@ class BrowserEnv(ABC):
 
     async def _open(self, task: TaskInstance, seed: int) -> Mapping[str, str]:
         """Load the page of ``task`` in a context of its own; gives text fields for the first observation."""
-        self._context = await self._browser.context(self.options)
-        self._tabs = Tabs(self._context, self.options, fenced=self.fenced)
-        await self._tabs.open(self.scripts)
+        traffic = self._traffic
+        self._context = await self._browser.context(self.options, traffic.context_options if traffic else {})
+        self._tabs = Tabs(self._context, self.options, fenced=self.fenced, traffic=traffic)
+        await self._tabs.open((*(traffic.scripts if traffic else ()), *self.scripts))
         return await self._load(self._tabs, task, seed)
 
     async def _close_context(self) -> None:
         from playwright.async_api import Error
 
         context, self._context, self._tabs = self._context, None, None
-        if context is None:
-            return
-        # a browser that does not answer is ended with its process; nothing of a context outlives that
-        with anyio.move_on_after(CLOSE_S, shield=True):
-            try:
-                await context.close()
-            except Error:  # the browser has died, and the context with it
+        traffic, self._traffic, closed = self._traffic, None, False
+        try:
+            if context is None:
                 return
+            # a browser that does not answer is ended with its process; nothing of a context outlives that
+            with anyio.move_on_after(WRITE_S if traffic and traffic.recorder else CLOSE_S, shield=True):
+                try:
+                    await context.close()
+                    closed = True
+                except Error:  # the browser has died, and the context with it
+                    return
+        finally:
+            if traffic is not None:
+                traffic.end(closed=closed)
 
     def _keeps(self, context: Any, tabs: Tabs) -> bool:
         """Whether the context was put away for another episode instead of being closed."""

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from cuarl.config.fields import EnvOptions, Words
 
+if TYPE_CHECKING:
+    from cuarl.config.schema import ExperimentConfig
+    from cuarl.env.browser.replay import Recordings
+    from cuarl.env.browser.storage import Storage
+
 Settle = Literal["frame", "idle", "fixed"]
 Reset = Literal["load", "script"]
+After = Literal["writes", "loads", "nothing"]
+Unrecorded = Literal["fail", "block", "network"]
 
 INNER = ("about", "data", "blob")
 """Schemes of addresses that a page makes for itself."""
@@ -22,7 +29,7 @@ INNER = ("about", "data", "blob")
 class Options(EnvOptions):
     """The options of ``env: browser``."""
 
-    capacity = frozenset({"contexts"})
+    capacity = frozenset({"contexts", "har_record"})
 
     type: Literal["browser"] = "browser"
     actions: Literal["desktop", "phone"] = "desktop"
@@ -49,10 +56,32 @@ class Options(EnvOptions):
     instruction: Literal["keep", "mask"] = "keep"
     """Whether pages of MiniWoB++ show their instruction, or only the prompt tells it."""
 
+    storage: str | None = None
+    """File of cookies and storage that each episode begins with, so that it is signed in; cuarl tasks sign-in writes
+    it."""
+    har: str | None = None
+    """Recorded HTTP (a file, or a folder of *.har) that is replayed in the place of servers, which may be off."""
+    har_after: After = "writes"
+    """What must have gone before as in the recording for an answer to be given: the same requests that change something
+    (POST and the like), the same pages loaded, too, or nothing."""
+    har_missing: Unrecorded = "fail"
+    """What becomes of a request that was not recorded: it ends the episode with an error that names it, is refused, or
+    is made."""
+    har_record: str | None = None
+    """Folder that each episode's HTTP is recorded in, for env.har."""
+
     def idle(self) -> Iterator[tuple[str, str]]:
-        """A time that nothing waits for."""
+        """A time that nothing waits for, and what is about a recording where none is replayed."""
         if self.settle == "frame":
             yield "env.settle_ms", "env.settle frame, which waits for nothing"
+        if self.har is None:
+            yield "env.har_after", "env.har unset"
+            yield "env.har_missing", "env.har unset"
+
+    def problems(self, config: ExperimentConfig) -> Iterator[str]:
+        """A recording of a recording."""
+        if self.har is not None and self.har_record is not None:
+            yield "env.har replays and env.har_record records: set one of them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +104,26 @@ class BrowserOptions:
     accept_dialogs: bool = True
     """Whether ``confirm`` and ``prompt`` are answered by OK."""
     fence: Fence = field(default_factory=lambda: Fence())
+    traffic: TrafficOptions = field(default_factory=lambda: TrafficOptions())
 
     @property
     def pixels(self) -> tuple[int, int]:
         """Width and height of the screenshots."""
         return round(self.viewport[0] * self.scale), round(self.viewport[1] * self.scale)
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficOptions:
+    """What of HTTP is not as usual. Nothing by default."""
+
+    storage: Storage | None = None
+    """Cookies and storage that each episode begins with."""
+    recordings: Recordings | None = None
+    """What is answered in the place of servers."""
+    unrecorded: Unrecorded = "fail"
+    """Whether a request of which nothing was recorded ends the episode with an error, is refused, or is made."""
+    record_to: Path | None = None
+    """Folder of recordings."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import lru_cache, partial
-from importlib.resources import files
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -19,6 +18,8 @@ from cuarl.env.browser.guard import Guard
 from cuarl.env.browser.loading import NAVIGATION_S, load, towards
 from cuarl.env.browser.options import BrowserOptions
 from cuarl.env.browser.passing import first_line, is_passing
+from cuarl.env.browser.pickers import pickers
+from cuarl.env.browser.traffic import Traffic
 from cuarl.errors import EnvError
 from cuarl.types import Screenshot
 
@@ -37,7 +38,7 @@ class Silence(EnvError):
 class Tabs:
     """The open pages of a context, the newest on top. All calls are bounded in time and raise EnvError."""
 
-    def __init__(self, context: Any, options: BrowserOptions, *, fenced: bool) -> None:
+    def __init__(self, context: Any, options: BrowserOptions, *, fenced: bool, traffic: Traffic | None = None) -> None:
         self._context, self._options, self._fenced = context, options, fenced
         self._pages: list[Any] = []
         self._opening = anyio.Lock()
@@ -53,7 +54,8 @@ class Tabs:
         self.dialogs: list[str] = []
         self.downloads: list[str] = []
         self.blocked: list[str] = []
-        self._guard = Guard(options.fence, partial(self._note, self.blocked), self._leaving.add)
+        replayed = (traffic.replay, traffic.unrecorded) if traffic else ()
+        self._guard = Guard(options.fence, partial(self._note, self.blocked), self._leaving.add, *replayed)
 
     async def open(self, scripts: tuple[str, ...] = ()) -> None:
         """Open the first tab, with ``scripts`` (JavaScript) run in every page before its own."""
@@ -208,7 +210,7 @@ class Tabs:
 
     @asynccontextmanager
     async def bounded(self, what: str, more_s: float = 0.0) -> AsyncIterator[None]:
-        """Turn silence and Playwright's errors into EnvError."""
+        """Turn silence and Playwright's errors into EnvError, as is a request that no recording answers."""
         from playwright.async_api import Error
 
         limit = self._options.answer_s + more_s
@@ -216,10 +218,13 @@ class Tabs:
         try:
             with anyio.fail_after(limit):
                 yield
+            self._guard.check()
             self._broken = broken
         except TimeoutError as error:
+            self._guard.check()
             raise Silence(f"{what}: the page does not answer within {limit:g} s") from error
         except Error as error:
+            self._guard.check()
             cause = "the page crashed" if self._crashed else first_line(error)
             raise EnvError(f"{what} failed: {cause}") from error
 
@@ -290,9 +295,3 @@ class Tabs:
     def _note(notes: list[str], text: str) -> None:
         if len(notes) < MOST_NOTES:
             notes.append(text[:300])
-
-
-@lru_cache(maxsize=1)
-def pickers() -> str:
-    """JavaScript that makes of lists and pickers what a click reaches, or nothing."""
-    return files("cuarl.env.browser").joinpath("pickers.js").read_text(encoding="utf-8")

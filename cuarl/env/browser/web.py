@@ -16,6 +16,7 @@ Checks read ``url``, ``title``, ``text`` (what is visible), ``read.NAME``, ``app
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -28,16 +29,18 @@ from cuarl.env.base import Capabilities
 from cuarl.env.browser.browser import Browser
 from cuarl.env.browser.env import BrowserEnv
 from cuarl.env.browser.following import Box, Follower
+from cuarl.env.browser.har import SESSION
 from cuarl.env.browser.naming import Named, name_at
 from cuarl.env.browser.options import BrowserOptions, origin_of
 from cuarl.env.browser.plan import Line, read_plan
 from cuarl.env.browser.reading import read_page, read_values
+from cuarl.env.browser.replay import Replay
+from cuarl.env.browser.storage import Storage
 from cuarl.env.browser.tabs import Tabs
+from cuarl.env.browser.traffic import Traffic
 from cuarl.errors import EnvError
 from cuarl.tasks.task import TaskInstance
-from cuarl.types import Action, Observation
-
-SESSION = "$SESSION"
+from cuarl.types import Action, Observation, StepResult
 
 
 class WebEnv(BrowserEnv):
@@ -74,15 +77,33 @@ class WebEnv(BrowserEnv):
         now = await self._ready().shoot()
         return now.image.crop(box).tobytes() == self._shown.image.crop(box).tobytes()
 
+    async def storage(self) -> Storage:
+        """Cookies and storage as they are now, for other episodes to begin with. Raises EnvError."""
+        tabs = self._ready()
+        async with tabs.bounded("reading cookies and storage"):
+            found: Storage = await self._context.storage_state(indexed_db=True)
+            return found
+
+    async def step(self, action: Action) -> StepResult:
+        """As in every browser; where the episode is recorded, so is what the application says of its state then."""
+        result = await super().step(action)
+        if self._state_url and self._traffic is not None and self._traffic.recorder is not None:
+            await self._app_state()
+        return result
+
+    async def _open(self, task: TaskInstance, seed: int) -> Mapping[str, str]:
+        self._traffic = Traffic(self.options.traffic, task, seed, self._session)
+        return await super()._open(task, seed)
+
     async def _load(self, tabs: Tabs, task: TaskInstance, seed: int) -> Mapping[str, str]:
         preset = task.preset
         self._scripts = {str(name): str(script) for name, script in dict(preset.get("read") or {}).items()}
         self._state_url = self._filled(preset.get("state_url"))
-        async with httpx.AsyncClient(timeout=self.options.answer_s, trust_env=False) as client:
+        if self._replay is None:  # else the recording begins with what came of it
             if preset.get("reset"):
-                await self._ask(client, "POST", self._filled(preset["reset"]), json={"seed": seed})
+                await self._ask("POST", self._filled(preset["reset"]), json={"seed": seed})
             if preset.get("set_url"):
-                await self._ask(client, "POST", self._filled(preset["set_url"]), json=preset.get("set") or {})
+                await self._ask("POST", self._filled(preset["set_url"]), json=preset.get("set") or {})
         await tabs.go(self._filled(preset.get("url")))
         return {}
 
@@ -96,9 +117,21 @@ class WebEnv(BrowserEnv):
             **told,
         }
         if self._state_url:
-            async with httpx.AsyncClient(timeout=self.options.answer_s, trust_env=False) as client:
-                state["app"] = await self._ask(client, "GET", self._state_url)
+            state["app"] = await self._app_state()
         return state
+
+    @property
+    def _replay(self) -> Replay | None:
+        return self._traffic.replay if self._traffic else None
+
+    async def _app_state(self) -> Any:
+        """What the application says of its state, or said where its recording stands."""
+        if self._replay is not None:
+            return strict_json.reply(self._replay.state())
+        said = await self._ask("GET", self._state_url)
+        if self._traffic is not None and self._traffic.recorder is not None:
+            self._traffic.recorder.note_state(json.dumps(said).encode())
+        return said
 
     async def _told(self, page: Any) -> dict[str, Any]:
         return {**await read_page(page), "read": await read_values(page, self._scripts)}
@@ -106,10 +139,11 @@ class WebEnv(BrowserEnv):
     def _filled(self, url: Any) -> str:
         return str(url or "").replace(SESSION, self._session)
 
-    async def _ask(self, client: httpx.AsyncClient, method: str, url: str, json: Any = None) -> Any:
+    async def _ask(self, method: str, url: str, json: Any = None) -> Any:
         """Ask the application's server. Raises EnvError unless it answers in 2xx, with JSON if anything."""
         try:
-            answer = await client.request(method, url, json=json)
+            async with httpx.AsyncClient(timeout=self.options.answer_s, trust_env=False) as client:
+                answer = await client.request(method, url, json=json)
             answer.raise_for_status()
             return strict_json.reply(answer.content) if method == "GET" else None
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
