@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
 
@@ -36,10 +37,15 @@ class LazyGroup(TyperGroup):
         return name, self._load(name) if name in self.entries else command, rest
 
     def _load(self, name: str) -> Any:
-        app: typer.Typer = import_module(self.entries[name].module).app
-        app.rich_markup_mode = self.rich_markup_mode
-        command = typer.main.get_command(app)
-        command.name = name
-        # completion is installed for the whole of cuarl, not for one command
-        command.params = [p for p in command.params if p.name not in ("install_completion", "show_completion")]
-        return command
+        return _command_of(name, import_module(self.entries[name].module).app, self.rich_markup_mode)
+
+
+@cache
+def _command_of(name: str, app: typer.Typer, markup: Any) -> Any:
+    """What an application is run by. Its options, some hundred, are read off signatures once in a process."""
+    app.rich_markup_mode = markup
+    command = typer.main.get_command(app)
+    command.name = name
+    # completion is installed for the whole of cuarl, not for one command
+    command.params = [p for p in command.params if p.name not in ("install_completion", "show_completion")]
+    return command
