@@ -6,7 +6,7 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import psutil
 import pytest
@@ -29,8 +29,11 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
 WORKER_BYTES = 3 << 29
 """What one worker and the processes of its tests take at most, as measured: 1.5 GB."""
 
-# how long an example takes says how busy the machine is
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# how long an example takes says how busy the machine is; other examples are drawn at every run, and `make proofs` tries
+# twenty times as many
+PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("patient", max_examples=25, **PATIENT)
+settings.register_profile("thorough", max_examples=500, **PATIENT)
 settings.load_profile("patient")
 
 
@@ -60,11 +63,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = ordered + short
 
 
-def pytest_collection_finish() -> None:
-    """Leave what was imported, a million objects, out of the collections to come: each costs half a second
-    otherwise."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage among what is imported, a million objects, and leave it out of the collections to come."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -24,6 +24,8 @@ pytestmark = pytest.mark.integration
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
 GENERATED = {"docs/reference/cli.md"}
+STAND_INS = {"ID": "turn_back_up_data", "20000": "400"}
+"""What a guide's commands are run with instead, to mean something here and to take seconds."""
 REFUSED = {
     "cuarl train --algorithm rejection --clip-high 0.3": 2,
     "cuarl rollout --tasks settings --limit 1 --max-prompt-tokens 50": 2,
@@ -219,7 +221,7 @@ def test_a_guides_listings_run(place: Place, page: str) -> None:
     for words in commands(page):
         quick = words[1] in ("tasks", "sessions") and not {"--seeds", "--prove"} & set(words)
         if quick:
-            done = place.cuarl(*("turn_back_up_data" if word == "ID" else word for word in words[1:]))
+            done = place.cuarl(*(STAND_INS.get(word, word) for word in words[1:]))
             assert done.code == 0, (words, done.err)
             ran += 1
     assert ran

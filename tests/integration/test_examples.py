@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from cuarl.cli.app import run
+from tests.integration.rollout_place import bare
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -20,6 +21,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
     ],
     ids=["experiment", "tasks"],
 )
-def test_example_runs(command: tuple[str, ...]) -> None:
-    done = subprocess.run([sys.executable, "-m", "cuarl", *command], cwd=EXAMPLES, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def test_example_runs(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare(monkeypatch, EXAMPLES)
+    assert run(command) == 0, capsys.readouterr().err

@@ -2,7 +2,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cuarl.store import codec
@@ -27,7 +27,6 @@ def test_text_is_kept_as_it_is_when_no_database_minds_it():
     assert codec.encode_text("Öffne “Wi-Fi” 🙂") == "Öffne “Wi-Fi” 🙂"
 
 
-@settings(max_examples=40, deadline=None)
 @given(VALUES)
 def test_json_comes_back_and_has_no_value_that_jsonb_changes(value):
     stored = codec.encode_json(value)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cuarl.tasks.json_format import JsonDocument, json_lines
@@ -15,7 +15,6 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(VALUES, st.sampled_from([None, 0, 2]))
 def test_the_value_is_that_of_the_standard_library_whatever_the_layout(value: object, indent: int | None) -> None:
     text = json.dumps(value, indent=indent)

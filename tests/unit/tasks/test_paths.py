@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cuarl.errors import RewardError
@@ -111,7 +111,6 @@ STATES = st.dictionaries(
 )
 
 
-@settings(max_examples=50, deadline=None)
 @given(STATES, STATES)
 def test_nothing_changed_exactly_when_the_states_are_the_same(before: dict[str, Any], after: dict[str, Any]) -> None:
     assert (changed_paths(before, after) == ()) == same(before, after)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cuarl.errors import TaskError
@@ -101,7 +101,6 @@ def test_a_condition_that_makes_no_sense_is_refused(text: str, words: str) -> No
 POOL = [task(i) for i in range(40)]
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**40), st.integers(1, 50))
 def test_a_sample_is_the_same_for_the_same_seed_and_keeps_the_order(seed: int, limit: int) -> None:
     chosen = ids(sample(POOL, limit, seed))

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cuarl.agent import formats
@@ -65,7 +65,6 @@ def test_a_call_that_is_cut_off_within_a_number_does_nothing(name: str, kind: st
 
 
 @every
-@settings(max_examples=60, deadline=None)
 @given(
     text=st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=15).filter(
         lambda text: not text.endswith("\n")

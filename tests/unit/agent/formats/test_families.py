@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cuarl.agent import formats
@@ -102,7 +102,6 @@ def test_the_table_of_words_has_every_format() -> None:
 
 
 @every
-@settings(max_examples=150)
 @given(data=st.data())
 def test_what_a_format_writes_it_reads_as_the_same_action(name: str, kind: str, data: st.DataObject) -> None:
     """Strictly, at any size at which the picture may have been seen, as long as that is no coarser than the screen."""
@@ -314,7 +313,6 @@ FRAMES = {
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic", "gemini"])
-@settings(max_examples=200)
 @given(
     word=st.sampled_from(WORDS),
     fields=st.dictionaries(st.sampled_from(FIELDS), values, max_size=5),

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cuarl.agent import formats
@@ -94,7 +94,6 @@ thoughts = st.text(max_size=40) | st.sampled_from(
 
 
 @every
-@settings(max_examples=60, deadline=None)
 @given(parts=st.lists(thoughts | st.integers(3, 9), max_size=5), opened=st.booleans(), strict=st.booleans())
 def test_what_is_inside_thinking_never_changes_what_is_done(
     name: str, parts: list[Any], opened: bool, strict: bool
@@ -109,7 +108,6 @@ def test_what_is_inside_thinking_never_changes_what_is_done(
 
 
 @every
-@settings(max_examples=60, deadline=None)
 @given(parts=st.lists(thoughts | st.integers(3, 9), max_size=5), strict=st.booleans())
 def test_nothing_inside_thinking_that_is_open_is_done(name: str, parts: list[Any], strict: bool) -> None:
     format = format_(name)
