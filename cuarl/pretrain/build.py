@@ -17,10 +17,11 @@ from cuarl.errors import ConfigError
 from cuarl.pretrain.architecture import SHAPES, Shape, SizeName, build_model, image_processor_config
 from cuarl.pretrain.calls import Kind
 from cuarl.pretrain.corpus import corpus
-from cuarl.pretrain.dialogues import DialogueMaker, tokens_for
+from cuarl.pretrain.dialogues import DialogueMaker, cells, tokens_for
 from cuarl.pretrain.exam import Exam, ExamMaker
 from cuarl.pretrain.moments import SIZES
-from cuarl.pretrain.pretrain import Clock, Plan, Pretraining, pretrain
+from cuarl.pretrain.plan import Clock, Plan
+from cuarl.pretrain.pretrain import Pretraining, pretrain
 from cuarl.pretrain.soft import Softness
 from cuarl.pretrain.tokenizer import build_tokenizer
 from cuarl.tasks.build import bindings
@@ -66,7 +67,8 @@ def build_base(
     prompts = dict(system_prompts)
     tokenizer = _tokenizer(build, prompts, folder)
     model = build_model(tokenizer, build.shape, seed=build.seed)
-    heads = {kind: tokens_for(str(folder), prompts[kind], *size).head for kind, size in SIZES.items()}
+    token = build.shape.token
+    heads = {kind: tokens_for(str(folder), prompts[kind], cells(kind, token)).head for kind in SIZES}
     run = Pretraining(model, build.plan, heads, device)
     clock = _resumed(run, build.plan, folder, device)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
@@ -82,7 +84,7 @@ def build_base(
             _save(run, build, clock, {}, folder)
             report({"step": clock.step, "seconds": clock.seconds, **(exam(_INTERIM) if not run.lettering else {})})
 
-        make = DialogueMaker(str(folder), prompts, build.softness, goals())
+        make = DialogueMaker(str(folder), prompts, build.softness, goals(), token)
         pretrain(run, make, clock, report=report, keep=keep)
         scores = exam(len(drawn))
     _save(run, build, clock, scores, folder)
@@ -120,7 +122,7 @@ def _tokenizer(build: Build, prompts: Mapping[Kind, str], folder: Path) -> PreTr
         corpus(build.seed), system_prompts=list(prompts.values()), tools=["mobile_use", "computer_use"]
     )
     made.save_pretrained(folder)
-    Qwen2VLImageProcessorPil(**image_processor_config()).save_pretrained(folder)
+    Qwen2VLImageProcessorPil(**image_processor_config(build.shape)).save_pretrained(folder)
     return made
 
 
@@ -133,7 +135,7 @@ def _resumed(run: Pretraining, plan: Plan, folder: Path, device: str) -> Clock:
     if not (folder / _FACTS).is_file():
         return Clock(plan)
     known = AutoModelForImageTextToText.from_pretrained(str(folder), dtype=torch.float32)
-    run.trainee.model.load_state_dict(known.state_dict())
+    run.take(known.state_dict())
     run.lettering = False
     facts = json.loads((folder / _FACTS).read_text("utf-8"))
     return Clock(plan, facts["step"], facts["seconds"])
@@ -144,7 +146,7 @@ def _save(run: Pretraining, build: Build, clock: Clock, scores: dict[str, float]
     state = {"run": run.state(), "step": clock.step, "seconds": clock.seconds}
     torch.save(state, folder / f"{STATE}.new")
     (folder / f"{STATE}.new").replace(folder / STATE)
-    model = run.trainee.model
+    model = run.model
     weights = {k: v.detach().to("cpu", torch.float16) for k, v in model.state_dict().items()}
     model.save_pretrained(folder, state_dict=weights)
     _write_dtype(folder)

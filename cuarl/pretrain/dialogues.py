@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from tokenizers import Tokenizer
 
-from cuarl.policy.tiny import TOKEN
 from cuarl.pretrain.calls import Kind
 from cuarl.pretrain.moments import SIZES, Moment, moment
 from cuarl.pretrain.skills import Round, rounds, with_past
@@ -39,25 +38,29 @@ class Letters(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Sequences padded on the right: ids (N, T) int32, weights (N, T) uint8 (0: not trained), and whose they are."""
+    """Sequences behind one another."""
 
     ids: np.ndarray
+    """(N,) int32."""
     weight: np.ndarray
+    """(N,) uint8; 0: not trained."""
+    lengths: np.ndarray
+    """(rows,) int64: tokens of each."""
     screen: np.ndarray
-    """(N,) int32: index of the screen."""
+    """(rows,) int64: index of the screen that each is about."""
 
 
-class Packed(NamedTuple):
-    """The rounds of each screen of a batch, one behind the other, (B, T) each, padded on the right."""
+class Asked(NamedTuple):
+    """The rounds about each screen of a batch, behind one another, screen by screen."""
 
     ids: np.ndarray
-    """int32."""
+    """(N,) int32."""
     weight: np.ndarray
-    """uint8; 0: not trained."""
-    row: np.ndarray
-    """uint8: number of the round that a token is part of; a token sees no other round's."""
-    place: np.ndarray
-    """uint8: where in its round a token is."""
+    """(N,) uint8; 0: not trained."""
+    lengths: np.ndarray
+    """(rounds,) int64: tokens of each round."""
+    tokens: np.ndarray
+    """(B,) int64: tokens of each screen's rounds together."""
 
 
 class Dialogues(NamedTuple):
@@ -66,7 +69,7 @@ class Dialogues(NamedTuple):
     kind: Kind
     screens: np.ndarray
     """(B, height, width, 3) uint8."""
-    rounds: tuple[Packed, ...]
+    rounds: tuple[Asked, ...]
     """Sets of rounds about the same screens, to follow on the prompt up to the picture's end."""
     past: tuple[Rows, ...]
     """Whole prompts that show earlier answers, the picture behind them, for some of the screens."""
@@ -83,26 +86,28 @@ class DialogueMaker:
     softness: Softness = field(default_factory=Softness)
     forbidden: frozenset[str] = frozenset()
     """Requests that must not occur: the goals of all suites, case-folded."""
+    token: int = 16
+    """Pixels of an image token's side."""
     sets: int = 2
     past_share: float = 0.25
     """Share of the screens that are also asked for with earlier answers in the prompt."""
 
     def __call__(self, seed: int, count: int, kind: Kind, soft: float) -> Dialogues:
         """``count`` screens; ``soft`` is the share of rounds in no known wording. Depends on the arguments alone."""
-        tokens = tokens_for(self.tokenizer, self.system_prompts[kind], *SIZES[kind])
+        tokens = tokens_for(self.tokenizer, self.system_prompts[kind], cells(kind, self.token))
         rng = random.Random(f"dialogue/{seed}/{kind}")
         moments = [moment(rng, kind, ways=rng.random() < max(0.15, soft)) for _ in range(count)]
         asked = tuple(self._rounds(rng, tokens, moments, soft) for _ in range(self.sets))
         past = tuple(self._past(rng, tokens, moments) for _ in range(self.sets))
         return Dialogues(kind, np.stack([m.picture for m in moments]), asked, past, letters_of(moments))
 
-    def _rounds(self, rng: random.Random, tokens: Tokens, moments: list[Moment], soft: float) -> Packed:
+    def _rounds(self, rng: random.Random, tokens: Tokens, moments: list[Moment], soft: float) -> Asked:
         made: list[list[tuple[list[int], list[int]]]] = []
         for m in moments:
             found = soft_rounds(rng, m.screen, ROUNDS, self.softness, soft) if soft else rounds(rng, m.screen, ROUNDS)
             rows = [tokens.row(r) for r in found if self.may(r)]
             made.append([row for row in rows if len(row[0]) <= LONGEST])
-        return packed(made, tokens.pad)
+        return asked_of(made)
 
     def _past(self, rng: random.Random, tokens: Tokens, moments: list[Moment]) -> Rows:
         made: list[tuple[list[int], list[int], int]] = []
@@ -110,7 +115,7 @@ class DialogueMaker:
             found = with_past(rng, moments[i].screen)
             if found is not None and self.may(found):
                 made.append((*tokens.whole(found), i))
-        return padded(made, tokens.pad)
+        return rows_of(made)
 
     def may(self, r: Round) -> bool:
         """Whether a round may be trained."""
@@ -120,9 +125,8 @@ class DialogueMaker:
 class Tokens:
     """Builds sequences of ids: the prompt with its picture, and what follows on it."""
 
-    def __init__(self, tokenizer: Tokenizer, system_prompt: str, width: int, height: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, system_prompt: str, cells: int) -> None:
         self._encode = lru_cache(maxsize=1 << 16)(lambda text: tuple(tokenizer.encode(text).ids))
-        cells = (width // TOKEN) * (height // TOKEN)
         self._system = self._encode(f"<|im_start|>system\n{system_prompt}<|im_end|>\n<|im_start|>user\n")
         self._picture = self._encode(f"<|vision_start|>{'<|image_pad|>' * cells}<|vision_end|>")
         self.head = (*self._system, *self._picture)
@@ -170,9 +174,15 @@ class Tokens:
 
 
 @lru_cache(maxsize=4)
-def tokens_for(folder: str, system_prompt: str, width: int, height: int) -> Tokens:
-    """The builder for a tokenizer's folder, read once a process."""
-    return Tokens(Tokenizer.from_file(str(Path(folder) / "tokenizer.json")), system_prompt, width, height)
+def tokens_for(folder: str, system_prompt: str, cells: int) -> Tokens:
+    """The builder for a tokenizer's folder and pictures of ``cells`` tokens, read once a process."""
+    return Tokens(Tokenizer.from_file(str(Path(folder) / "tokenizer.json")), system_prompt, cells)
+
+
+def cells(kind: Kind, token: int) -> int:
+    """Image tokens of a screen, each ``token`` pixels wide and high."""
+    width, height = SIZES[kind]
+    return (width // token) * (height // token)
 
 
 def letters_of(moments: list[Moment]) -> Letters:
@@ -192,29 +202,22 @@ def _middle(line: Line) -> int:
     return round(line.middle[1])
 
 
-def padded(made: list[tuple[list[int], list[int], int]], pad: int) -> Rows:
-    """Sequences as one array."""
-    longest = max((len(ids) for ids, _, _ in made), default=1)
-    ids = np.full((len(made), longest), pad, dtype=np.int32)
-    weight = np.zeros((len(made), longest), dtype=np.uint8)
-    for k, (sequence, weights, _) in enumerate(made):
-        ids[k, : len(sequence)] = sequence
-        weight[k, : len(weights)] = weights
-    return Rows(ids, weight, np.array([i for _, _, i in made], dtype=np.int32))
+def rows_of(made: list[tuple[list[int], list[int], int]]) -> Rows:
+    """Sequences (ids, weights, screen) as arrays."""
+    ids = [i for sequence, _, _ in made for i in sequence]
+    weight = [w for _, weights, _ in made for w in weights]
+    lengths, screen = [len(sequence) for sequence, _, _ in made], [i for _, _, i in made]
+    return Rows(*_arrays(ids, weight), *(np.array(a, dtype=np.int64) for a in (lengths, screen)))
 
 
-def packed(made: list[list[tuple[list[int], list[int]]]], pad: int) -> Packed:
-    """The rows of each screen (ids and weights) behind one another."""
-    longest = max(8, *(sum(len(ids) for ids, _ in rows) for rows in made))
-    shape = len(made), longest
-    ids = np.full(shape, pad, dtype=np.int32)
-    weight, row, place = (np.zeros(shape, dtype=np.uint8) for _ in range(3))
-    row[:] = 255
-    for b, rows in enumerate(made):
-        at = 0
-        for k, (sequence, weights) in enumerate(rows):
-            end = at + len(sequence)
-            ids[b, at:end], weight[b, at:end] = sequence, weights
-            row[b, at:end], place[b, at:end] = k, range(len(sequence))
-            at = end
-    return Packed(ids, weight, row, place)
+def asked_of(made: list[list[tuple[list[int], list[int]]]]) -> Asked:
+    """The rounds (ids, weights) of each screen as arrays."""
+    ids = [i for rows in made for sequence, _ in rows for i in sequence]
+    weight = [w for rows in made for _, weights in rows for w in weights]
+    lengths = [len(sequence) for rows in made for sequence, _ in rows]
+    tokens = [sum(len(sequence) for sequence, _ in rows) for rows in made]
+    return Asked(*_arrays(ids, weight), *(np.array(a, dtype=np.int64) for a in (lengths, tokens)))
+
+
+def _arrays(ids: list[int], weight: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array(ids, dtype=np.int32), np.array(weight, dtype=np.uint8)

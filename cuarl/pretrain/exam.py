@@ -17,7 +17,7 @@ import torch
 from tokenizers import Tokenizer
 
 from cuarl.pretrain.calls import Kind
-from cuarl.pretrain.dialogues import Tokens, tokens_for
+from cuarl.pretrain.dialogues import Tokens, cells, tokens_for
 from cuarl.pretrain.moments import SIZES, moment
 from cuarl.pretrain.skills import Round, rounds, with_past
 from cuarl.pretrain.trainee import Trainee
@@ -79,7 +79,7 @@ class Exam:
         """Every question with the likeliest answer."""
         codec = Tokenizer.from_file(f"{tokenizer}/tokenizer.json")
         for kind in SIZES:
-            tokens = tokens_for(tokenizer, system_prompts[kind], *SIZES[kind])
+            tokens = tokens_for(tokenizer, system_prompts[kind], cells(kind, trainee.token))
             mine = [q for q in self.questions if q.kind == kind]
             for i in range(0, len(mine), _AT_ONCE):
                 part = mine[i : i + _AT_ONCE]
@@ -94,7 +94,7 @@ def _answers(trainee: Trainee, tokens: Tokens, questions: Sequence[Question]) ->
     plain = [i for i, q in enumerate(questions) if not q.round.past]
     past = [i for i, q in enumerate(questions) if q.round.past]
     found: list[list[int]] = [[] for _ in questions]
-    with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=device.type != "cpu"):
+    with torch.no_grad():
         seen = trainee.see(torch.from_numpy(np.stack([q.picture for q in questions])).to(device))
         if plain:
             prompts = trainee.prompts(seen.of(plain), tokens.head)

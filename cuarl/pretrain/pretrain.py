@@ -10,146 +10,24 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable
+from copy import deepcopy
 from functools import partial
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from cuarl.pretrain.batches import Batch, BatchMaker, Maker, batches
 from cuarl.pretrain.calls import Kind
-from cuarl.pretrain.dialogues import Dialogues, Letters, Packed, Rows
-from cuarl.pretrain.letters import LetterHead, marked
+from cuarl.pretrain.layout import Layout, head_of
+from cuarl.pretrain.letters import LetterHead, Marked, marked
+from cuarl.pretrain.moments import SIZES
+from cuarl.pretrain.plan import Clock, Plan
 from cuarl.pretrain.trainee import Trainee
 
 Progress = Callable[[dict[str, float]], None]
-Maker = Callable[[int, int, Kind, float], Dialogues]
-"""(seed, screens, kind, share of soft rounds) -> a batch; runs in worker processes, so it must pickle."""
-
-
-STEPS = 3000
-"""Batches of a run whose length is not given otherwise."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How long and how fast. The run lasts ``minutes`` if these are given, else ``steps`` batches."""
-
-    steps: int = STEPS
-    minutes: float | None = None
-    batch: int = 128
-    """Screens of a batch; of a desktop, which is larger, half as many."""
-    learning_rate: float = 1e-3
-    warmup: int = 100
-    betas: tuple[float, float] = (0.9, 0.98)
-    weight_decay: float = 0.01
-    letters_until: float = 0.15
-    """Share of the run in which letters alone are learnt, at the most."""
-    letters_enough: float = 0.95
-    """Share of right letters at which that part ends earlier."""
-    letters_weight: float = 0.3
-    """Of the letters' loss beside that of the rounds."""
-    repeats: int = 6
-    """Updates on each batch while letters alone are learnt, each with the screens moved by other pixels."""
-    soft_from: float = 0.7
-    """Share of the run after which rounds in no known wording come in."""
-    soft: float = 0.6
-    """Their share from 0.1 later on."""
-    desktop_every: int = 5
-    """Of so many batches one shows desktops."""
-    workers: int = 8
-    seed: int = 0
-
-    def softness(self, done: float) -> float:
-        """Share of soft rounds when a share ``done`` of the run is over."""
-        return self.soft * min(1.0, max(0.0, (done - self.soft_from) / 0.1))
-
-    def rate(self, step: int, done: float) -> float:
-        """Learning rate: linear warm-up, then level, then down to a fiftieth over the last half of the run."""
-        risen = min(1.0, (step + 1) / self.warmup)
-        return self.learning_rate * risen * min(1.0, 0.02 + 0.98 * 2 * (1 - done))
-
-
-class Clock:
-    """How far a run is, over all its attempts: by steps, or by the time that they took."""
-
-    def __init__(self, plan: Plan, step: int = 0, seconds: float = 0.0) -> None:
-        self._plan, self.step, self._before = plan, step, seconds
-        self._began = time.monotonic()
-
-    @property
-    def seconds(self) -> float:
-        """Spent so far."""
-        return self._before + time.monotonic() - self._began
-
-    @property
-    def done(self) -> float:
-        """Share of the run, 0 to 1."""
-        if self._plan.minutes is not None:
-            return min(1.0, self.seconds / (60 * self._plan.minutes))
-        return min(1.0, self.step / self._plan.steps)
-
-
-def batches(plan: Plan, make: Maker, clock: Clock) -> Generator[Dialogues]:
-    """Batches without end, made ahead by worker processes; the same for the same seed and step."""
-    with ProcessPoolExecutor(plan.workers, mp_context=get_context("spawn")) as pool:
-        ahead: list[Any] = []
-        number = clock.step
-        try:
-            while True:
-                while len(ahead) < max(2, plan.workers):
-                    kind: Kind = "desktop" if number % plan.desktop_every == plan.desktop_every - 1 else "phone"
-                    ahead.append(_submit(pool, plan, make, number, kind, plan.softness(clock.done)))
-                    number += 1
-                yield joined([part.result() for part in ahead.pop(0)])
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-_PARTS = 4
-
-
-def _submit(pool: ProcessPoolExecutor, plan: Plan, make: Maker, number: int, kind: Kind, soft: float) -> list[Any]:
-    screens = plan.batch if kind == "phone" else max(_PARTS, plan.batch // 2)
-    seed = (plan.seed * 1_000_003 + number) * _PARTS
-    return [pool.submit(make, seed + k, max(1, screens // _PARTS), kind, soft) for k in range(_PARTS)]
-
-
-def joined(parts: list[Dialogues]) -> Dialogues:
-    """Parts of a batch as one."""
-    starts = np.cumsum([0, *(len(p.screens) for p in parts)])[:-1]
-    letters = [p.letters._replace(screen=p.letters.screen + s) for p, s in zip(parts, starts, strict=True)]
-    sets = range(len(parts[0].rounds))
-    return Dialogues(
-        parts[0].kind,
-        np.concatenate([p.screens for p in parts]),
-        tuple(_packed([p.rounds[k] for p in parts]) for k in sets),
-        tuple(_rows([p.past[k] for p in parts], starts) for k in sets),
-        Letters(*(np.concatenate(columns) for columns in zip(*letters, strict=True))),
-    )
-
-
-def _wide(a: np.ndarray, length: int, fill: int = 0) -> np.ndarray:
-    return np.pad(a, ((0, 0), (0, length - a.shape[1])), constant_values=fill)
-
-
-def _packed(parts: list[Packed]) -> Packed:
-    longest = -(-max(p.ids.shape[1] for p in parts) // 8) * 8
-    columns = zip(*parts, strict=True)
-    return Packed(*(np.concatenate([_wide(a, longest, 255 * (i == 2)) for a in c]) for i, c in enumerate(columns)))
-
-
-def _rows(parts: list[Rows], starts: np.ndarray) -> Rows:
-    longest = max(p.ids.shape[1] for p in parts)
-    return Rows(
-        np.concatenate([_wide(p.ids, longest) for p in parts]),
-        np.concatenate([_wide(p.weight, longest) for p in parts]),
-        np.concatenate([p.screen + s for p, s in zip(parts, starts, strict=True)]),
-    )
 
 
 class Pretraining:
@@ -157,15 +35,22 @@ class Pretraining:
 
     def __init__(self, model: Any, plan: Plan, heads: dict[Kind, tuple[int, ...]], device: str) -> None:
         """``heads`` are the ids of prompts up to their pictures' ends."""
-        self.plan, self._heads, self._device = plan, heads, torch.device(device)
-        if self._device.type == "cuda":
-            # it plans anew for every length of keys
-            torch.backends.cuda.enable_cudnn_sdp(False)
-        self.trainee = Trainee(model.to(device)).train()
-        self.head = LetterHead(model.config.text_config.hidden_size).to(device)
-        self._parameters = [*self.trainee.parameters(), *self.head.parameters()]
+        self.plan, self._device = plan, torch.device(device)
+        self.model = model.to(device).train()
+        # a base that is being trained has float32 weights; on a GPU they are computed with as bfloat16
+        used = self.model if self._device.type == "cpu" else deepcopy(self.model).to(torch.bfloat16)
+        self.trainee = Trainee(used).train()
+        token = self.trainee.token
+        self._heads = {
+            kind: head_of(ids, self.trainee.grid(*SIZES[kind][::-1]), self.trainee.image_id)
+            for kind, ids in heads.items()
+        }
+        self.head = LetterHead(model.config.text_config.hidden_size, token).to(device)
+        self._used_head = self.head if used is self.model else deepcopy(self.head).to(torch.bfloat16)
+        self._kept = [*self.model.parameters(), *self.head.parameters()]
+        self._used = [*used.parameters(), *self._used_head.parameters()]
         self.optimiser = torch.optim.AdamW(
-            self._parameters,
+            self._kept,
             lr=plan.learning_rate,
             betas=plan.betas,
             weight_decay=plan.weight_decay,
@@ -179,7 +64,7 @@ class Pretraining:
     def state(self) -> dict[str, Any]:
         """What ``restore`` takes."""
         return {
-            "model": self.trainee.model.state_dict(),
+            "model": self.model.state_dict(),
             "head": self.head.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "lettering": self.lettering,
@@ -188,12 +73,27 @@ class Pretraining:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a saved state."""
-        self.trainee.model.load_state_dict(state["model"])
         self.head.load_state_dict(state["head"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.lettering, self._since = state["lettering"], state["since"]
+        self.take(state["model"])
 
-    def learn(self, data: Dialogues, done: float) -> dict[str, float]:
+    def take(self, weights: dict[str, torch.Tensor]) -> None:
+        """Go on with other weights."""
+        self.model.load_state_dict(weights)
+        self._use()
+
+    def _use(self) -> None:
+        """Let what is computed with be what is kept."""
+        if self._used[0] is not self._kept[0]:
+            with torch.no_grad():
+                torch._foreach_copy_(self._used, self._kept)
+
+    def batches(self, make: Maker) -> BatchMaker:
+        """What makes batches of what ``make`` makes."""
+        return BatchMaker(make, self._heads, self.trainee.image_id)
+
+    def learn(self, data: Batch, done: float) -> dict[str, float]:
         """All updates on one batch; returns the figures of the last one as tensors on the device."""
         screens = torch.from_numpy(data.screens).to(self._device, non_blocking=True)
         found: dict[str, Any] = {}
@@ -203,28 +103,34 @@ class Pretraining:
             if done > self.plan.letters_until or float(found["letters"]) > self.plan.letters_enough:
                 self.lettering, self._since = False, 0
             return found
-        for asked, past in zip(data.rounds, data.past, strict=True):
-            found = self._update(partial(self._everything, screens, data, asked, past), done)
+        for layout in data.layouts:
+            found = self._update(partial(self._everything, screens, data, layout), done)
         return found
 
     def _update(self, forward: Callable[[], dict[str, Any]], done: float) -> dict[str, Any]:
         for group in self.optimiser.param_groups:
             group["lr"] = self.plan.rate(self._since, done)
-        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._device.type != "cpu"):
-            found = forward()
+        found = forward()
         found["loss"].backward()
-        nn.utils.clip_grad_norm_(self._parameters, 1.0)
+        if self._used[0] is not self._kept[0]:
+            for kept, used in zip(self._kept, self._used, strict=True):
+                kept.grad, used.grad = None if used.grad is None else used.grad.float(), None
+        nn.utils.clip_grad_norm_(self._kept, 1.0)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
+        self._use()
         self._since += 1
         return {k: v.detach() for k, v in found.items()}
 
-    def _letters(self, screens: torch.Tensor, data: Dialogues) -> dict[str, Any]:
+    def _letters(self, screens: torch.Tensor, data: Batch) -> dict[str, Any]:
         down, right = (int(n) for n in self._shifts.integers(0, 16, 2))
         seen = self.trainee.see(torch.roll(self._recoloured(screens), (down, right), (1, 2)))
-        at = marked(data.letters, (down, right), (screens.shape[1], screens.shape[2]), self._device)
-        loss, share = self.head(seen.features, at)
+        loss, share = self._used_head(seen.features, self._marked(screens, data, (down, right)))
         return {"loss": loss, "letters": share}
+
+    def _marked(self, screens: torch.Tensor, data: Batch, shift: tuple[int, int]) -> Marked:
+        size = screens.shape[1], screens.shape[2]
+        return marked(data.letters, shift, size, self.trainee.token, self._device)
 
     def _recoloured(self, screens: torch.Tensor) -> torch.Tensor:
         """Screens with their channels in another order or their light inverted, half the time: more looks."""
@@ -233,23 +139,12 @@ class Pretraining:
         swapped = screens[..., torch.from_numpy(self._shifts.permutation(3)).to(self._device)]
         return 255 - swapped if self._shifts.random() < 0.5 else swapped
 
-    def _everything(self, screens: torch.Tensor, data: Dialogues, asked: Packed, past: Rows) -> dict[str, Any]:
+    def _everything(self, screens: torch.Tensor, data: Batch, layout: Layout) -> dict[str, Any]:
         trainee = self.trainee
         seen = trainee.see(screens)
-        at = marked(data.letters, (0, 0), (screens.shape[1], screens.shape[2]), self._device)
-        letters, share = self.head(seen.features, at)
-        prompts = trainee.prompts(seen, self._heads[data.kind])
-        ids, weights, row, place = self._moved(*asked)
-        total, weight = trainee.loss(trainee.follow(prompts, ids.long(), row, place), ids.long(), weights)
-        if len(past.ids):
-            ids, weights, screen = self._moved(*past)
-            more, also = trainee.loss(trainee.whole(seen, ids.long(), screen.long()), ids.long(), weights)
-            total, weight = total + more, weight + also
-        answers = total / weight
+        letters, share = self._used_head(seen.features, self._marked(screens, data, (0, 0)))
+        answers = trainee.loss(seen, layout.to(self._device))
         return {"loss": answers + self.plan.letters_weight * letters, "answers": answers, "letters": share}
-
-    def _moved(self, *arrays: np.ndarray) -> tuple[torch.Tensor, ...]:
-        return tuple(torch.from_numpy(a).to(self._device, non_blocking=True) for a in arrays)
 
 
 def pretrain(
@@ -260,14 +155,14 @@ def pretrain(
     report: Progress,
     keep: Callable[[], None],
     every: int = 100,
-    keep_s: float = 75.0,
+    keep_s: float = 120.0,
 ) -> None:
     """Train until the clock says that the run is over.
 
     ``report`` gets figures every ``every`` batches, and ``keep`` is called every ``keep_s`` seconds and at the end.
     """
     kept, waited, last = time.monotonic(), 0.0, 0
-    stream = batches(run.plan, make, clock)
+    stream = batches(run.plan, run.batches(make), clock)
     losses: list[dict[str, Any]] = []
     while clock.done < 1:
         began = time.monotonic()

@@ -16,7 +16,7 @@ from cuarl.pretrain import calls, reading
 from cuarl.pretrain import words as t
 from cuarl.pretrain.calls import Box
 from cuarl.pretrain.facts import Fact, Screen
-from cuarl.pretrain.navigation import purposes
+from cuarl.pretrain.navigation import names, purposes
 
 POINT = ("Tap {x}.", "Touch {x}.", "Press {x}.", "{x}", "Select {x}.", "Point at {x}.", "Click {x}.", 'Tap "{x}".')
 TEXT_AT = ("Where does it say {x}?", "Tap the text {x}.", 'Point at the words "{x}".')
@@ -148,8 +148,18 @@ def _says(rng: random.Random, screen: Screen) -> Round | None:
     return Round(request, calls.finish(screen.kind, there), "says")
 
 
+def _text(rng: random.Random, screen: Screen) -> str:
+    """To be typed: mostly what nobody has seen; also what the screen says or the device, whose words are tokens."""
+    kind = rng.random()
+    if kind < 0.15 and (line := reading.some_line(rng, screen)):
+        return line.text
+    if kind < 0.35:
+        return " ".join(rng.choice(names()) for _ in range(rng.choice((1, 1, 2))))
+    return t.anything(rng)
+
+
 def _type(rng: random.Random, screen: Screen) -> Round | None:
-    text = t.anything(rng)
+    text = _text(rng, screen)
     return Round(rng.choice(TYPE).format(x=text), calls.type_text(screen.kind, text), "type")
 
 
@@ -170,7 +180,7 @@ def _field(rng: random.Random, screen: Screen) -> Round | None:
     fields = [f for f in screen.facts if f.role == "field"]
     if not fields:
         return None
-    fact, text = rng.choice(fields), t.anything(rng)
+    fact, text = rng.choice(fields), _text(rng, screen)
     request = rng.choice(FIELD).format(x=fact.label, y=text)
     if fact.focused:
         return Round(request, calls.type_text(screen.kind, text), "field")
@@ -261,7 +271,7 @@ def _order(rng: random.Random, screen: Screen) -> Round | None:
 
 Maker = Callable[[random.Random, Screen], Round | None]
 MIXTURE: tuple[tuple[float, Maker], ...] = (
-    (0.2, _read), (0.07, _point_at_text), (0.17, _told), (0.12, _way), (0.09, _switch), (0.03, _says), (0.04, _type),
+    (0.2, _read), (0.07, _point_at_text), (0.17, _told), (0.12, _way), (0.09, _switch), (0.03, _says), (0.05, _type),
     (0.05, _copy), (0.03, _field), (0.02, _slide), (0.03, _gesture), (0.04, move), (0.02, _open),
 )  # fmt: skip
 """Shares of the skills; the rest is pointing."""

@@ -1,8 +1,7 @@
 """The model in training: each screen is encoded once, and all that is asked about it follows on the same prompt.
 
-The vision tower and the prompt up to the picture's end are computed once a screen. The rounds continue it, packed
-behind one another, and a mask keeps each from seeing the others, as in use: dozens of questions cost little more than
-one.
+The vision tower and the prompt up to the picture's end are computed once a screen, and the rounds continue it without
+seeing one another, as in use: dozens of questions cost little more than one.
 """
 
 from __future__ import annotations
@@ -17,8 +16,10 @@ from torch import nn
 from cuarl.policy.qwen_vl.decoder import Continuation, Decoder, PromptCache
 from cuarl.policy.qwen_vl.images import Grid
 from cuarl.policy.qwen_vl.positions import multi_axis_positions
+from cuarl.policy.qwen_vl.rotary import rotate
 from cuarl.policy.qwen_vl.vision import adapt_tower
-from cuarl.policy.tiny import MERGE, PATCH
+from cuarl.pretrain.layout import Layout
+from cuarl.pretrain.shared_attention import attend
 
 
 class Seen(NamedTuple):
@@ -44,16 +45,16 @@ class Prompts(NamedTuple):
     """Position of the token behind."""
 
 
-def patches_of(screens: torch.Tensor) -> torch.Tensor:
-    """Equal-sized screens (B, height, width, 3) uint8 to patches (B * patches, 3 * PATCH²) float32 in token order.
+def patches_of(screens: torch.Tensor, patch: int, merge: int) -> torch.Tensor:
+    """Equal-sized screens (B, height, width, 3) uint8 to patches (B * patches, 3 * patch²) float32 in token order.
 
     The same values as ``images.ImageProcessor.patches`` gives, computed on the device.
     """
     b, h, w, _ = screens.shape
-    side = PATCH * MERGE
+    side = patch * merge
     x = screens.float() / 127.5 - 1
-    x = x.view(b, h // side, MERGE, PATCH, w // side, MERGE, PATCH, 3)
-    return x.permute(0, 1, 4, 2, 5, 7, 3, 6).reshape(-1, 3 * PATCH * PATCH)
+    x = x.view(b, h // side, merge, patch, w // side, merge, patch, 3)
+    return x.permute(0, 1, 4, 2, 5, 7, 3, 6).reshape(-1, 3 * patch * patch)
 
 
 class Tower:
@@ -104,9 +105,20 @@ class Trainee(nn.Module):
         super().__init__()
         self.model = model
         self.image_id: int = model.config.image_token_id
+        seen = model.config.vision_config
+        self.patch, self.merge = int(seen.patch_size), int(seen.spatial_merge_size)
         adapt_tower(model.model.visual)
         self._towers: dict[tuple[int, int], Tower] = {}
         self._decoder = Decoder(model.model.language_model, model.lm_head)
+        fast = next(model.parameters()).is_cuda
+        # the parts between attentions, each as a few kernels; their products are still the library's
+        self._before = torch.compile(_before, dynamic=True) if fast else _before
+        self._after = torch.compile(_after, dynamic=True) if fast else _after
+
+    @property
+    def token(self) -> int:
+        """Pixels of an image token's side."""
+        return self.patch * self.merge
 
     @property
     def device(self) -> torch.device:
@@ -116,10 +128,14 @@ class Trainee(nn.Module):
     def see(self, screens: torch.Tensor) -> Seen:
         """Encode screens (B, height, width, 3) uint8."""
         size = screens.shape[1], screens.shape[2]
-        grid = Grid(size[0] // PATCH, size[1] // PATCH, MERGE)
+        grid = self.grid(*size)
         if size not in self._towers:
             self._towers[size] = Tower(self.model.model.visual, grid)
-        return Seen(*self._towers[size](patches_of(screens)), grid)
+        return Seen(*self._towers[size](patches_of(screens, self.patch, self.merge)), grid)
+
+    def grid(self, height: int, width: int) -> Grid:
+        """The patches of a screen."""
+        return Grid(height // self.patch, width // self.patch, self.merge)
 
     def prompts(self, seen: Seen, head: tuple[int, ...]) -> Prompts:
         """Compute the prompts that begin with the ids of ``head``, which ends with the picture."""
@@ -140,21 +156,26 @@ class Trainee(nn.Module):
         self._decoder.run(embedded, axes, None, cache, image_index=index, deep=seen.deep)
         return Prompts(cache, len(head), int(where.next))
 
-    def follow(
-        self, prompts: Prompts, ids: torch.Tensor, row: torch.Tensor | None = None, place: torch.Tensor | None = None
-    ) -> torch.Tensor:
-        """(B, T, D) states of ``ids`` (B, T) that follow on the prompts.
+    def states(self, seen: Seen, layout: Layout) -> torch.Tensor:
+        """(W, D) states of the tokens of ``layout`` that something is learnt from."""
+        model = self._decoder.model
+        hidden = self._decoder.embed(layout.ids)
+        hidden = hidden.index_copy(0, layout.image, seen.features[layout.feature].to(hidden.dtype))
+        cos, sin = (t[0][:, None].to(hidden.dtype) for t in model.rotary_emb(hidden[None], layout.positions[:, None]))
+        for i, layer in enumerate(model.layers):
+            q, k, v = self._before(hidden, cos, sin, *_weights_before(layer))
+            mixed = attend(q, k, v, layout.bounds).flatten(1)
+            hidden = self._after(hidden, mixed, *_weights_after(layer))
+            if i < len(seen.deep):
+                hidden = hidden.index_add(0, layout.image, seen.deep[i][layout.feature].to(hidden.dtype))
+        return _normal(hidden[layout.wanted], model.norm.weight)
 
-        Of several rounds behind one another, ``row`` (B, T) says which a token is part of, and ``place`` where in it it
-        is: each follows on the prompt as if it were alone.
-        """
+    def follow(self, prompts: Prompts, ids: torch.Tensor) -> torch.Tensor:
+        """(B, T, D) states of ``ids`` (B, T) that follow on the prompts."""
         count, length = ids.shape
         own = torch.ones(length, length, dtype=torch.bool, device=ids.device).tril().expand(count, -1, -1)
-        if row is not None:
-            own = own & (row[:, :, None] == row[:, None, :])
         mask = torch.cat([own.new_ones(count, length, prompts.length), own], 2)[:, None]
-        steps = torch.arange(length, device=ids.device).expand(count, -1) if place is None else place.long()
-        positions = (prompts.next + steps).expand(3, -1, -1)
+        positions = (prompts.next + torch.arange(length, device=ids.device)).expand(3, count, -1)
         cache = Continuation(prompts.cache, torch.arange(count, device=ids.device))
         return self._decoder.run(self._decoder.embed(ids), positions, mask, cache)
 
@@ -173,10 +194,47 @@ class Trainee(nn.Module):
         """(…, D) to (…, vocabulary) float32."""
         return self._decoder.logits(hidden)
 
-    def loss(self, hidden: torch.Tensor, ids: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Weighted sum of cross-entropies in nats, and the sum of weights, of states (N, T, D) of ids (N, T)."""
-        wanted = weight[:, 1:] > 0
-        logits = self.logits(hidden[:, :-1][wanted])
-        share = weight[:, 1:][wanted].float()
-        each = nn.functional.cross_entropy(logits, ids[:, 1:][wanted], reduction="none")
-        return (each * share).sum(), share.sum()
+    def loss(self, seen: Seen, layout: Layout) -> torch.Tensor:
+        """Weighted mean of cross-entropies in nats."""
+        logits = self.logits(self.states(seen, layout))
+        each = nn.functional.cross_entropy(logits, layout.target, reduction="none")
+        return (each * layout.weight).sum() / layout.weight.sum()
+
+
+_EPS = 1e-6
+
+
+def _normal(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    wide = x.float()
+    return weight * (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + _EPS)).to(x.dtype)
+
+
+def _weights_before(layer: Any) -> tuple[torch.Tensor, ...]:
+    a = layer.self_attn
+    parts = (layer.input_layernorm, a.q_proj, a.k_proj, a.v_proj, a.q_norm, a.k_norm)
+    return tuple(part.weight for part in parts)
+
+
+def _weights_after(layer: Any) -> tuple[torch.Tensor, ...]:
+    m = layer.mlp
+    parts = (layer.self_attn.o_proj, layer.post_attention_layernorm, m.gate_proj, m.up_proj, m.down_proj)
+    return tuple(part.weight for part in parts)
+
+
+def _before(
+    hidden: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *weights: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Queries, keys and values (N, heads, size) of a layer's attention from its input (N, D)."""
+    norm, q, k, v, q_norm, k_norm = weights
+    x, size = _normal(hidden, norm), len(q_norm)
+    queries, keys, values = (nn.functional.linear(x, w).unflatten(1, (-1, size)) for w in (q, k, v))
+    return rotate(_normal(queries, q_norm), cos, sin), rotate(_normal(keys, k_norm), cos, sin), values
+
+
+def _after(hidden: torch.Tensor, mixed: torch.Tensor, *weights: torch.Tensor) -> torch.Tensor:
+    """A layer's output (N, D) from its input and what its attention gives (N, heads * size)."""
+    out, norm, gate, up, down = weights
+    hidden = hidden + nn.functional.linear(mixed, out)
+    x = _normal(hidden, norm)
+    gated = nn.functional.silu(nn.functional.linear(x, gate)) * nn.functional.linear(x, up)
+    return hidden + nn.functional.linear(gated, down)

@@ -80,7 +80,7 @@ def build(
 
     from cuarl.agent.formats import SYSTEM_PROMPTS
     from cuarl.pretrain.build import Build, build_base, check_folder
-    from cuarl.pretrain.pretrain import STEPS, Plan
+    from cuarl.pretrain.plan import STEPS, Plan
 
     check_folder(out, resume=resume)
     if minutes is not None and steps is not None:

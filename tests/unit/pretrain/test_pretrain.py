@@ -21,17 +21,21 @@ from cuarl.policy.qwen_vl.special import special_ids
 from cuarl.policy.sampler import SampledText
 from cuarl.pretrain import calls, skills, soft
 from cuarl.pretrain.architecture import Shape, build_model, image_processor_config
-from cuarl.pretrain.dialogues import DialogueMaker, Tokens, letters_of
+from cuarl.pretrain.dialogues import DialogueMaker, Tokens, asked_of, letters_of, rows_of
 from cuarl.pretrain.facts import Fact, Screen
+from cuarl.pretrain.layout import head_of, lay_out
 from cuarl.pretrain.letters import LetterHead, marked
 from cuarl.pretrain.moments import Moment, moment
-from cuarl.pretrain.pretrain import Plan, Pretraining, joined
+from cuarl.pretrain.plan import Plan
+from cuarl.pretrain.pretrain import Pretraining
 from cuarl.pretrain.tokenizer import build_tokenizer
 from cuarl.pretrain.trainee import Trainee, patches_of
 from cuarl.pretrain.words import held_out, title, word
 from cuarl.types import Click, Screenshot
 
 SYSTEM = "Use the tool."
+CELLS = 288
+"""Image tokens of a phone's screen."""
 SMALL = Shape(width=64, layers=2, heads=2, kv_heads=1, mlp=96, vision_width=48, vision_layers=3, vision_mlp=64)
 PAST = (calls.press("Home"), calls.open_app("Notes"))
 
@@ -63,14 +67,14 @@ def _images() -> ImageProcessor:
 
 def test_patches_equal_the_image_processors(moments: list[Moment]) -> None:
     shots = [Screenshot(Image.fromarray(m.picture)) for m in moments]
-    assert torch.allclose(patches_of(_screens(moments)), _images().patches(shots), atol=1e-6)
+    assert torch.allclose(patches_of(_screens(moments), 8, 2), _images().patches(shots), atol=1e-6)
 
 
 def test_prompts_are_those_of_rollouts(tokenizer: PreTrainedTokenizerFast, moments: list[Moment]) -> None:
     shot = Screenshot(Image.fromarray(moments[0].picture))
     model = build_model(tokenizer, SMALL)
     renderer = QwenRenderer(tokenizer, _images(), special_ids(model.config, model.generation_config, tokenizer))
-    tokens = Tokens(tokenizer.backend_tokenizer, SYSTEM, 192, 384)
+    tokens = Tokens(tokenizer.backend_tokenizer, SYSTEM, CELLS)
     plain = renderer.render(build_messages("Tap Wi-Fi.", [shot], [], system=SYSTEM, shown=Shown(0, 0)))
     assert tuple(tokens.prompt("Tap Wi-Fi.")) == plain.ids
     answers = [SampledText(said, None) for said in PAST]
@@ -83,11 +87,8 @@ def test_rounds_and_whole_prompts_equal_transformers(tokenizer: PreTrainedTokeni
     given = Qwen2VLImageProcessorPil(**image_processor_config())(
         [Image.fromarray(m.picture) for m in moments], return_tensors="pt"
     )
-    tokens = Tokens(tokenizer.backend_tokenizer, SYSTEM, 192, 384)
+    tokens = Tokens(tokenizer.backend_tokenizer, SYSTEM, CELLS)
     asked, other = tokens.asked("Tap Wi-Fi."), tokens.asked("Find it at 510, 20.")
-    behind = torch.tensor([[*other, *asked]] * 2)
-    row = torch.tensor([[0] * len(other) + [1] * len(asked)] * 2)
-    place = torch.tensor([[*range(len(other)), *range(len(asked))]] * 2)
     ids = torch.tensor([[*tokens.head, *asked]] * 2)
     past = torch.tensor([tokens.asked_whole(skills.Round("Find it.", "", "", past=PAST))] * 2)
 
@@ -101,11 +102,25 @@ def test_rounds_and_whole_prompts_equal_transformers(tokenizer: PreTrainedTokeni
     with torch.no_grad():
         trainee = Trainee(model)
         seen = trainee.see(_screens(moments))
-        ours = trainee.logits(trainee.follow(trainee.prompts(seen, tokens.head), behind, row, place))
+        follow = trainee.logits(trainee.follow(trainee.prompts(seen, tokens.head), torch.tensor([asked] * 2)))
         whole = trainee.logits(trainee.whole(seen, past, torch.tensor([0, 1])))
-        # the second round follows on the picture as if the first were not there
-        assert (ours[:, len(other) :] - theirs(ids)[:, len(tokens.head) :]).abs().max() < 2e-4
-        assert (whole - theirs(past)).abs().max() < 2e-4
+        every = [1] * len(asked)
+        made = asked_of([[(other, [0] * len(other)), (asked, every)], [(asked, every)]])
+        layout = lay_out(
+            head_of(tokens.head, trainee.grid(384, 192), trainee.image_id),
+            made,
+            rows_of([(past[0].tolist(), [0] * 20 + [1] * (past.shape[1] - 20), 1)]),
+            trainee.image_id,
+        ).to(torch.device("cpu"))
+        states = trainee.logits(trainee.states(seen, layout))
+        right, right_past = theirs(ids)[:, len(tokens.head) - 1 : -1], theirs(past)
+        assert (follow - theirs(ids)[:, len(tokens.head) :]).abs().max() < 2e-4
+        assert (whole - right_past).abs().max() < 2e-4
+        # a round follows on the picture as if there were no other; its first token is learnt from nothing
+        first, second, last = states.split([len(asked), len(asked), past.shape[1] - 20])
+        assert (first[1:] - right[0, 1:]).abs().max() < 2e-4
+        assert (second[1:] - right[1, 1:]).abs().max() < 2e-4
+        assert (last - right_past[1, 19:-1]).abs().max() < 2e-4
 
 
 @pytest.mark.parametrize("kind", ["phone", "desktop"])
@@ -140,9 +155,9 @@ def test_letters_are_where_they_are_drawn(moments: list[Moment]) -> None:
 def test_letters_are_learnt_from_the_features_of_their_tokens(
     tokenizer: PreTrainedTokenizerFast, moments: list[Moment]
 ) -> None:
-    at = marked(letters_of(moments), (5, 9), (384, 192), torch.device("cpu"))
-    features = torch.eye(int(at.token.max()) + 1)
-    head = LetterHead(len(features))
+    at = marked(letters_of(moments), (5, 9), (384, 192), 16, torch.device("cpu"))
+    features = torch.eye(int(at.tokens.max()) + 1)
+    head = LetterHead(len(features), 16)
     optimiser = torch.optim.Adam(head.parameters(), lr=0.1)
     for _ in range(40):
         loss, right = head(features, at)
@@ -155,10 +170,10 @@ def test_letters_are_learnt_from_the_features_of_their_tokens(
 
 def test_a_batch_lowers_the_loss(folder: Path, tokenizer: PreTrainedTokenizerFast) -> None:
     make = DialogueMaker(str(folder), {"phone": SYSTEM, "desktop": SYSTEM}, sets=1, past_share=1.0)
-    data = joined([make(s, 1, "phone", 0.5) for s in range(2)])
-    tokens = Tokens(tokenizer.backend_tokenizer, SYSTEM, 192, 384)
+    tokens = Tokens(tokenizer.backend_tokenizer, SYSTEM, CELLS)
     plan = Plan(steps=100, warmup=1, letters_until=0.02, repeats=1)
     run = Pretraining(build_model(tokenizer, SMALL), plan, {"phone": tokens.head}, "cpu")
+    data = run.batches(make)(0, 2, "phone", 0.5)
     assert run.learn(data, 0.0).keys() == {"loss", "letters"}
     run.learn(data, 0.03)
     assert not run.lettering

@@ -54,7 +54,7 @@ def tiny_policy(*, lora=None, full=False, seed=0, vision=False, targets="all-lin
         model.model.visual.requires_grad_(False)
     else:
         model = add_lora(model, lora or LoraSpec(rank=4, vision=vision, targets=targets, seed=seed))
-    images = ImageProcessor(Qwen2VLImageProcessorPil(**image_processor_config(patch=16)))
+    images = ImageProcessor(Qwen2VLImageProcessorPil(**image_processor_config(Shape(patch=16))))
     return QwenVLPolicy(model, tokenizer, images, special, name="test", train_vision=vision)
 
 
