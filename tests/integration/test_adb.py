@@ -32,6 +32,7 @@ from cuarl.tasks.check import verdict
 from cuarl.tasks.files import load_file
 from cuarl.tasks.task import Task
 from cuarl.types import Finish, Screenshot
+from tests.integration.rollout_place import Place, bare
 
 pytestmark = pytest.mark.integration
 EXAMPLE = Path(__file__).parents[2] / "examples/android.yaml"
@@ -139,48 +140,26 @@ def served(*phones):
         loop.close()
 
 
-def cuarl(folder, port, *words):
-    environment = os.environ | {
-        "ANDROID_ADB_SERVER_PORT": str(port),
-        "CUARL_SESSIONS_DIR": str(folder / "s"),
-        "ANDROID_ADB_SERVER_HOST": "127.0.0.1",
-    }
-    return subprocess.Popen(
-        [sys.executable, "-m", "cuarl", *words],
-        env=environment,
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+@pytest.fixture
+def place(tmp_path, monkeypatch, capsys):
+    bare(monkeypatch, tmp_path)
+    monkeypatch.setenv("CUARL_SESSIONS_DIR", str(tmp_path / "s"))
+    monkeypatch.setenv("ANDROID_ADB_SERVER_HOST", "127.0.0.1")
+    return Place(tmp_path, capsys)
 
 
-def test_rollouts_use_all_devices_and_give_them_back(tmp_path):
+def test_rollouts_use_all_devices_and_give_them_back(place, monkeypatch):
+    asked = ["--agent", "oracle", "--tasks", "settings_eval", "--limit", "4", "--adb-settle-ms", "1", "--json"]
     with served(FakePhone("one", clutter=0.0), FakePhone("two", clutter=0.0)) as port:
-        with cuarl(
-            tmp_path,
-            port,
-            "rollout",
-            "--env",
-            "adb",
-            "--agent",
-            "oracle",
-            "--tasks",
-            "settings_eval",
-            "--limit",
-            "4",
-            "--adb-settle-ms",
-            "1",
-            "--json",
-        ) as run:
-            said = run.communicate()[0]
-        assert run.returncode == 0, said
-    done = next(json.loads(line) for line in said.splitlines() if '"event":"done"' in line.replace(" ", ""))
-    assert done["summary"]["success_rate"] == 1.0, done
-    assert Ledger(tmp_path / "s").leases() == []
+        monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", str(port))
+        done = place.cuarl("rollout", "--env", "adb", *asked)
+    assert done.code == 0, done.err
+    last = next(line for line in done.lines if line["event"] == "done")
+    assert last["summary"]["success_rate"] == 1.0, last
+    assert Ledger(place.folder / "s").leases() == []
 
 
-def test_after_kill_9_a_sweep_undoes_what_was_begun_and_the_device_is_free(tmp_path):
+def test_after_kill_9_a_sweep_undoes_what_was_begun_and_the_device_is_free(place, monkeypatch):
     task = {
         "id": "t", "description": "d", "env": "adb",
         "preset": {
@@ -189,24 +168,22 @@ def test_after_kill_9_a_sweep_undoes_what_was_begun_and_the_device_is_free(tmp_p
         },
         "checks": [{"path": "b", "value": 255}],
     }  # fmt: skip
-    (tmp_path / "tasks.json").write_text(json.dumps([task]))
+    (place.folder / "tasks.json").write_text(json.dumps([task]))
     words = ("rollout", "--env", "adb", "--agent", "random", "--tasks", "tasks.json")
     phone = FakePhone("one", clutter=0.0)
     with served(phone) as port:
-        with cuarl(tmp_path, port, *words, "--adb-settle-ms", "30000") as run:
+        monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", str(port))
+        command = [sys.executable, "-m", "cuarl", *words, "--adb-settle-ms", "30000"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
             while not any("brightness 40" in line for line in phone.ran) and run.poll() is None:
                 time.sleep(0.05)
             assert run.poll() is None, run.stdout.read()
-            with cuarl(tmp_path, port, *words) as second:
-                said = second.communicate()[0]
-            assert second.returncode == 4, said
-            assert "in use by other runs" in said
+            second = place.cuarl(*words)
+            assert (second.code, "in use by other runs" in second.err) == (4, True), second.err
             run.send_signal(signal.SIGKILL)
-        with cuarl(tmp_path, port, "sessions", "sweep") as swept:
-            said = swept.communicate()[0]
-        assert swept.returncode == 0, said
-        assert Ledger(tmp_path / "s").leases() == []
+        swept = place.cuarl("sessions", "sweep")
+        assert swept.code == 0, swept.err
+        assert Ledger(place.folder / "s").leases() == []
         assert any("brightness 9" in line for line in phone.ran)
-        with cuarl(tmp_path, port, *words, "--adb-settle-ms", "1", "--max-turns", "1") as after:
-            said = after.communicate()[0]
-        assert after.returncode == 0, said
+        after = place.cuarl(*words, "--adb-settle-ms", "1", "--max-turns", "1")
+        assert after.code == 0, after.err

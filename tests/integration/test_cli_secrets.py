@@ -70,20 +70,16 @@ def test_c57_a_rollout_keeps_secrets_of_the_environment_and_dotenv_to_itself(rol
     assert_no_canary(tmp_path, output)
 
 
-def test_c57_an_endpoint_that_refuses_shows_no_key(rollout, tmp_path):
-    code, output = rollout(
-        "--agent",
-        "policy",
-        "--episodes",
-        "1",
-        "--db",
-        f"postgresql://me:{CANARY}@127.0.0.1:9/x",
-        OPENAI_API_KEY=CANARY,
-        OPENAI_BASE_URL=f"http://me:{CANARY}@127.0.0.1:9/v1",
-    )
-    assert code != 0
-    assert "error:" in output
-    assert_no_canary(tmp_path, output)
+def test_c57_an_endpoint_that_refuses_shows_no_key(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://me:{CANARY}@127.0.0.1:9/v1")
+    (tmp_path / "tasks.yaml").write_text(TASK)
+    asked = ["rollout", "--tasks", "tasks.yaml", "--agent", "policy", "--episodes", "1"]
+    assert run(["-vv", "--debug", *asked, "--db", f"postgresql://me:{CANARY}@127.0.0.1:9/x"]) != 0
+    out, err = capsys.readouterr()
+    assert "error:" in err
+    assert_no_canary(tmp_path, out + err)
 
 
 URLS = ("http://me:{}@127.0.0.1:9/v1", "http://127.0.0.1:9/v1?api_key={}")

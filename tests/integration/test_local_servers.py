@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
@@ -11,6 +10,8 @@ from contextlib import contextmanager
 
 import httpx
 import pytest
+
+from tests.integration.rollout_place import Place, bare
 
 pytestmark = pytest.mark.integration
 
@@ -30,32 +31,20 @@ def local(*words):
     assert process.returncode == 0 and "Traceback" not in said, said
 
 
-def cuarl(*words, **variables):
-    return subprocess.run(
-        [sys.executable, "-m", "cuarl", *words], capture_output=True, text=True, env={**os.environ, **variables}
-    )
+@pytest.fixture
+def place(tmp_path, monkeypatch, capsys):
+    bare(monkeypatch, tmp_path)
+    return Place(tmp_path, capsys)
 
 
-def test_an_episode_is_played_in_a_box_by_the_printed_variables(tmp_path):
+def test_an_episode_is_played_in_a_box_by_the_printed_variables(place, monkeypatch):
     pytest.importorskip("uvicorn", reason="the extra web is not installed")
+    asked = ["--agent", "random", "--tasks", "settings", "--limit", "1", "--max-turns", "2"]
     with local("gbox") as variables:
-        done = cuarl(
-            "rollout",
-            "--env",
-            "gbox",
-            "--agent",
-            "random",
-            "--tasks",
-            "settings",
-            "--limit",
-            "1",
-            "--max-turns",
-            "2",
-            CUARL_RUNS_DIR=str(tmp_path),
-            DATABASE_URL=f"sqlite:///{tmp_path}/x.db",
-            **variables,
-        )
-        assert done.returncode == 0, done.stderr
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        done = place.cuarl("rollout", "--env", "gbox", *asked)
+        assert done.code == 0, done.err
         counts = httpx.get(variables["GBOX_BASE_URL"].removesuffix("/api/v1") + "/fake").json()
         assert (counts["made"], counts["live"]) == (1, 0) and counts["actions"] >= 1
 
@@ -70,10 +59,10 @@ def test_each_says_where_it_is(name):
         assert any(value.startswith("http://127.0.0.1:") or value.isdigit() for value in variables.values())
 
 
-def test_a_wrong_name_and_a_taken_port_are_one_line_each():
-    wrong = cuarl("local", "gbux")
-    assert wrong.returncode == 2 and "gbox" in wrong.stderr
+def test_a_wrong_name_and_a_taken_port_are_one_line_each(place):
+    wrong = place.cuarl("local", "gbux")
+    assert wrong.code == 2 and "gbox" in wrong.err
     pytest.importorskip("uvicorn", reason="the extra web is not installed")
     with local("gbox") as variables:
-        taken = cuarl("local", "gbox", "--port", variables["GBOX_BASE_URL"].split(":")[2].split("/")[0])
-    assert taken.returncode == 4 and "can't listen there" in taken.stderr
+        taken = place.cuarl("local", "gbox", "--port", variables["GBOX_BASE_URL"].split(":")[2].split("/")[0])
+    assert taken.code == 4 and "can't listen there" in taken.err
