@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio.from_thread import start_blocking_portal
 
 from cuarl.env.conformance import CHECKS
 from cuarl.env.gymnasium.backend import check_tasks
@@ -33,9 +34,28 @@ def ledger(tmp_path):
 
 
 @pytest.fixture
-def play(ledger):
-    """Runs a coroutine function with a pool of workers, of which nothing is left at the end."""
+def play_alone(ledger):
+    """Runs a coroutine function with a pool of workers of its own, of which nothing is left at the end."""
     return partial(with_pool, ledger, CHILD)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """Where coroutines run, and one pool of workers for all of them: to start a worker takes longer than most tests."""
+    ledger = Ledger(tmp_path_factory.mktemp("workers") / "sessions")
+    pool = Pool(ledger, CHILD)
+    with start_blocking_portal() as portal:
+        yield portal, pool
+        portal.call(pool.close)
+    assert ledger.leases() == []
+
+
+@pytest.fixture
+def play(shared):
+    """Runs a coroutine function with the pool, to which every worker that is left is given back at the end."""
+    portal, pool = shared
+    yield lambda work: portal.call(work, pool)
+    assert len(pool._ledger.leases()) == len(pool._free)
 
 
 def press(env: GymnasiumEnv, label: str) -> Click:
@@ -208,7 +228,7 @@ def test_what_can_not_be_is_said_before_an_episode(play, source, said):
 
 
 @pytest.mark.parametrize(("action", "said"), [(1, "the belt has come off"), (2, "going down"), (3, "changed its size")])
-def test_faults_are_errors_of_the_environment(play, action, said, monkeypatch):
+def test_faults_are_errors_of_the_environment(play_alone, action, said, monkeypatch):
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # it would hide what Python writes only at the end
 
     async def work(pool):
@@ -222,7 +242,7 @@ def test_faults_are_errors_of_the_environment(play, action, said, monkeypatch):
         await env.reset(TASK, 0)
         await env.close()
 
-    play(work)
+    play_alone(work)
 
 
 def test_one_that_hangs_is_ended_when_its_episode_is_abandoned(play):
