@@ -25,8 +25,17 @@ from cuarl.tasks.task import SPLITS
 from cuarl.workflow.generated_tasks import evaluated
 from cuarl.workflow.task_proofs import prove_all
 
-AVOID = evaluated([shipped_folder()])
-SOME = list(generate(600, 3, AVOID))
+
+@pytest.fixture(scope="module")
+def avoid():
+    """What the evaluation suites ask for."""
+    return evaluated([shipped_folder()])
+
+
+@pytest.fixture(scope="module")
+def some(avoid):
+    """As many as show every kind."""
+    return list(generate(600, 3, avoid))
 
 
 def told(tasks):
@@ -61,20 +70,20 @@ def test_draws_are_those_that_they_have_always_been():
     assert draw.some("abcdef", 3) == ["d", "b", "f"]
 
 
-def test_no_two_have_one_goal_and_each_part_is_there():
-    assert len({goal_words(task.bind({})) for task in SOME}) == len({task.id for task in SOME}) == 600
-    shares = {split: sum(task.split == split for task in SOME) / 600 for split in SPLITS}
+def test_no_two_have_one_goal_and_each_part_is_there(some):
+    assert len({goal_words(task.bind({})) for task in some}) == len({task.id for task in some}) == 600
+    shares = {split: sum(task.split == split for task in some) / 600 for split in SPLITS}
     assert 0.6 < shares["train"] < 0.8 and all(shares[split] > 0.04 for split in SPLITS[1:])
-    forms = {task.tags[0] for task in SOME}
+    forms = {task.tags[0] for task in some}
     assert forms == {"one", "several", "sparing", "condition"}
-    assert {task.difficulty for task in SOME} == {"easy", "medium", "hard"}
+    assert {task.difficulty for task in some} == {"easy", "medium", "hard"}
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_what_is_held_out_stands_in_its_part_alone(split):
+def test_what_is_held_out_stands_in_its_part_alone(split, some):
     apps, kinds = set(HELD_OUT_APPS), set(HELD_OUT_KINDS)
     shown = {catalogue().apps[key] for key in apps}
-    for task in SOME:
+    for task in some:
         if task.split == split:
             used = {KINDS[kind].app for kind in task.tags[1:]}
             text = json.dumps(content(task))
@@ -95,19 +104,19 @@ def _of_app(task):
     )
 
 
-def test_nothing_that_evaluation_suites_ask_for_is_asked():
-    nearest = Nearest([instance.goal for instance in AVOID])
-    assert max(nearest.of(task.description).similarity for task in SOME) < BAR
+def test_nothing_that_evaluation_suites_ask_for_is_asked(avoid, some):
+    nearest = Nearest([instance.goal for instance in avoid])
+    assert max(nearest.of(task.description).similarity for task in some) < BAR
     settings = {one.path for one in catalogue().settings}
-    asked = {check.path for instance in AVOID for check in instance.checks} & settings
-    assert asked and not asked & {check.path for task in SOME for check in task.checks}
-    pages = {check.value for i in AVOID for check in i.checks if check.path == "ui.current_activity"}
-    assert not pages & {c.value for task in SOME for c in task.checks if c.path == "ui.current_activity"}
+    asked = {check.path for instance in avoid for check in instance.checks} & settings
+    assert asked and not asked & {check.path for task in some for check in task.checks}
+    pages = {check.value for i in avoid for check in i.checks if check.path == "ui.current_activity"}
+    assert not pages & {c.value for task in some for c in task.checks if c.path == "ui.current_activity"}
 
 
-def test_a_goal_that_is_avoided_is_another_one():
-    first = SOME[0]
-    assert first.description not in {task.description for task in generate(20, 3, [*AVOID, first.bind({})])}
+def test_a_goal_that_is_avoided_is_another_one(avoid, some):
+    first = some[0]
+    assert first.description not in {task.description for task in generate(20, 3, [*avoid, first.bind({})])}
 
 
 def test_when_nothing_more_is_left_that_is_said(monkeypatch):
@@ -116,7 +125,7 @@ def test_when_nothing_more_is_left_that_is_said(monkeypatch):
         next(generate(1, 3))
 
 
-def test_the_oracle_solves_them_and_doing_nothing_does_not():
-    sample = [task for split in SPLITS for task in [t for t in SOME if t.split == split][:5]]
+def test_the_oracle_solves_them_and_doing_nothing_does_not(some):
+    sample = [task for split in SPLITS for task in [t for t in some if t.split == split][:5]]
     proofs = [proof for proofs in prove_all(sample, 1, profile="small", jobs=1) for proof in proofs]
     assert [(proof.task_id, proof.problem) for proof in proofs if proof.problem] == []
