@@ -58,7 +58,8 @@ def check_agent(experiment: Experiment, agent: str, page: Mapping[str, object], 
     else:
         refuse(given_options(page), f"on the agent {agent}", "leave it out, or use --agent human or --assist")
     if agent != "policy":
-        unused = SAMPLING if agent in ("demonstration", "human") else (*SAMPLING, *MODEL)
+        worded = agent in ("demonstration", "human")
+        unused = (*SAMPLING, *ENDPOINT) if worded else (*SAMPLING, *MODEL)
         refuse(given_flags(experiment, unused), f"on the agent {agent}", "leave it out, or use --agent policy")
     elif experiment.config.model_base_url is not None:
         refuse(given_flags(experiment, LOADED), "on a policy behind model_base_url, which loads its model itself")

@@ -181,6 +181,11 @@ def test_an_agent_that_asks_no_model_takes_none_of_its_options(told, flags):
     assert f"{flags[0]} has no effect on oracle" in told("eval", "oracle", *flags)
 
 
+def test_a_demonstration_is_worded_here_and_asks_no_server(told):
+    said = told("rollout", "--agent", "demonstration", "--model-base-url", "http://127.0.0.1:9/v1")
+    assert "--model-base-url has no effect on the agent demonstration" in said
+
+
 @pytest.mark.parametrize("flags", [("--device", "cpu"), ("--dtype", "float32")], ids=lambda flags: flags[0])
 def test_a_model_that_is_elsewhere_is_not_loaded_here(told, flags):
     url = "http://127.0.0.1:9/v1"
