@@ -94,6 +94,8 @@ test-all: setup ## Run all tests, slow ones and those for a GPU included
 
 proofs: setup ## Run the long proofs, which print their tables
 	$(BIN)/python -m pytest -q -s -m "slow and not gpu" $(PROOFS) $(ARGS)
+	@# properties, with twenty times the examples that a run of all tests has
+	$(BIN)/python -m pytest -q --hypothesis-profile thorough -m "hypothesis and not slow and not gpu" tests/unit $(ARGS)
 
 lint: setup ## Check style, formatting and the direction of imports
 	$(BIN)/ruff check $(CODE)
