@@ -46,6 +46,7 @@ BACKENDS: Mapping[str, Place] = {
     "gymnasium": _here("cuarl.env.gymnasium"),
     "browsergym": _here("cuarl.env.browsergym"),
     "openenv": _here("cuarl.env.openenv"),
+    "grounding": _here("cuarl.env.grounding"),
 }
 
 

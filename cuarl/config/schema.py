@@ -71,7 +71,7 @@ class EnvFields(Fields):
     """Environment: sim is the simulated device inside the process, linux a real desktop on a display of its own,
     browser web pages in Chromium, adb a phone or an emulator, gbox a cloud box, pods a pod of Kubernetes, gym an
     execution of a gym server, gymnasium, browsergym and openenv environments made elsewhere, program an agent program
-    of your own, and package.module:name one of your own in Python."""
+    of your own, grounding pictures to point at, and package.module:name one of your own in Python."""
     side_effects: Literal["fail", "report"] = "fail"
     """Whether a change that the task did not ask for fails the task, or is only reported."""
     max_turns: PositiveInt = 20

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from cuarl.errors import TaskError
 from cuarl.tasks.task import Task, TaskInstance
 
-UNPLANNED = ("adb", "gbox", "gym", "pods", "gymnasium", "openenv", "browsergym", "program")
+UNPLANNED = ("adb", "gbox", "gym", "pods", "gymnasium", "openenv", "browsergym", "program", "grounding")
 """Environments that follow no plan. One of an installed package, or of one's own, may have its own use for it."""
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import Field, NonNegativeInt, ValidationError
 
 from cuarl.errors import ConfigError
-from cuarl.evaluate.summary import Outcome, Summary, breakdown, summarise
+from cuarl.evaluate.summary import Outcome, Summary, breakdown, by_about, summarise
 from cuarl.regular_file import read_regular
 from cuarl.rollout.failures import FailureWindow
 from cuarl.rollout.pool import Progress, Save, collect
@@ -24,7 +24,7 @@ from cuarl.rollout.seeds import digest, environment_seed, sampling_seed
 from cuarl.rollout.setup import Episode, Setup
 from cuarl.rollout.spec import EpisodeSpec
 from cuarl.run.atomic import write_text
-from cuarl.tasks.task import Task
+from cuarl.tasks.task import Task, TaskInstance
 from cuarl.types import Record
 
 RESULTS = "results.json"
@@ -53,6 +53,8 @@ class Evaluation(Record):
     by_difficulty: Mapping[str, Summary] = Field(default_factory=dict)
     by_split: Mapping[str, Summary] = Field(default_factory=dict)
     """Empty where no task has a split."""
+    by_about: Mapping[str, Mapping[str, Summary]] = Field(default_factory=dict)
+    """By what else is told about tasks, and its values: empty but for pairs of picture and instruction."""
     baselines: Mapping[str, Summary] = Field(default_factory=dict)
     """The same instances played by agents that know nothing."""
     outcomes: tuple[Outcome, ...] = ()
@@ -138,8 +140,8 @@ async def evaluate(
     )
     trajectories = [t for g in groups for t in g.trajectories]
     sampled = next((t for t in trajectories if t.policy), trajectories[0])
-    splits = {spec.task.task_id: spec.task.split or "" for spec in plan}
-    outcomes = tuple(Outcome.of(t).model_copy(update={"split": splits[t.task_id]}) for t in trajectories)
+    tasks = {spec.task.task_id: spec.task for spec in plan}
+    outcomes = tuple(_told(Outcome.of(t), tasks[t.task_id]) for t in trajectories)
     return Evaluation(
         label=label,
         agent=sampled.agent,
@@ -152,11 +154,18 @@ async def evaluate(
         by_category=breakdown(outcomes, "category"),
         by_difficulty=breakdown(outcomes, "difficulty"),
         by_split=_by_split(outcomes),
+        by_about=by_about(outcomes),
         outcomes=outcomes,
         started_at=started_at,
         wall_s=time.monotonic() - start,
         settings=settings or {},
     )
+
+
+def _told(outcome: Outcome, task: TaskInstance) -> Outcome:
+    """With what the task says of itself, and no episode records."""
+    about = task.preset.get("about", {}) if task.env == "grounding" else {}
+    return outcome.model_copy(update={"split": task.split or "", "about": about})
 
 
 def _by_split(outcomes: Sequence[Outcome]) -> dict[str, Summary]:
@@ -209,6 +218,7 @@ def overruled(evaluation: Evaluation, said: Mapping[str, bool]) -> Evaluation:
         update={
             "outcomes": outcomes, "overall": summarise(outcomes), "by_category": breakdown(outcomes, "category"),
             "by_difficulty": breakdown(outcomes, "difficulty"), "by_split": _by_split(outcomes),
+            "by_about": by_about(outcomes),
         }
     )  # fmt: skip
 

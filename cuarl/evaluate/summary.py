@@ -25,6 +25,8 @@ class Outcome(Record):
     difficulty: str = ""
     split: str = ""
     """What is new in the task against those that were trained on, where that is known: wording, object, kind or app."""
+    about: Mapping[str, str] = {}
+    """What else tells tasks apart, by name: of a pair of picture and instruction its kind, source and size."""
     success: bool | None
     """None where there is no verdict: the infrastructure failed, so the episode is in no rate."""
     false_completion: bool = False
@@ -115,6 +117,17 @@ def breakdown(
     for o in outcomes:
         parts[getattr(o, by)].append(o)
     return {name: summarise(part) for name, part in parts.items()}
+
+
+def by_about(outcomes: Sequence[Outcome]) -> dict[str, dict[str, Summary]]:
+    """Summaries by each thing that is told about tasks, and its values in order; empty where nothing is."""
+    found: dict[str, dict[str, Summary]] = {}
+    for name in dict.fromkeys(name for outcome in outcomes for name in outcome.about):
+        values = sorted({outcome.about[name] for outcome in outcomes if name in outcome.about})
+        found[name] = {
+            value: summarise(outcome for outcome in outcomes if outcome.about.get(name) == value) for value in values
+        }
+    return found
 
 
 def compare(a: Iterable[Outcome], b: Iterable[Outcome]) -> stats.Comparison:

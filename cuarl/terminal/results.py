@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cuarl.evaluate.summary import Outcome, Summary, breakdown, summarise
+from cuarl.evaluate.summary import Outcome, Summary, breakdown, by_about, summarise
 from cuarl.tasks.task import CATEGORIES, DIFFICULTIES, SPLITS
 from cuarl.terminal.output import print_table
 
@@ -77,6 +77,8 @@ def _parts(outcomes: Sequence[Outcome]) -> dict[str, Summary]:
         by = breakdown(outcomes, field)  # type: ignore[arg-type]
         if len(by) > 1:
             found |= {_name(field, name): by[name] for name in sorted(by, key=lambda n: (*order, n).index(n))}
+    for name, values in by_about(outcomes).items():
+        found |= {f"{name} {value}": summary for value, summary in values.items() if len(values) > 1}
     return found
 
 

@@ -1,4 +1,4 @@
-"""Environments of other people's making for commands: the tasks that options make of them, and their backends."""
+"""Tasks that options make, and those that servers list: environments of other people's making, and files of pairs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.browsergym import options as browsergym
+from cuarl.env.grounding import options as grounding
 from cuarl.env.gymnasium import options as gymnasium
 from cuarl.env.openenv import options as openenv
 from cuarl.errors import ConfigError, TaskError
@@ -29,6 +30,8 @@ def select(config: ExperimentConfig, settings: Settings, role: Role) -> Selectio
     options = config.env
     if isinstance(options, openenv.Options):
         return _openenv(options, config, settings, role)
+    if isinstance(options, grounding.Options):
+        return _grounding(options, config)
     made: Sequence[Task] = ()
     if isinstance(options, gymnasium.Options):
         from cuarl.env.gymnasium.backend import option_task
@@ -49,6 +52,23 @@ def select(config: ExperimentConfig, settings: Settings, role: Role) -> Selectio
             hint="leave one of them out",
         )
     return Selection(tuple(made))
+
+
+def _grounding(options: grounding.Options, config: ExperimentConfig) -> Selection:
+    """The pairs of a file, or those of them that are named."""
+    from cuarl.env.grounding.backend import option_tasks
+
+    if config.category or config.difficulty or config.split:
+        raise ConfigError(
+            "pairs have no category, difficulty or split", where="--grounding", hint="--tasks 'GLOB', or --limit"
+        )
+    found = option_tasks(options)
+    kept, counts = apply(
+        _named(found, config.eval_tasks or config.tasks),
+        Filters(limit=config.limit, seed=config.seed if config.limit else None),
+    )
+    require_some(kept, counts, len(found))
+    return Selection(tuple(kept))
 
 
 def _openenv(options: openenv.Options, config: ExperimentConfig, settings: Settings, role: Role) -> Selection:
@@ -82,9 +102,7 @@ def _named(tasks: Sequence[Task], wanted: Sequence[str]) -> list[Task]:
         return list(tasks)
     for one in wanted:
         if not any(fnmatchcase(task.id, one) for task in tasks):
-            raise TaskError(
-                f'the server has no task "{one}"{did_you_mean(one, [t.id for t in tasks])}', where="--tasks"
-            )
+            raise TaskError(f'there is no task "{one}"{did_you_mean(one, [t.id for t in tasks])}', where="--tasks")
     return [task for task in tasks if any(fnmatchcase(task.id, one) for one in wanted)]
 
 

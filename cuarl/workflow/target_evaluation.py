@@ -51,7 +51,10 @@ def evaluation_plan(experiment: Experiment, target: Target, episodes: int | None
         from cuarl.policy.load import examine
 
         examine(players.model_spec(config, model=target.model, adapter=target.adapter))
-    return EvaluationPlan(config=config, tasks=tasks, episodes=episodes or config.eval_episodes, attempts=attempts)
+    # of pairs of a picture and an instruction each is asked once, where nobody says how many
+    every = config.env.type == "grounding" and resolved.sources["eval_episodes"] == "default"
+    number = len(tasks) * attempts if every else config.eval_episodes
+    return EvaluationPlan(config=config, tasks=tasks, episodes=episodes or number, attempts=attempts)
 
 
 def evaluate(

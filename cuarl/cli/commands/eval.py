@@ -42,6 +42,7 @@ Examples:
   cuarl eval --compare base my-run
   cuarl eval --curve my-run --curve my-run-seed1 --out curve.svg
   cuarl eval runs/my-run/checkpoints/step-000064 --fail-under 0.9 --json
+  cuarl eval base --grounding screenspot_mobile_v2.json
   cuarl eval http://localhost:8000/v1 --model-name Qwen/Qwen3-VL-8B-Instruct""",
 )
 @experiment_options(
