@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from cuarl.config.schema import ExperimentConfig
 
 _NOT_TINKER = (
-    "device", "dtype", "policy.sampler_device", "policy.kv_cache_gib", "lora_alpha", "train_vision", "kl_penalty_coef",
-    "load_checkpoint_path", "save_total_limit",
+    "device", "dtype", "policy.sampler_device", "policy.kv_cache_gib", "lora_alpha", "train_vision", "save_total_limit",
 )  # fmt: skip
 """What the service decides itself or has no means for."""
 _LEARNT_BY_TINKER = frozenset({
     "advantage_normalization", "credit", "credit_lambda", "discount", "loss_reduction", "loss_constant_tokens",
-    "mask_truncated", "clip_low", "clip_high", "sft_runs", "sft_min_reward", "sft_weights",
+    "mask_truncated", "kl_reference", "kl_in", "kl_estimator", "clip_low", "clip_high", "sft_runs",
+    "sft_min_reward", "sft_weights",
 })  # fmt: skip
 """Options of algorithms that can be honoured there."""
 _MOVED_BY_TINKER = frozenset(
@@ -75,7 +75,6 @@ def _tinker(config: ExperimentConfig) -> list[str]:
         given = "policy.base_url" if isinstance(config.policy, OpenAIPolicy) else "policy vllm (policy.python)"
         found.append(f"{given} has no effect with trainer tinker, which samples itself; leave it out")
     others = [f"algorithm.{inner(algorithm, name)}" for name in Learning.model_fields if name not in _LEARNT_BY_TINKER]
-    others += ["max_steps_off_policy", "compute_post_kl"]
     others += [name for name in type(config).optimisation() if name not in _MOVED_BY_TINKER]
     found += [f"{path} is not supported with trainer tinker; leave it out" for path in others if _given(config, path)]
     found += [
@@ -83,6 +82,8 @@ def _tinker(config: ExperimentConfig) -> list[str]:
         for name in _UNUSED_BY_LOSS[loss]
         if _given(config, f"algorithm.{name}")
     ]
+    if config.kl_penalty_coef and config.learning.kl_in == "loss":
+        found.append("trainer tinker has no such term in its losses: algorithm.kl_in reward, or no kl_penalty_coef")
     if config.temperature != 1.0:
         found.append(
             f"trainer tinker gives log-probabilities at temperature 1, so temperature can't be {config.temperature:g}"

@@ -28,8 +28,9 @@ from tinker.proto import tinker_public_pb2 as pb
 
 from cuarl.local import tinker_bodies as bodies
 from cuarl.local.threads import served
-from cuarl.local.tinker_bodies import read_data, read_prompt
+from cuarl.local.tinker_bodies import read_data, read_prompt, scored_row
 from cuarl.policy.generate import generate
+from cuarl.policy.inputs import Row
 from cuarl.policy.jobs import Job
 from cuarl.policy.load import load_policy
 from cuarl.policy.score import Scorer
@@ -87,7 +88,7 @@ class TinkerServer:
         self._sampling: TransformersPolicy | None = None
         self._loaded: object = self
         self._lock = threading.RLock()
-        self._queue: list[tuple[str, str, Job]] = []
+        self._queue: list[tuple[str, str, Job, Row | None]] = []
 
     def app(self) -> Starlette:
         """The application."""
@@ -368,6 +369,9 @@ class TinkerServer:
             chunks = [chunk.model_dump() for chunk in asked.prompt.chunks]
             prompt = read_prompt(chunks, self._sampling_policy(None), params.max_tokens)
             job = Job(prompt, *params.made())
+            scored = None
+            if asked.prompt_logprobs:
+                scored = scored_row(prompt, asked.prompt_logprobs_last_n, self._sampling_policy(None))
         self._of(self.samplers, asked.sampling_session_id, "session")
         promise = self._promise("sample")
         fault = self._fault("result", "sample")
@@ -375,7 +379,7 @@ class TinkerServer:
             self.results[promise["request_id"]] = failed(fault.failure)
         else:
             with self._lock:
-                self._queue.append((promise["request_id"], asked.sampling_session_id, job))
+                self._queue.append((promise["request_id"], asked.sampling_session_id, job, scored))
         return {**promise, "sample_sequence_ids": [self._name("sequence") for _ in range(asked.num_samples)]}
 
     def _sampling_policy(self, wanted: Weights | None) -> TransformersPolicy:
@@ -391,12 +395,15 @@ class TinkerServer:
     def _sample_all(self) -> None:
         with self._lock:
             taken, self._queue = self._queue, []
-            for session in dict.fromkeys(s for _, s, _ in taken):
+            for session in dict.fromkeys(s for _, s, _, _ in taken):
                 policy = self._sampling_policy(self.samplers[session])
                 self._load_for_sampling(policy, self.samplers[session])
-                mine = [(name, job) for name, s, job in taken if s == session]
-                for (name, _), sampled in zip(mine, generate(policy, [job for _, job in mine]), strict=True):
+                mine = [(name, job, row) for name, s, job, row in taken if s == session]
+                answers = generate(policy, [job for _, job, _ in mine])
+                for (name, _, row), sampled in zip(mine, answers, strict=True):
                     reply = pb.SampleResponse()
+                    if row is not None:
+                        reply.prompt_logprobs = prompt_logprobs(policy, row)
                     sequence = reply.sequences.add()
                     sequence.stop_reason = pb.STOP_REASON_LENGTH if sampled.stop == "length" else pb.STOP_REASON_STOP
                     sequence.tokens = np.asarray(sampled.token_ids, np.int32).tobytes()
@@ -449,6 +456,13 @@ def service_loss(
     if name == "cispo":
         return -(clipped.detach() * logprobs * advantages).sum()
     return -torch.minimum(ratio * advantages, clipped * advantages).sum()
+
+
+def prompt_logprobs(policy: TransformersPolicy, row: Row) -> bytes:
+    """Log-probabilities of what is scored of a prompt, one float32 a token; no number for the others."""
+    with torch.no_grad():
+        (found,) = Scorer(policy)(policy.collate([row]), 1.0).logprobs
+    return np.concatenate([np.full(len(row.prompt_ids), np.nan), found.numpy()]).astype(np.float32).tobytes()
 
 
 def weights(policy: TransformersPolicy) -> Weights:

@@ -118,6 +118,8 @@ class Sample(BaseModel):
     sampling_params: Params
     sampling_session_id: str
     num_samples: int = Field(1, ge=1, le=16)
+    prompt_logprobs: bool | None = None
+    prompt_logprobs_last_n: int | None = Field(None, ge=1)
 
 
 class Retrieve(BaseModel):
@@ -142,6 +144,20 @@ def read_prompt(chunks: Sequence[Mapping[str, Any]], policy: TransformersPolicy,
     if not 0 < len(ids) <= CONTEXT - room:
         raise ValueError(f"{len(ids)} tokens and room for {room} more, of {CONTEXT}")
     return Prompt(tuple(ids), tuple(screens))
+
+
+def scored_row(prompt: Prompt, last: int | None, policy: TransformersPolicy) -> Row:
+    """The prompt as what is scored of it, its ``last`` tokens (None: all but the first), and what stands before.
+
+    Raises ValueError for pictures among these: they have no probability.
+    """
+    count = len(prompt.ids) - 1 if last is None else last
+    if not 1 <= count < len(prompt.ids):
+        raise ValueError(f"prompt_logprobs_last_n {count} of {len(prompt.ids)} tokens")
+    before, scored = prompt.ids[:-count], prompt.ids[-count:]
+    if policy.special.image in scored:
+        raise ValueError("pictures have no log-probability: ask for the tokens behind them (prompt_logprobs_last_n)")
+    return Row(before, prompt.screenshots, scored)
 
 
 def _text(tokens: Sequence[int], policy: TransformersPolicy) -> Sequence[int]:

@@ -146,7 +146,7 @@ class Service:
     async def chat(self, request: Request) -> Response:
         """``POST /v1/chat/completions``."""
         ask = read_chat(await json_object(request), self.defaults)
-        turn = _Turn(self, ask, self.sessions.of_request(_session_id(request)), f"chatcmpl-{_digest(time.time_ns())}")
+        turn = await self._turn(request, ask, f"chatcmpl-{_digest(time.time_ns())}")
         if not ask.stream:
             return json_response(replies.completion(await turn.play()))
         await turn.prepare()
@@ -159,11 +159,15 @@ class Service:
         if before and before not in self._said:
             raise Refusal(f"there is no response {before[:80]}", param="previous_response_id", status=404)
         ask = read_responses(body, self.defaults, self._said[before] if before else ())
-        turn = _Turn(self, ask, self.sessions.of_request(_session_id(request)), f"resp_{_digest(time.time_ns())}")
+        turn = await self._turn(request, ask, f"resp_{_digest(time.time_ns())}")
         if not ask.stream:
             return json_response(response_replies.response(await turn.play()))
         await turn.prepare()
         return StreamingResponse(_response_stream(turn), media_type="text/event-stream")
+
+    async def _turn(self, request: Request, ask: ModelRequest, id: str) -> _Turn:
+        served = await self.models.found(ask.model)
+        return _Turn(self, ask, self.sessions.of_request(_session_id(request)), id, served)
 
     def remember(self, reply: Reply) -> None:
         """Keep a response, to be gone on with by its id; the oldest are forgotten."""
@@ -181,9 +185,8 @@ class Service:
 class _Turn:
     """One request on its way through a session."""
 
-    def __init__(self, service: Service, ask: ModelRequest, session: Session, id: str) -> None:
-        self.service, self.ask, self.session, self.id = service, ask, session, id
-        self.served: Served = service.models.get(ask.model)
+    def __init__(self, service: Service, ask: ModelRequest, session: Session, id: str, served: Served) -> None:
+        self.service, self.ask, self.session, self.id, self.served = service, ask, session, id, served
         self._messages: tuple[Message, ...] | None = None
 
     async def prepare(self) -> None:

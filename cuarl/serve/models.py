@@ -13,6 +13,8 @@ from cuarl.errors import CuarlError
 from cuarl.policy.sampler import Sampler
 from cuarl.web.refusal import Refusal
 
+_MOST_FOUND = 64
+"""Policies that were looked for and are kept."""
 Decode = Callable[[tuple[int, ...]], str]
 """Text of token ids."""
 
@@ -48,7 +50,8 @@ class Models:
     """The policies of a server, by name.
 
     ``load`` puts an adapter's weights in: it gets the folder and the policy that its weights may replace, or None for a
-    new one. Adapters have to lie in ``adapters``; without that folder, none is loaded over the network.
+    new one. Adapters have to lie in ``adapters``; without that folder, none is loaded over the network. ``find`` is
+    asked for a policy of a name that none has yet; None is no such name.
     """
 
     def __init__(
@@ -57,8 +60,9 @@ class Models:
         *,
         adapters: Path | None = None,
         load: Callable[[str, Path, Served | None], Awaitable[Served]] | None = None,
+        find: Callable[[str], Awaitable[Served | None]] | None = None,
     ) -> None:
-        self.base = base
+        self.base, self._find = base, find
         self._served = {base.name: base}
         self._adapters, self._load = adapters.resolve() if adapters else None, load
         self._loading = anyio.Lock()
@@ -78,6 +82,28 @@ class Models:
                 status=404,
             )
         return self._served[name]
+
+    async def found(self, name: str) -> Served:
+        """The policy of that name, looked for where it is not known yet. Raises Refusal if there is none."""
+        if self._find is not None:
+            async with self._loading:
+                if name not in self._served:
+                    await self._look_for(name, self._find)
+        return self.get(name)
+
+    async def _look_for(self, name: str, find: Callable[[str], Awaitable[Served | None]]) -> None:
+        try:
+            made = await find(name)
+        except CuarlError as error:
+            raise Refusal(
+                f"the model {name[:80]!r} can't be had: {error.what}", param="model", code="model_not_found", status=404
+            ) from error
+        if made is None:
+            return
+        others = [one for one in self._served if one != self.base.name]
+        for oldest in others[: len(others) + 1 - _MOST_FOUND]:
+            del self._served[oldest]
+        self._served[name] = made
 
     async def put(self, name: str, path: str, *, inplace: bool) -> Served:
         """Load the adapter in ``path`` under ``name`` (vLLM's ``load_lora_adapter``). Raises Refusal.

@@ -1,4 +1,4 @@
-"""Training by the Tinker service: batches as datums, losses as sums, checkpoints as the service's paths.
+"""Training by the Tinker service: batches as datums, losses as sums.
 
 The service's losses are sums over tokens and datums without a mask (a position is idle because its advantage is 0), and
 its clip bounds are bounds of the ratio itself. Ours are weighted sums with distances from 1. So with w the weight of a
@@ -7,29 +7,30 @@ min(r w A, clip(r) w A) = w min(r A, clip(r) A). The gradient and the learning r
 
 A turn of prompt p_1 … p_n and answer a_1 … a_m becomes one datum: inputs p_1 … p_n a_1 … a_(m−1), targets shifted by
 one. Image positions have target 0 and advantage 0.
+
+The losses have no term for a divergence from a reference. So it counts against the advantages (``estimation``), from
+the log-probabilities that the service gives of what was sampled under the reference's weights.
 """
 
 from __future__ import annotations
 
-import json
-import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import PositiveFloat
 
-from cuarl.errors import CheckpointError, TrainError
+from cuarl.errors import TrainError
 from cuarl.policy.prompt import Renderer
 from cuarl.policy.remote.tinker import TinkerSampler, mapped, model_input, sdk
-from cuarl.run.atomic import write_text
-from cuarl.run.checkpoints import POINTER, keep_pending, mark, marked_step, newest, read_pending, step_name
-from cuarl.train.batch import Batch, BatchConfig, policy_updates, supervised_updates
-from cuarl.train.rows import without
+from cuarl.train.batch import Batch, BatchConfig, Update, policy_updates, supervised_updates
+from cuarl.train.report import post_kl
+from cuarl.train.rows import TokenRow, without
+from cuarl.train.tinker_scoring import LOG_RATIO_LIMIT, divergences, logprobs_of
 from cuarl.types import Record, Screenshot
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from cuarl.train.learner import CheckpointedStream
 
 
 class TinkerConfig(Record):
@@ -46,19 +47,34 @@ class TinkerConfig(Record):
     adam_eps: PositiveFloat = 1e-8
     weight_decay: float = 0.0
     max_grad_norm: PositiveFloat = 1.0
+    compute_post_kl: bool = False
+    """Measure after each step how far it moved the policy; costs one forward pass there."""
 
 
 class TinkerLearner:
-    """What ``train.loop`` needs of a learner, by a ``TrainingClient``. ``sampler`` gets new weights after each step."""
+    """What ``train.loop`` needs of a learner, by a ``TrainingClient``. ``sampler`` gets new weights after each step.
 
-    def __init__(self, client: Any, sampler: TinkerSampler, renderer: Renderer, config: TinkerConfig) -> None:
+    ``reference`` is a ``SamplingClient`` of the weights that a divergence is taken from, where one counts.
+    """
+
+    def __init__(
+        self, client: Any, sampler: TinkerSampler, renderer: Renderer, config: TinkerConfig, reference: Any = None
+    ) -> None:
         self.client, self.sampler, self._renderer, self.config = client, sampler, renderer, config
+        self._reference = reference
+        self.stream: CheckpointedStream | None = None
+        self.restored_stream: str | None = None
+        """As a ``learner.Learner`` has them."""
 
     def begin_step(self, step: int) -> None:
-        """Nothing is kept from step to step here."""
+        """Nothing but a stream is kept from step to step here."""
+        if self.stream is not None:
+            self.stream.begin_step()
 
     def undo_step(self) -> None:
-        """Nothing is kept from step to step here."""
+        """Be as before ``begin_step``."""
+        if self.stream is not None:
+            self.stream.undo_step()
 
     def update(self, batch: Batch, step: int) -> dict[str, float]:
         """Learn from ``batch``, and sample from the result from now on; blocks.
@@ -67,12 +83,10 @@ class TinkerLearner:
         then have been applied or not, so the way on is to resume from the last checkpoint, never to send again.
         """
         losses: list[float] = []
-        ratios: list[float] = []
-        rows = tokens = skipped = 0
-        for update in self._updates(batch):
-            if not update:
-                skipped += 1
-                continue
+        learnt: list[TokenRow] = []
+        now: list[Sequence[float]] = []
+        updates = self._updates(batch, step)
+        for update in filter(None, updates):
             with mapped(_Lost, f"training step {step}"):
                 data = [self._datum(row, batch.pictures) for row in update]
                 # both are on their way before either is waited for: the service works in cycles
@@ -81,17 +95,21 @@ class TinkerLearner:
                 output = gradients.result()
                 stepped.result()
             losses.append(float(output.metrics.get("loss:sum", 0.0)))
-            ratios += self._log_ratios(update, output)
-            rows += len(update)
-            tokens += sum(len(row.token_ids) for row in update)
+            now += self._now(update, output)
+            learnt += update
         self.refresh(step)
         metrics = {"optim/lr": self.config.learning_rate, "optim/updates": float(len(losses))}
-        metrics |= {"optim/skipped_flat": float(skipped), "train/rows": float(rows), "train/tokens": float(tokens)}
+        tokens = sum(len(row.token_ids) for row in learnt)
+        metrics |= {
+            "optim/skipped_flat": float(updates.count(())),
+            "train/rows": float(len(learnt)),
+            "train/tokens": float(tokens),
+        }
         if losses:
             metrics["policy/loss"] = sum(losses) / len(losses)
-        if ratios:
-            metrics["policy/logprob_diff_mean"] = sum(map(abs, ratios)) / len(ratios)
-        return metrics
+        if len(now) == len(learnt):
+            metrics |= divergences(learnt, now)
+        return metrics | self._post_kl(learnt, batch.pictures, step)
 
     def refresh(self, version: int) -> None:
         """Sample from the weights as they are."""
@@ -100,11 +118,19 @@ class TinkerLearner:
 
     # --- conversions -----------------------------------------------------------------------------------------------
 
-    def _updates(self, batch: Batch) -> Any:
+    def _updates(self, batch: Batch, step: int) -> list[Update]:
         groups = without(batch.groups, self._renderer.special.unsayable, self._renderer.decode)
         if self.config.algorithm == "sft":
             return supervised_updates(groups, self.config.batch, batch.importance)
-        return policy_updates(groups, self.config.batch)
+
+        def with_reference(rows: Sequence[TokenRow]) -> list[TokenRow]:
+            if self._reference is None:
+                return list(rows)
+            with mapped(_Lost, f"asking the reference in training step {step}"):
+                told = logprobs_of(self._reference, rows, batch.pictures, self._renderer)
+            return [replace(row, reference=logprobs) for row, logprobs in zip(rows, told, strict=True)]
+
+        return policy_updates(groups, self.config.batch, precompute=with_reference)
 
     @property
     def _loss_name(self) -> str:
@@ -149,87 +175,20 @@ class TinkerLearner:
         screens = [pictures[digest] for digest in row.images]
         return types.Datum(model_input=model_input(sequence[:-1], screens, self._renderer), loss_fn_inputs=inputs)
 
-    def _log_ratios(self, rows: Sequence[Any], output: Any) -> list[float]:
-        """Trainer against sampler, of every trained token."""
-        found = []
-        for row, given in zip(rows, output.loss_fn_outputs, strict=True):
-            now = given["logprobs"].tolist() if "logprobs" in given and row.logprobs else ()
-            found += [a - b for a, b in zip(now[-len(row.token_ids) :], row.logprobs or (), strict=False)]
-        return found
+    def _now(self, rows: Update, output: Any) -> list[Sequence[float]]:
+        """The policy's log-probabilities of every trained token before the update; empty where rows were imitated."""
+        told = [given["logprobs"].tolist() for given in output.loss_fn_outputs if "logprobs" in given]
+        if self.config.algorithm == "sft" or len(told) != len(rows):
+            return []
+        return [now[-len(row.token_ids) :] for row, now in zip(rows, told, strict=True)]
 
-
-class TinkerCheckpoints:
-    """What ``train.loop`` needs of checkpoints: the service keeps the weights, and a folder of the run says where.
-
-    ``on_commit`` is called with the step and its folder before it becomes the one to resume from. ``start`` is the step
-    that was restored.
-    """
-
-    def __init__(
-        self,
-        root: Path,
-        learner: TinkerLearner,
-        *,
-        run: str,
-        on_commit: Callable[[int, Path], None] | None = None,
-        start: int = 0,
-    ) -> None:
-        self.root, self._learner, self._run, self._on_commit = root, learner, run, on_commit
-        self._start = start
-
-    def folder(self, step: int) -> Path:
-        """Where the pointer of ``step`` lies."""
-        return self.root / step_name(step)
-
-    def save(self, step: int) -> Path:
-        """Have the service save weights, optimiser and weights for sampling. Raises CheckpointError."""
-        name, client = f"{self._run}-{step_name(step)}", self._learner.client
-        with mapped(CheckpointError, f"saving step {step}"):
-            # a step that was saved but not committed is done, and saved, again
-            state = client.save_state(name, overwrite=True)
-            weights = client.save_weights_for_sampler(name)
-            paths = {"state": state.result().path, "sampler": weights.result().path, "step": step}
-        if marked_step(self.root) is None:
-            mark(self.root, self._start)  # so that what is saved now is known to be unfinished
-        folder = self.folder(step)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / POINTER, json.dumps(paths, indent=2) + "\n")
-        return folder
-
-    def commit(self, step: int, metrics: Mapping[str, float], pending: Mapping[str, float] | None = None) -> None:
-        """Make ``step`` the one to resume from; ``pending`` as of ``Checkpoints``."""
-        keep_pending(self.folder(step), pending)
-        if self._on_commit is not None:
-            self._on_commit(step, self.folder(step))
-        mark(self.root, step)
-
-
-@dataclass(frozen=True, slots=True)
-class SavedState:
-    """A checkpoint to resume from."""
-
-    step: int
-    path: str
-    """Where the service has it."""
-    pending: Mapping[str, float] | None
-    """Metrics of the step, if they are still to be reported."""
-
-
-def saved_state(root: Path) -> SavedState | None:
-    """The state to resume from; None if there is none. Raises CheckpointError for a broken pointer."""
-    found = newest(root)
-    if found is None:
-        return None
-    if found.note:
-        logger.warning("%s", found.note)
-    where = root / step_name(found.step) / POINTER
-    try:
-        path = str(json.loads(where.read_text(encoding="utf-8"))["state"])
-        return SavedState(found.step, path, read_pending(where.parent))
-    except (OSError, ValueError, KeyError) as error:
-        raise CheckpointError(
-            f"the pointer to the service's checkpoint can't be read: {error}", where=str(where)
-        ) from error
+    def _post_kl(self, learnt: Sequence[TokenRow], pictures: Mapping[str, Screenshot], step: int) -> dict[str, float]:
+        rows = list({row.place: row for row in learnt}.values())
+        if not self.config.compute_post_kl or not rows:
+            return {}
+        with mapped(_Lost, f"measuring training step {step}"):
+            after = logprobs_of(self.sampler.client, rows, pictures, self._renderer)
+        return post_kl(rows, after, LOG_RATIO_LIMIT)
 
 
 class _Lost(TrainError):

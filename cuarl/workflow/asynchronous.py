@@ -9,7 +9,7 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from cuarl.policy.sampler import Sampler
 from cuarl.policy.sampling.gated import GatedSampler
@@ -21,12 +21,11 @@ from cuarl.rollout.spec import EpisodeSpec
 from cuarl.rollout.stream import Stream, StreamConfig, Ticket
 from cuarl.train.batch import Batch
 from cuarl.train.gradients import reproducible
-from cuarl.train.learner import Learner
+from cuarl.train.learner import CheckpointedStream, Learner
 from cuarl.types import Sink
 from cuarl.workflow import episodes as parts
 from cuarl.workflow import players
 from cuarl.workflow.collector import Collector, stretch
-from cuarl.workflow.from_config import check_alone
 from cuarl.workflow.players import Player
 
 if TYPE_CHECKING:
@@ -81,13 +80,18 @@ async def served(server: Trained) -> Sampling:
     return Sampling(server.endpoint.name, RequestGate(), server.endpoint, server.refresh)
 
 
+class Streaming(Protocol):
+    """A learner whose checkpoints hold what is in flight."""
+
+    stream: CheckpointedStream | None
+    restored_stream: str | None
+
+
 class Asynchronous:
     """Collects groups while others are trained on, from a sampler that is at most some steps older than the policy."""
 
-    def __init__(self, collector: Collector, learner: Learner, sampling: Sampling, sink: Sink) -> None:
-        """Raises ConfigError for several processes."""
+    def __init__(self, collector: Collector, learner: Streaming, sampling: Sampling, sink: Sink) -> None:
         config = collector.config
-        check_alone(config, learner.accelerator.num_processes)
         self._collector, self._learner, self._sampling, self._sink = collector, learner, sampling, sink
         make = players.model_agents(
             config,

@@ -88,6 +88,10 @@ class Job:
             spec = model_spec(experiment.resolved, config.device)
             facts = preflight.model_facts(experiment, spec, examine(spec), trained=True)
             device_named(config.local_policy.sampler_device or "cpu")
+        elif config.load_checkpoint_path is not None:
+            from cuarl.workflow.tinker import starting_state
+
+            starting_state(config.load_checkpoint_path)
         _check_endpoint(experiment)
         tasks, aside = kept_aside(tasks, config.validation_split, config.seed, evaluation_tasks)
         given = Inputs.of(config.reward, tasks, evaluation_tasks, aside)

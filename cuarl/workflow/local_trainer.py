@@ -20,7 +20,7 @@ from cuarl.types import Sink
 from cuarl.workflow import players
 from cuarl.workflow.checkpoints import RecordedCheckpoints
 from cuarl.workflow.collector import Collector, InTurn, Processes
-from cuarl.workflow.from_config import learner_config, load_trained
+from cuarl.workflow.from_config import check_alone, learner_config, load_trained
 from cuarl.workflow.job import Job
 from cuarl.workflow.source import Source
 from cuarl.workflow.trainer import Collecting, Place, Trainer, imitation, recorded
@@ -109,6 +109,7 @@ async def _collecting(
     if config.max_steps_off_policy:
         from cuarl.workflow.asynchronous import Asynchronous
 
+        check_alone(config, learner.accelerator.num_processes)
         async with _sampling(job, place, learner, server) as sampling:
             asynchronous = Asynchronous(collector, learner, sampling, sink)
             async with asynchronous.running():

@@ -22,6 +22,8 @@ from cuarl.workflow.watcher import SILENT, Note
 if TYPE_CHECKING:
     from cuarl.settings import Settings
 
+SCHEME = "tinker://"
+"""Of the paths of weights that Tinker keeps."""
 TINKER_BASE = "tinker"
 """The untrained model, as Tinker has it."""
 BEST = "best"
@@ -62,7 +64,7 @@ def resolve_target(text: str, settings: Settings, note: Note = SILENT.note) -> T
         if has_credentials(text):
             raise in_url("the target", where=masked(text))
         return Target("endpoint", text)
-    if text == TINKER_BASE or text.startswith("tinker://"):
+    if text == TINKER_BASE or text.startswith(SCHEME):
         return Target("tinker", text)
     folder = Path(text).expanduser()
     if (folder / POINTER).is_file():

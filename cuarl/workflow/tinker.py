@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -9,20 +10,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cuarl.config.schema import ExperimentConfig
-from cuarl.errors import PrerequisiteError
+from cuarl.errors import CheckpointError, PrerequisiteError
 from cuarl.policy.load import load_renderer
 from cuarl.policy.remote.tinker import TinkerSampler, connect, mapped
 from cuarl.policy.spec import ModelSpec
+from cuarl.rollout.request_gate import RequestGate
+from cuarl.run.checkpoints import POINTER
 from cuarl.store import PolicyRecord
 from cuarl.train.shutdown import Shutdown
-from cuarl.train.tinker import TinkerCheckpoints, TinkerConfig, TinkerLearner, saved_state
+from cuarl.train.tinker import TinkerConfig, TinkerLearner
+from cuarl.train.tinker_checkpoints import SavedState, TinkerCheckpoints, saved_state
 from cuarl.types import Sink
 from cuarl.workflow import players
+from cuarl.workflow.asynchronous import Asynchronous, Sampling
 from cuarl.workflow.collector import Collector, InTurn
 from cuarl.workflow.from_config import batch_config
 from cuarl.workflow.job import Job
 from cuarl.workflow.players import Player
 from cuarl.workflow.source import Source
+from cuarl.workflow.targets import SCHEME
 from cuarl.workflow.trainer import Collecting, Place, Trainer, imitation, recorded
 from cuarl.workflow.workers import hire
 
@@ -62,7 +68,7 @@ def _trainer(job: Job, place: Place, connected: Any, renderer: Renderer) -> Trai
     config, run = job.config, place.run
     saved = saved_state(run.checkpoints_dir)
     start, pending = (saved.step, saved.pending) if saved else (0, None)
-    learner = _learner(connected, config, renderer, saved.path if saved else None, start)
+    learner = _learner(connected, config, renderer, saved)
     saver = TinkerCheckpoints(
         run.checkpoints_dir, learner, run=run.name, on_commit=partial(_noted, place, config), start=start
     )
@@ -86,22 +92,74 @@ async def _collecting(job: Job, place: Place, learner: TinkerLearner, sink: Sink
         return
     backend = hire.backend(config, job.tasks, job.experiment.settings, job.workers)
     collector = Collector(config=config, tasks=job.tasks, run_id=place.run.run_id, backend=backend, record=place.record)
+    if config.max_steps_off_policy:
+        asynchronous = Asynchronous(collector, learner, _beside(learner), sink)
+        async with asynchronous.running():
+            yield Collecting(asynchronous, asynchronous.settled)
+        return
     # the learner itself has its sampler follow each update
     source = Source(_player(config, learner.sampler, config.temperature))
     yield Collecting(InTurn(collector, source, watcher=job.experiment.watcher))
 
 
-def _learner(service: Any, config: ExperimentConfig, renderer: Renderer, state: str | None, step: int) -> TinkerLearner:
+def _beside(learner: TinkerLearner) -> Sampling:
+    """A sampler of its own, whose weights change at a step's beginning; the learner's follows each update."""
+    sampler = learner.sampler.another()
+
+    async def swap(version: int) -> None:
+        sampler.use(learner.sampler.client, version)
+
+    return Sampling(sampler.name, RequestGate(), sampler, swap)
+
+
+def _learner(service: Any, config: ExperimentConfig, renderer: Renderer, saved: SavedState | None) -> TinkerLearner:
     """A training client, new or from a saved state, and a sampler of its weights."""
+    given = config.load_checkpoint_path
+    start = starting_state(given) if given is not None else None
     with mapped(PrerequisiteError, f"creating a training client for {config.model_name}"):
-        if state is not None:
-            client = service.create_training_client_from_state_with_optimizer(state).result()
+        if saved is not None:
+            client = service.create_training_client_from_state_with_optimizer(saved.path).result()
+        elif start is not None:
+            client = service.create_training_client_from_state(start).result()
         else:
             client = service.create_lora_training_client(config.model_name, **lora_options(config)).result()
+        reference = _reference(service, config, start) if config.kl_penalty_coef else None
     sampler = TinkerSampler(None, renderer, name=Path(config.model_name).name)
-    learner = TinkerLearner(client, sampler, renderer, tinker_config(config))
-    learner.refresh(step)
+    learner = TinkerLearner(client, sampler, renderer, tinker_config(config), reference)
+    learner.restored_stream = saved.stream if saved else None
+    learner.refresh(saved.step if saved else 0)
     return learner
+
+
+def _reference(service: Any, config: ExperimentConfig, start: str | None) -> Any:
+    """A ``SamplingClient`` of what a divergence is taken from: the base, or the weights that the run began with."""
+    if config.learning.kl_reference == "start" and start is not None:
+        return service.create_sampling_client(model_path=start).result()
+    return service.create_sampling_client(base_model=config.model_name).result()
+
+
+def starting_state(given: str) -> str:
+    """The path at Tinker of the weights that training starts from: given as such, or by a checkpoint's folder.
+
+    Raises CheckpointError for what is neither.
+    """
+    if not given.startswith(SCHEME):
+        pointer = Path(given) / POINTER
+        try:
+            return str(json.loads(pointer.read_text(encoding="utf-8"))["state"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CheckpointError(
+                "there is no checkpoint of training at Tinker here",
+                where=str(pointer),
+                hint="--load-checkpoint-path runs/NAME/checkpoints/latest, or a path tinker://…/weights/…",
+            ) from error
+    if "/weights/" not in given:
+        raise CheckpointError(
+            "training starts from weights that were saved for training",
+            where=given,
+            hint="take tinker://…/weights/… of the same checkpoint",
+        )
+    return given
 
 
 def lora_options(config: ExperimentConfig) -> dict[str, Any]:
@@ -130,6 +188,7 @@ def tinker_config(config: ExperimentConfig) -> TinkerConfig:
             "adam_eps": config.adam_eps,
             "weight_decay": config.weight_decay,
             "max_grad_norm": config.max_grad_norm,
+            "compute_post_kl": config.compute_post_kl,
         }
     )
 

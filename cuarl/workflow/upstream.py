@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
 from cuarl.run.atomic import write_text
 from cuarl.workflow import players
-from cuarl.workflow.targets import TINKER_BASE, Target
+from cuarl.workflow.targets import SCHEME, TINKER_BASE, Target
 from cuarl.workflow.watcher import SILENT, Note
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ class Upstream:
     start: Callable[[], Awaitable[list[str]]] = _exact
     """To be awaited before the first request; gives what training needs and it does not give, in words."""
     load: Callable[[str, Path, Served | None], Awaitable[Served]] | None = None
+    find: Callable[[str], Awaitable[Served | None]] | None = None
+    """The policy that a client asks for by a name that none has yet; None where there is no such."""
 
 
 @contextmanager
@@ -101,33 +103,58 @@ def _endpoint(
 def _tinker(
     target: Target, config: ExperimentConfig, settings: Settings, run: Run, served_name: str | None
 ) -> Iterator[Upstream]:
-    from cuarl.errors import PrerequisiteError
     from cuarl.policy.load import load_renderer
-    from cuarl.policy.remote.tinker import TinkerSampler, mapped
     from cuarl.policy.spec import ModelSpec
-    from cuarl.serve.models import Served
     from cuarl.workflow.tinker import service
 
     renderer = load_renderer(ModelSpec(model=config.model_name, trust_remote_code=config.trust_remote_code))
     key = settings.require("tinker_api_key")
-    trained = target.name if target.name != TINKER_BASE else None
     with service(key, settings.tinker_base_url) as connected:
-        with mapped(PrerequisiteError, f"sampling from {target.name}"):
-            wanted = {"model_path": trained} if trained else {"base_model": config.model_name}
-            client = connected.create_sampling_client(**wanted).result()
-        name = Path(config.model_name).name
+        there = _AtTinker(connected, renderer, config.model_name, run)
+        trained = target.name if target.name != TINKER_BASE else ""
         # weights that were trained there have another version than the base, even where their step is not known
-        version = max(target.step, 1) if trained else 0
-        if trained:
-            _note_weights(run, {str(version): trained})
-        yield Upstream(
-            Served(
-                served_name or name,
-                TinkerSampler(client, renderer, name=name, version=version),
-                renderer.decode,
-                path=trained or "",
-            )
-        )
+        served = there.served(served_name or there.name, trained, version=max(target.step, 1) if trained else 0)
+        yield Upstream(served, find=there.find)
+
+
+@dataclass(slots=True)
+class _AtTinker:
+    """Policies of one base model that Tinker keeps: the base, and trained weights by their paths."""
+
+    service: Any
+    renderer: Any
+    model: str
+    run: Run
+    _paths: dict[str, str] = field(default_factory=dict)
+    """Of the trained ones, by their versions."""
+
+    @property
+    def name(self) -> str:
+        """What the policy is called in records, whatever its weights."""
+        return Path(self.model).name
+
+    def served(self, name: str, path: str, *, version: int) -> Served:
+        """The weights in ``path``; empty means the base. Raises PrerequisiteError if the service has none there."""
+        from cuarl.errors import PrerequisiteError
+        from cuarl.policy.remote.tinker import TinkerSampler, mapped
+        from cuarl.serve.models import Served
+
+        with mapped(PrerequisiteError, f"sampling from {path or self.model}"):
+            wanted = {"model_path": path} if path else {"base_model": self.model}
+            client = self.service.create_sampling_client(**wanted).result()
+        if path:
+            self._paths[str(version)] = path
+            _note_weights(self.run, self._paths)
+        sampler = TinkerSampler(client, self.renderer, name=self.name, version=version)
+        return Served(name, sampler, self.renderer.decode, path=path)
+
+    async def find(self, name: str) -> Served | None:
+        """The weights whose path is the model's name, as Tinker's own endpoint takes it."""
+        if not name.startswith(SCHEME):
+            return None
+        known = {path: int(version) for version, path in self._paths.items()}
+        version = known.get(name, max(known.values(), default=0) + 1)
+        return await anyio.to_thread.run_sync(partial(self.served, name, name, version=version))
 
 
 class _Loader:

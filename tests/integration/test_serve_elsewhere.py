@@ -52,7 +52,7 @@ def converse(server: Server, session: str, **fields: Any) -> list[Any]:
     client = openai.OpenAI(
         base_url=f"{server.url.removesuffix('/v1')}/sessions/{session}/v1", api_key=TOKEN, max_retries=0
     )
-    (model,) = [m.id for m in client.models.list()]
+    model = fields.pop("model", None) or next(m.id for m in client.models.list())
     messages: list[Any] = [{"role": "system", "content": ACT}]
     replies = []
     for turn in range(3):
@@ -63,10 +63,12 @@ def converse(server: Server, session: str, **fields: Any) -> list[Any]:
     return replies
 
 
-def turns_of(place: Place, run: str) -> Sequence[Turn]:
+def turns_of(place: Place, run: str, policy_version: int = 0) -> Sequence[Turn]:
+    """Of the one episode that began with this version."""
     run_id = json.loads((place.folder / "runs" / run / "manifest.json").read_text())["run_id"]
-    (episode,) = place.episodes(run=run_id)
-    return episode.turns
+    episodes = place.episodes(run=run_id)
+    (turns,) = (e.turns for e in episodes if e.turns[0].sampled.policy_version == policy_version)
+    return turns
 
 
 def verified(place: Place, run: str) -> list[dict[str, Any]]:
@@ -150,12 +152,21 @@ def test_tinkers_policies_are_recorded_token_by_token(place: Place, monkeypatch:
             with serving(place, *options, name=name, TINKER_API_KEY=key, TINKER_BASE_URL=url) as front:
                 assert front.started["lacking"] == []
                 replies = converse(front, "one", logprobs=True, temperature=1.0)
+                if name == "base":
+                    by_path = converse(front, "two", logprobs=True, temperature=1.0, model=weights)
+                    with pytest.raises(openai.NotFoundError, match="can't be had"):
+                        converse(front, "three", model="tinker://nobody/weights/x")
                 said = front.stop()
             assert front.process.returncode == 0 and key not in said
-            for reply, turn in zip(replies, turns_of(place, name), strict=True):
+            turns = turns_of(place, name, policy_version=0 if name == "base" else 3)
+            for reply, turn in zip(replies, turns, strict=True):
                 assert turn.sampled is not None and turn.sampled.exact
                 assert tuple(c.logprob for c in reply.choices[0].logprobs.content) == turn.sampled.logprobs
-    (base,) = verified(place, "base")
+    for reply, turn in zip(by_path, turns_of(place, "base", policy_version=1), strict=True):
+        assert reply.model == weights
+        assert tuple(c.logprob for c in reply.choices[0].logprobs.content) == turn.sampled.logprobs
+    found = json.loads(place.cuarl("rollout", "verify", "base", "--json").out)
+    base = next(version for version in found if version["policy_version"] == 0)
     assert base["turns"] == 3 and base["largest"] < 1e-4
     kept = place.cuarl("rollout", "verify", "kept", "--json")
     assert kept.code == 2 and "weights" in kept.err, "nobody has them here"

@@ -198,7 +198,7 @@ def _service(
         temperature=config.temperature, top_p=config.top_p, top_k=config.top_k, max_tokens=config.max_tokens
     )
     return Service(
-        Models(policy.served, adapters=options.adapters, load=policy.load),
+        Models(policy.served, adapters=options.adapters, load=policy.load, find=policy.find),
         Sessions(save, run_id=run.run_id, prefix=run.run_id, idle_s=options.idle_s),
         Pictures(options.hosts),
         Defaults(params, fixed=options.fixed),

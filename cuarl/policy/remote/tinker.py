@@ -99,9 +99,18 @@ class TinkerSampler:
         """Ids and pictures are exact; log-probabilities are, at temperature 1."""
         return SamplerCapabilities(token_ids=True, logprobs=True, images=True, name=self.name)
 
+    @property
+    def client(self) -> Any:
+        """The ``SamplingClient`` of the weights that are sampled from."""
+        return self._client
+
     async def sees(self, width: int, height: int) -> tuple[int, int] | None:
         """The size at which the model sees a picture: the service counts its tokens by the same rule."""
         return self._renderer.seen_size(width, height)
+
+    def another(self) -> TinkerSampler:
+        """One of the same weights, which follows no ``use`` of this one."""
+        return TinkerSampler(self._client, self._renderer, name=self.name, context=self._context, version=self.version)
 
     def use(self, client: Any, version: int) -> None:
         """Sample from other weights from now on."""

@@ -99,7 +99,7 @@ def test_values_of_the_wrong_kind_are_refused(fields):
             {"max_steps_off_policy": 1, "policy": {"type": "vllm", "sleep": True}},
             "policy.sleep ends sampling while something is trained",
         ),
-        ({"max_steps_off_policy": 1, "trainer": "tinker"}, "not supported with trainer tinker"),
+        ({"kl_penalty_coef": 0.1, "trainer": "tinker"}, "algorithm.kl_in reward, or no kl_penalty_coef"),
         ({"lora_target_option": "custom"}, "need each other"),
         ({"lora_target_modules": "q_proj"}, "need each other"),
         ({"use_lora": False, "kl_penalty_coef": 0.1}, "reference"),

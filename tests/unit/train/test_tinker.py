@@ -28,7 +28,8 @@ from cuarl.train.config import LearnerConfig
 from cuarl.train.learner import Learner
 from cuarl.train.loss import LossConfig
 from cuarl.train.schedule import OptimConfig
-from cuarl.train.tinker import TinkerCheckpoints, TinkerConfig, TinkerLearner, saved_state
+from cuarl.train.tinker import TinkerConfig, TinkerLearner
+from cuarl.train.tinker_checkpoints import TinkerCheckpoints, saved_state
 from cuarl.trajectory import Group, Sampled, Trajectory, Turn
 from tests.unit.policy.conftest import qwen3_folder, tokenizer  # noqa: F401
 from tests.unit.policy.pictures import messages, screen
