@@ -17,9 +17,10 @@ from cuarl.errors import ConfigError
 from cuarl.train.batch import Batch
 from cuarl.train.shutdown import StepUndone
 from cuarl.trajectory import Group
-from cuarl.types import Screenshot
+from cuarl.types import ImageRef, Screenshot
 
 T = TypeVar("T")
+_Part = tuple[tuple[Group, ...], Mapping[str, tuple[bytes, ImageRef]]]
 
 _SHARDED = "CUARL_FSDP_VERSION"
 """Where this process notes what the launcher asked for."""
@@ -85,13 +86,14 @@ def gather_batch(share: Batch) -> Batch:
     """
     if PartialState().num_processes == 1:
         return share
-    encoded = {digest: screenshot.png() for digest, screenshot in share.pictures.items()}
-    found: list[tuple[tuple[Group, ...], Mapping[str, bytes]] | None] = gather_object([(share.groups, encoded)])
+    encoded = {digest: (screenshot.png(), screenshot.ref) for digest, screenshot in share.pictures.items()}
+    found: list[_Part | None] = gather_object([(share.groups, encoded)])
     parts = [part for part in found if part is not None]
     if len(parts) < len(found):
         raise StepUndone
     dealt = chain.from_iterable(zip_longest(*(groups for groups, _ in parts)))
     pictures = dict(share.pictures)
     for _, others in parts:
-        pictures |= {d: Screenshot.decode(png) for d, png in others.items() if d not in pictures}
+        # most are of episodes that another process trains on: they are never decoded here
+        pictures |= {d: Screenshot.encoded(*picture) for d, picture in others.items() if d not in pictures}
     return Batch(tuple(group for group in dealt if group is not None), pictures)

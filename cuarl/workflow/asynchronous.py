@@ -11,6 +11,9 @@ from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import anyio
+import anyio.to_thread
+
 from cuarl.policy.sampler import Sampler
 from cuarl.policy.sampling.gated import GatedSampler
 from cuarl.policy.sampling.sampler_copy import copy_weights, sampler_copy
@@ -22,6 +25,7 @@ from cuarl.rollout.stream import Stream, StreamConfig, Ticket
 from cuarl.train.batch import Batch
 from cuarl.train.gradients import reproducible
 from cuarl.train.learner import CheckpointedStream, Learner
+from cuarl.train.processes import gather_batch, waited_for
 from cuarl.types import Sink
 from cuarl.workflow import episodes as parts
 from cuarl.workflow import players
@@ -30,6 +34,7 @@ from cuarl.workflow.players import Player
 
 if TYPE_CHECKING:
     from cuarl.config.schema import ExperimentConfig
+    from cuarl.train.loop import Collect
     from cuarl.workflow.endpoint import Trained
 
 
@@ -78,6 +83,27 @@ async def served(server: Trained) -> Sampling:
     """A server, which is given the learner's weights as they are. Raises SamplerError if it can't load them."""
     await server.refresh(server.learner.policy.version)
     return Sampling(server.endpoint.name, RequestGate(), server.endpoint, server.refresh)
+
+
+def shared(collect: Collect | None, learner: Learner) -> Collect:
+    """What the main process collects, on every process that trains; the others pass None."""
+    if collect is not None and learner.accelerator.num_processes == 1:
+        return collect
+
+    def gathered(mine: Batch) -> Batch:
+        # what processes tell each other goes through the current GPU, and a thread begins with the first
+        with learner.policy.on_device():
+            return gather_batch(mine)
+
+    async def one_for_all(step: int, policy_version: int) -> Batch:
+        with waited_for():
+            mine = Batch((), {}) if collect is None else await collect(step, policy_version)
+        # in a thread, since episodes go on meanwhile; a process that left here would be waited for in the update
+        with anyio.CancelScope(shield=True):
+            batch = await anyio.to_thread.run_sync(gathered, mine)
+        return batch
+
+    return one_for_all
 
 
 class Streaming(Protocol):

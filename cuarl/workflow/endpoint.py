@@ -148,7 +148,7 @@ def trained(
     policy = learner.policy
     sampler = _sampler(config, config.model_base_url or "", settings, policy, _placeholders(policy))
     if not config.served.rescore:
-        return Trained(config, learner, sampler, folder, note)
+        return Trained(config, learner, sampler, folder, note, everybody=not config.max_steps_off_policy)
     from cuarl.policy.sampling.rescore import RescoringSampler
 
     return Trained(config, learner, sampler, folder, note, RescoringSampler(sampler, policy))
@@ -164,6 +164,8 @@ class Trained:
     folder: Path
     note: Note = SILENT.note
     rescoring: RescoringSampler | None = None
+    everybody: bool = True
+    """Whether all processes that train sample from it, or the main one alone."""
     _ready: bool = False
     _version: int | None = None
     """Which weights it has; None before the first."""
@@ -220,15 +222,19 @@ class Trained:
         accelerator = self.learner.accelerator
         if accelerator.is_main_process:
             await anyio.to_thread.run_sync(publish, self.learner.policy.model, path)
-        accelerator.wait_for_everyone()
+        self._wait_for_everyone()
         name = f"{self._prefix}{path.name}"
         if accelerator.is_main_process:
             await self.endpoint.load_adapter(name, str(path))
-        accelerator.wait_for_everyone()
+        self._wait_for_everyone()
         self.endpoint.use(name)
         if self._loaded is not None and accelerator.is_main_process and not self.config.served.keep_adapters:
             shutil.rmtree(self._loaded, ignore_errors=True)
         self._loaded = path
+
+    def _wait_for_everyone(self) -> None:
+        if self.everybody:
+            self.learner.accelerator.wait_for_everyone()
 
     async def _rest(self) -> None:
         """Nobody asks for a while: connections are closed, and one that may sleeps."""

@@ -85,17 +85,15 @@ def _spec(config: ExperimentConfig, model: str, device: str, **fields: object) -
 
 
 def check_alone(config: ExperimentConfig, processes: int) -> None:
-    """Raise ConfigError if there are several processes and an option needs a single one."""
-    alone = {
-        "--max-steps-off-policy": config.max_steps_off_policy,
-        "--sampler-device": config.local_policy.sampler_device,
-    }
-    given = [flag for flag, value in alone.items() if value]
-    if processes > 1 and given:
+    """Raise ConfigError if there are several processes and an option needs a single one.
+
+    A sampler's device is the main process's, which collects for all where that is asynchronous, and only then.
+    """
+    if processes > 1 and config.local_policy.sampler_device and not config.max_steps_off_policy:
         raise ConfigError(
-            f"{given[0]} works in one process, and these are several",
+            "--sampler-device works in one process, and these are several",
             where="--processes",
-            hint=f"leave --processes or {given[0]} out",
+            hint="--max-steps-off-policy 1, with which the main process collects for all; or leave it out",
         )
 
 

@@ -20,7 +20,7 @@ from cuarl.types import Sink
 from cuarl.workflow import players
 from cuarl.workflow.checkpoints import RecordedCheckpoints
 from cuarl.workflow.collector import Collector, InTurn, Processes
-from cuarl.workflow.from_config import check_alone, learner_config, load_trained
+from cuarl.workflow.from_config import learner_config, load_trained
 from cuarl.workflow.job import Job
 from cuarl.workflow.source import Source
 from cuarl.workflow.trainer import Collecting, Place, Trainer, imitation, recorded
@@ -107,17 +107,29 @@ async def _collecting(
         backend=hire.backend(config, job.tasks, job.experiment.settings, job.workers),
     )
     if config.max_steps_off_policy:
-        from cuarl.workflow.asynchronous import Asynchronous
-
-        check_alone(config, learner.accelerator.num_processes)
-        async with _sampling(job, place, learner, server) as sampling:
-            asynchronous = Asynchronous(collector, learner, sampling, sink)
-            async with asynchronous.running():
-                yield Collecting(asynchronous, _with_servers(asynchronous.settled, server))
+        async with _meanwhile(job, place, learner, server, collector, sink) as collecting:
+            yield collecting
         return
     async with _source(job, place, learner, server) as source:
         in_turn = InTurn(collector, source, processes=Processes.of(learner), watcher=job.experiment.watcher)
         yield Collecting(in_turn, None if server is None else server.told)
+
+
+@asynccontextmanager
+async def _meanwhile(
+    job: Job, place: Place, learner: Learner, server: Trained | None, collector: Collector, sink: Sink
+) -> AsyncIterator[Collecting]:
+    """While all processes train, the main one collects for all of them."""
+    from cuarl.workflow.asynchronous import Asynchronous, shared
+
+    if not learner.accelerator.is_main_process:
+        async with nullcontext() if server is None else _connected(job, place, server):
+            yield Collecting(shared(None, learner))
+        return
+    async with _sampling(job, place, learner, server) as sampling:
+        asynchronous = Asynchronous(collector, learner, sampling, sink)
+        async with asynchronous.running():
+            yield Collecting(shared(asynchronous, learner), _with_servers(asynchronous.settled, server))
 
 
 def _with_servers(settled: Settled, server: Trained | None) -> Settled:

@@ -3,6 +3,8 @@
 import signal
 
 import pytest
+import torch
+from safetensors.torch import load
 
 from cuarl.train.metrics import METRICS
 from tests.integration.small_model import qwen3_folder, tokenizer  # noqa: F401
@@ -92,3 +94,23 @@ def test_several_processes_are_refused(place, beside):  # noqa: F811
     result = place.cuarl(*beside, "--processes", "2")
     assert (result.code, "one process" in result.err) == (2, True), result.err
     assert not (place.folder / "runs").exists()
+
+
+@pytest.mark.slow
+def test_the_main_process_collects_for_those_that_train_beside_it_and_goes_on(place, beside):  # noqa: F811
+    several = ["--processes", "2", "--save-every", "1"]
+    alone, shared = (place.folder / "runs" / name for name in ("alone", "shared"))
+    assert place.cuarl(*beside, "--name", "alone", "--max-steps", "1").code == 0
+    code, err = finished(started(place.folder, [*beside, *several, "--name", "shared", "--max-steps", "2"]))
+    assert code == 0, err
+    one, two = (load(weights(run, 1)) for run in (alone, shared))
+    assert all(torch.allclose(one[name], two[name], atol=1e-5) for name in one), "the same episodes, summed up in parts"
+    code, err = finished(started(place.folder, ["train", "--resume", "shared", "--max-steps", "4", "--processes", "2"]))
+    assert code == 0, err
+    rows = measured(shared)
+    assert [row["step"] for row in rows] == [1, 2, 3, 4]
+    assert 0 < max(row["async/staleness_max"] for row in rows) <= 2
+    with place.store() as store:
+        record = next(run for run in store.runs() if run.name == "shared")
+        taken = {t.step for t in store.trajectories(run=record.id) if t.purpose == "train"}
+    assert taken >= {1, 2}, "all episodes are in the main process's store"
