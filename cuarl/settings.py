@@ -82,9 +82,12 @@ class Settings(BaseSettings):
     """Host of the adb server."""
     adb_port: int = Field(5037, validation_alias="ANDROID_ADB_SERVER_PORT")
     """Its port."""
+    adb_servers: str | None = None
+    """Several adb servers, whose devices a run uses together: HOST:PORT with commas between; unset means the one
+    above."""
     adb_serials: str | None = Field(None, validation_alias="ANDROID_SERIAL")
-    """Devices to use, by serial number, with commas between; unset means all that are ready and in use by no other
-    run."""
+    """Devices to use, by serial number, with commas between (SERIAL@HOST:PORT where several servers have that number);
+    unset means all that are ready and in use by no other run."""
     blobs_url: str | None = None
     """Where screenshots go: a folder or an fsspec URL; unset means beside the database, or in runs_dir."""
     tasks_dir: Path | None = None
@@ -120,7 +123,7 @@ class Settings(BaseSettings):
     tinker_base_url: str | None = Field(None, validation_alias="TINKER_BASE_URL")
     """Base URL of Tinker, or of a server that speaks its protocol; unset means the public service."""
     gbox_api_key: SecretStr | None = Field(None, validation_alias="GBOX_API_KEY")
-    """Key for GBox."""
+    """Key for GBox; those of several accounts, whose boxes a run uses together, with commas between."""
     gbox_base_url: str = Field(
         "https://gbox.ai/api/v1", validation_alias=AliasChoices("GBOX_BASE_URL", "GBOX_CLIENT_BASE_URL")
     )
@@ -240,6 +243,29 @@ class Settings(BaseSettings):
         state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
         return self.sessions_dir or Path(state).expanduser() / "cuarl" / "sessions"
 
+    @property
+    def adb_places(self) -> list[tuple[str, int]]:
+        """Host and port of each adb server. Raises ConfigError for what is none."""
+        if self.adb_servers is None:
+            return [(self.adb_host, self.adb_port)]
+        found = []
+        for text in dict.fromkeys(part.strip() for part in self.adb_servers.split(",")):
+            host, _, port = text.rpartition(":")
+            if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+                raise ConfigError(
+                    f'"{text}" is no adb server',
+                    where="CUARL_ADB_SERVERS",
+                    hint="export CUARL_ADB_SERVERS=127.0.0.1:5037,lab:5037",
+                )
+            found.append((host, int(port)))
+        return found
+
+    @property
+    def gbox_keys(self) -> list[str]:
+        """The key of each account of GBox."""
+        text = self.gbox_api_key.get_secret_value() if self.gbox_api_key else ""
+        return list(dict.fromkeys(key.strip() for key in text.split(",") if key.strip()))
+
     def secrets(self) -> list[str]:
         """All secret values, passwords inside URLs included."""
         values = [getattr(self, name) for name in type(self).model_fields]
@@ -248,7 +274,7 @@ class Settings(BaseSettings):
         urls = [text for text in (self.db_url, self.blobs_url, self.model_base_url, browser) if text]
         # a database URL as a whole is no secret: its host and name help in messages
         keys = [value for value in secret if "://" not in value]
-        return [*keys, *(password for url in urls for password in safe_text.url_passwords(url))]
+        return [*keys, *self.gbox_keys, *(password for url in urls for password in safe_text.url_passwords(url))]
 
     def require(self, name: str) -> str:
         """The value of a secret field. Raises MissingSecret that names its variable."""

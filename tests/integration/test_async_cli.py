@@ -101,14 +101,14 @@ def test_the_main_process_collects_for_those_that_train_beside_it_and_goes_on(pl
     several = ["--processes", "2", "--save-every", "1"]
     alone, shared = (place.folder / "runs" / name for name in ("alone", "shared"))
     assert place.cuarl(*beside, "--name", "alone", "--max-steps", "1").code == 0
-    code, err = finished(started(place.folder, [*beside, *several, "--name", "shared", "--max-steps", "2"]))
+    code, err = finished(started(place.folder, [*beside, *several, "--name", "shared", "--max-steps", "1"]))
     assert code == 0, err
     one, two = (load(weights(run, 1)) for run in (alone, shared))
     assert all(torch.allclose(one[name], two[name], atol=1e-5) for name in one), "the same episodes, summed up in parts"
-    code, err = finished(started(place.folder, ["train", "--resume", "shared", "--max-steps", "4", "--processes", "2"]))
+    code, err = finished(started(place.folder, ["train", "--resume", "shared", "--max-steps", "3", "--processes", "2"]))
     assert code == 0, err
     rows = measured(shared)
-    assert [row["step"] for row in rows] == [1, 2, 3, 4]
+    assert [row["step"] for row in rows] == [1, 2, 3]
     assert 0 < max(row["async/staleness_max"] for row in rows) <= 2
     with place.store() as store:
         record = next(run for run in store.runs() if run.name == "shared")

@@ -112,8 +112,8 @@ def on_phones(tmp_path, fault, *, tasks=2, phones=2, **limits):
     async def work():
         async with serve(*served.values()) as port:
             adb = client("127.0.0.1", port)
-            chosen = await anyio.to_thread.run_sync(choose, adb, [], ledger)
-            devices = Devices(adb, chosen, ledger, AdbOptions(settle_ms=1, reconnect_seconds=0.5))
+            chosen = await anyio.to_thread.run_sync(choose, [adb], [], ledger)
+            devices = Devices(chosen, ledger, AdbOptions(settle_ms=1, reconnect_seconds=0.5))
             await devices.start()
 
             def agent(number, env):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 from anyio import to_thread
@@ -68,35 +68,60 @@ def _preset(task: TaskInstance, options: Options) -> Preset:
     return preset_of(task, options.reset, options.snapshot or "")
 
 
-def choose(adb: Any, wanted: Sequence[str], ledger: Ledger) -> list[str]:
+class Phone(NamedTuple):
+    """A device, and the adb server that sees it."""
+
+    adb: Any
+    serial: str
+
+    @property
+    def name(self) -> str:
+        """What the ledger calls it: ``SERIAL@HOST:PORT``."""
+        return name_of(self.adb, self.serial)
+
+
+def choose(servers: Sequence[Any], wanted: Sequence[str], ledger: Ledger) -> list[Phone]:
     """The devices of a run: those that are ready, or the ``wanted`` ones of them, that no other run has.
 
-    Raises PrerequisiteError if none is left, or if one that is wanted can't be had.
+    A device is wanted by its serial number, or as ``SERIAL@HOST:PORT`` where several servers have one of that number.
+    Raises PrerequisiteError if none is left, or if one that is wanted, or a server, can't be had.
     """
-    ready = serials(adb)
-    lost = [serial for serial in wanted if serial not in ready]
-    if lost or not ready:
-        what = f"adb sees no device {', '.join(lost)}" if lost else "adb sees no device"
-        raise PrerequisiteError(f"{what} that is ready", hint="adb devices -l")
-    mine = _share(list(wanted or ready))
-    taken = [serial for serial in mine if in_use(ledger, adb, serial)]
+    ready = [Phone(adb, serial) for adb in servers for serial in serials(adb)]
+    if not ready:
+        raise PrerequisiteError("adb sees no device that is ready", hint="adb devices -l")
+    mine = _share(_named(ready, wanted) if wanted else ready)
+    taken = [phone for phone in mine if in_use(ledger, phone.adb, phone.serial)]
     if wanted and taken:
-        raise PrerequisiteError(f"device {taken[0]} is in use by another run", hint=WHO)
-    free = [serial for serial in mine if serial not in taken]
+        raise PrerequisiteError(f"device {taken[0].serial} is in use by another run", hint=WHO)
+    free = [phone for phone in mine if phone not in taken]
     if not free:
         raise PrerequisiteError(f"all {len(mine)} devices are in use by other runs", hint=WHO)
     return free
 
 
-def _share(serials: list[str]) -> list[str]:
+def _named(ready: Sequence[Phone], wanted: Sequence[str]) -> list[Phone]:
+    found = {name: [phone for phone in ready if name in (phone.serial, phone.name)] for name in wanted}
+    lost = [name for name, phones in found.items() if not phones]
+    if lost:
+        raise PrerequisiteError(f"adb sees no device {', '.join(lost)} that is ready", hint="adb devices -l")
+    for name, phones in found.items():
+        if len(phones) > 1:
+            names = ",".join(phone.name for phone in phones)
+            raise PrerequisiteError(
+                f"{len(phones)} servers have a device {name}", hint=f"export ANDROID_SERIAL={names}"
+            )
+    return [phones[0] for phones in found.values()]
+
+
+def _share(phones: list[Phone]) -> list[Phone]:
     """What of the devices falls to this process, where several on this machine train together."""
     rank, processes = int(os.environ.get("LOCAL_RANK", 0)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
-    if len(serials) < processes:
+    if len(phones) < processes:
         raise PrerequisiteError(
-            f"{processes} processes need a device each, and there are {len(serials)}",
-            hint=f"--processes {len(serials)}",
+            f"{processes} processes need a device each, and there are {len(phones)}",
+            hint=f"--processes {len(phones)}",
         )
-    return serials[rank::processes]
+    return phones[rank::processes]
 
 
 @dataclass(slots=True)
@@ -119,20 +144,20 @@ class Devices:
     ``start`` takes them into possession, ``close`` gives them back; both may be called again.
     """
 
-    def __init__(self, adb: Any, serials: Sequence[str], ledger: Ledger, options: Options) -> None:
-        self._adb, self._wanted, self._ledger, self._options = adb, tuple(serials), ledger, options
-        self._held: dict[str, _Held] = {}
+    def __init__(self, phones: Sequence[Phone], ledger: Ledger, options: Options) -> None:
+        self._wanted, self._ledger, self._options = tuple(phones), ledger, options
+        self._held: dict[Phone, _Held] = {}
 
     async def start(self) -> None:
         """Claim the devices. Raises PrerequisiteError if another run has come first to every one of them."""
-        for serial in self._wanted:
-            held = self._join(serial)
+        for phone in self._wanted:
+            held = self._join(phone)
             if held is None:
-                lease = await claim(self._ledger, self._adb, serial)
+                lease = await claim(self._ledger, phone.adb, phone.serial)
                 # None may also mean that a thread of this process was faster
-                held = self._join(serial) if lease is None else _HELD.setdefault(self._key(serial), _Held(lease))
+                held = self._join(phone) if lease is None else _HELD.setdefault(self._key(phone), _Held(lease))
             if held is not None:
-                self._held[serial] = held
+                self._held[phone] = held
         if not self._held:
             raise PrerequisiteError("another run has taken the devices", hint=WHO)
 
@@ -141,9 +166,9 @@ class Devices:
 
         Raises EnvError if none is left that could be.
         """
-        serial = await self._lend()
-        held = self._held[serial]
-        device = Device(self._adb, serial, reconnect_s=self._options.reconnect_seconds)
+        phone = await self._lend()
+        held = self._held[phone]
+        device = Device(phone.adb, phone.serial, reconnect_s=self._options.reconnect_seconds)
         return AdbEnv(
             device,
             self._options,
@@ -156,45 +181,54 @@ class Devices:
     async def close(self) -> None:
         """Give the devices back."""
         while self._held:
-            serial, held = self._held.popitem()
+            phone, held = self._held.popitem()
             held.users -= 1
             if not held.users:
-                del _HELD[self._key(serial)]
+                del _HELD[self._key(phone)]
                 held.lease.release()
 
-    def _key(self, serial: str) -> tuple[Path, str]:
-        return self._ledger.folder, name_of(self._adb, serial)
+    def _key(self, phone: Phone) -> tuple[Path, str]:
+        return self._ledger.folder, phone.name
 
-    def _join(self, serial: str) -> _Held | None:
-        held = _HELD.get(self._key(serial))
+    def _join(self, phone: Phone) -> _Held | None:
+        held = _HELD.get(self._key(phone))
         if held is not None:
             held.users += 1
         return held
 
-    async def _lend(self) -> str:
+    async def _lend(self) -> Phone:
         while True:
             ready = await self._ready()
-            for serial, held in self._held.items():
-                if serial in ready and held.lock.acquire(blocking=False):
-                    return serial
+            for phone, held in self._held.items():
+                if phone in ready and held.lock.acquire(blocking=False):
+                    return phone
             if not any(held.lock.locked() for held in self._held.values()):
                 raise EnvError("no device of this run is ready any more", hint="adb devices -l")
             await anyio.sleep(POLL_S)
 
-    async def _ready(self) -> list[str]:
-        try:
-            return await to_thread.run_sync(serials, self._adb, abandon_on_cancel=True)
-        except PrerequisiteError as error:  # at the start it was there: a failure of this episode, not of the run's
-            raise EnvError(error.what, hint=error.hint) from error
+    async def _ready(self) -> list[Phone]:
+        """What the servers see that answer. Raises EnvError if none does."""
+        found: list[Phone] = []
+        gone: list[PrerequisiteError] = []
+        servers = list({id(phone.adb): phone.adb for phone in self._held}.values())
+        for adb in servers:
+            try:
+                there = await to_thread.run_sync(serials, adb, abandon_on_cancel=True)
+                found += [Phone(adb, serial) for serial in there]
+            except PrerequisiteError as error:
+                gone.append(error)
+        if gone and len(gone) == len(servers):  # at the start it was there: a failure of this episode, not of the run's
+            raise EnvError(gone[0].what, hint=gone[0].hint) from gone[0]
+        return found
 
 
 def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """Checks the tasks and the machine, and raises before anything starts."""
     check_tasks(tasks, options)
-    adb, ledger = client(settings.adb_host, settings.adb_port), Ledger(settings.sessions_folder)
+    servers, ledger = [client(host, port) for host, port in settings.adb_places], Ledger(settings.sessions_folder)
     wanted = [serial.strip() for serial in (settings.adb_serials or "").split(",") if serial.strip()]
-    found = choose(adb, wanted, ledger)
-    devices = Devices(adb, found, ledger, options)
+    found = choose(servers, wanted, ledger)
+    devices = Devices(found, ledger, options)
 
     async def make(task: TaskInstance) -> Env:
         return await devices.env(task)

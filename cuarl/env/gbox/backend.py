@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import anyio
 
@@ -50,25 +51,59 @@ def unfit(options: Options, tasks: Sequence[Task]) -> dict[str, str]:
     return left_out(tasks, options.state)
 
 
-def boxes(settings: Settings) -> GBox:
-    """The account. Raises MissingSecret without a key."""
-    if settings.gbox_api_key is None:
+def accounts(settings: Settings) -> list[GBox]:
+    """The accounts, one or several. Raises MissingSecret without a key."""
+    if not settings.gbox_keys:
         raise MissingSecret("boxes need the key of a GBox account", hint="export GBOX_API_KEY=KEY")
-    return GBox(settings.gbox_base_url, settings.gbox_api_key.get_secret_value())
+    return [GBox(settings.gbox_base_url, key) for key in settings.gbox_keys]
+
+
+def boxes(settings: Settings) -> GBox:
+    """The only account. Raises MissingSecret without a key, and ConfigError for several."""
+    found = accounts(settings)
+    if len(found) > 1:
+        raise ConfigError(f"these boxes are of one account, and there are keys of {len(found)}", where="GBOX_API_KEY")
+    return found[0]
+
+
+@dataclass(slots=True)
+class _Lender:
+    """An account, and how many of its boxes episodes have, or are getting."""
+
+    boxes: GBox
+    starting: anyio.CapacityLimiter
+    lent: int = 0
+
+    def back(self) -> None:
+        self.lent -= 1
 
 
 def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """Checks the tasks and the machine, and raises before anything starts."""
     check_tasks(tasks)
-    service = boxes(settings)
-    ledger = Ledger(settings.sessions_folder)
-    starting: list[anyio.CapacityLimiter] = []  # made where the event loop is
+    services, ledger = accounts(settings), Ledger(settings.sessions_folder)
+    lenders: list[_Lender] = []  # made where the event loop is
 
     async def start() -> None:
-        starting[:] = [anyio.CapacityLimiter(options.starting)]
+        lenders[:] = [_Lender(service, anyio.CapacityLimiter(options.starting)) for service in services]
 
     async def make(task: TaskInstance) -> Env:
-        shell = by_shell(task, options.state)
-        return GBoxEnv(service, ledger, task.env, options, starting=starting[0], by_shell=shell)
+        # never more than an account's boxes, since there are no more episodes at the same time than all have
+        lender = min(lenders, key=lambda one: one.lent)
+        lender.lent += 1
+        return GBoxEnv(
+            lender.boxes,
+            ledger,
+            task.env,
+            options,
+            starting=lender.starting,
+            by_shell=by_shell(task, options.state),
+            release=lender.back,
+        )
 
-    return Backend(make, start=start, close=service.close, at_most=options.boxes)
+    async def close() -> None:
+        for service in services:
+            await service.close()
+
+    alone = "one process counts what each account has lent" if len(services) > 1 else ""
+    return Backend(make, start=start, close=close, at_most=options.boxes * len(services), alone=alone)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -38,6 +39,8 @@ class GBox:
     """An account of GBox, or of a server that speaks its protocol. All methods raise EnvError."""
 
     def __init__(self, base_url: str, api_key: str) -> None:
+        self.account = hashlib.sha256(api_key.encode()).hexdigest()[:12]
+        """Tells it from others on the ledger."""
         self.service = Service(
             "GBox", base_url, {"Authorization": f"Bearer {api_key}"}, timeout_s=TIMEOUT_S, hints=HINTS
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import Any
 
@@ -39,7 +39,7 @@ class GBoxEnv:
 
     The latter two need ``cuarl-device`` in the box's image, unless the shell judges (``by_shell``). ``lent`` is the id
     of a box that somebody else has set up and will end; it is used as it is. ``starting`` bounds how many boxes are
-    being started at the same time.
+    being started at the same time. ``release`` is called once it is closed.
     """
 
     def __init__(
@@ -51,8 +51,9 @@ class GBoxEnv:
         lent: str = "",
         starting: AbstractAsyncContextManager[object] | None = None,
         by_shell: bool = False,
+        release: Callable[[], object] | None = None,
     ) -> None:
-        self._starting = starting or nullcontext()
+        self._starting, self._release = starting or nullcontext(), release
         self._boxes, self._ledger, self._options = boxes, ledger, options
         self._box_type: BoxType = BOX_TYPES.get(kind, options.box_type)
         self._managed, self._by_shell = kind in BOX_TYPES and not by_shell, by_shell
@@ -120,7 +121,8 @@ class GBoxEnv:
         with anyio.move_on_after(start_s):
             if not self._box:
                 label = secrets.token_hex(12)
-                self._lease = self._ledger.hold(KIND, label, {"base_url": self._boxes.service.base_url})
+                where = {"base_url": self._boxes.service.base_url, "account": self._boxes.account}
+                self._lease = self._ledger.hold(KIND, label, where)
                 self._box = await self._made(label)
                 self._lease.note(box=self._box)
             await self._boxes.wait(self._box)
@@ -226,7 +228,15 @@ class GBoxEnv:
 
         A box that somebody else has lent is not ended; the task's teardown is run in it.
         """
-        lease, self._lease, self._closed = self._lease, None, True
+        release, self._release, self._closed = self._release, None, True
+        try:
+            await self._end()
+        finally:
+            if release is not None:
+                release()
+
+    async def _end(self) -> None:
+        lease, self._lease = self._lease, None
         teardown, self._teardown = self._teardown, ()
         if lease is None:
             await self._tear_down(teardown)

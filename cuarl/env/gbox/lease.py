@@ -12,10 +12,11 @@ KIND = "gbox"
 
 async def end(lease: Lease, settings: Settings) -> None:
     """Terminate the box of a lease. Raises EnvError if the service can't be asked."""
-    key = settings.gbox_api_key
-    if key is None:
+    accounts = [GBox(lease.detail["base_url"], key) for key in settings.gbox_keys]
+    # a lease of an earlier version names none
+    boxes = next((one for one in accounts if lease.detail.get("account", one.account) == one.account), None)
+    if boxes is None:
         raise EnvError("ending a box needs the key of its account", hint="export GBOX_API_KEY=KEY")
-    boxes = GBox(lease.detail["base_url"], key.get_secret_value())
     try:
         await boxes.end(lease.id, lease.detail.get("box", ""))
     finally:

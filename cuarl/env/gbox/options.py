@@ -36,9 +36,9 @@ class Options(EnvOptions):
     """Who sets up and reads a box for tasks of the simulated phone: the program cuarl-device on it,
     or the shell that every Android has; tasks that need more than a shell are left out."""
     boxes: PositiveInt = 64
-    """Most boxes at the same time, within max_concurrent_rollouts; set it to the account's quota."""
+    """Most boxes of an account at the same time, within max_concurrent_rollouts; set it to the account's quota."""
     starting: PositiveInt = 8
-    """Most boxes that are being started at the same time, so that a service refuses few of them."""
+    """Most boxes of an account that are being started at the same time, so that a service refuses few of them."""
     coordinate_mode: Literal["direct", "gbox"] = "direct"
     """Who says where to act: direct is the policy itself, gbox a model of GBox, to which the policy describes the
     target."""

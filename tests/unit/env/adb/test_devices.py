@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import socket
 
 import anyio
 import pytest
@@ -10,7 +11,7 @@ import pytest
 pytest.importorskip("adbutils", reason="pip install 'cuarl[android]'")
 
 from cuarl.env.adb import console
-from cuarl.env.adb.backend import Devices, check_tasks, choose
+from cuarl.env.adb.backend import Devices, Phone, check_tasks, choose
 from cuarl.env.adb.env import AdbEnv
 from cuarl.env.adb.lease import claim
 from cuarl.env.adb.options import Options as AdbOptions
@@ -49,6 +50,14 @@ def orphan(lease):
     lease.path.write_text(lease.record.model_copy(update={"owner": owner}).model_dump_json())
 
 
+def phones_of(adb, *serials):
+    return [Phone(adb, serial) for serial in serials]
+
+
+def chosen(adb, wanted, ledger):
+    return [phone.serial for phone in choose([adb], wanted, ledger)]
+
+
 async def in_thread(function, *args):
     return await anyio.to_thread.run_sync(function, *args)
 
@@ -62,27 +71,81 @@ def of_another(lease):
 
 def test_two_runs_never_share_a_device(ledger):
     async def work(adb, phones):
-        first = Devices(adb, ["p0"], ledger, QUICK)
+        first = Devices(phones_of(adb, "p0"), ledger, QUICK)
         await first.start()
         (lease,) = ledger.leases()
         assert lease.id == f"p0@127.0.0.1:{adb.port}"
         await first.close()
         assert ledger.leases() == []
         of_another(ledger.hold(lease.kind, lease.id, lease.detail))
-        assert await in_thread(choose, adb, [], ledger) == ["p1"]
+        assert await in_thread(chosen, adb, [], ledger) == ["p1"]
         with pytest.raises(PrerequisiteError, match="p0 is in use by another run"):
-            await in_thread(choose, adb, ["p0"], ledger)
+            await in_thread(chosen, adb, ["p0"], ledger)
         with pytest.raises(PrerequisiteError, match="another run has taken"):
             await first.start()
 
     with_phones(2, work)
 
 
+def with_servers(work):
+    """Two servers, each of which has a device p0, and one of which p1."""
+
+    async def main():
+        first, second, third = (FakePhone(name, clutter=0.0) for name in ("p0", "p1", "p0"))
+        async with serve(first, second) as one, serve(third) as two:
+            await work(client("127.0.0.1", one), client("127.0.0.1", two), (first, second, third))
+
+    asyncio.run(main())
+
+
+def test_a_run_has_the_devices_of_several_servers_and_goes_on_when_one_is_gone(ledger):
+    async def work(one, two, phones):
+        found = await in_thread(choose, [one, two], [], ledger)
+        assert [phone.name for phone in found] == [
+            f"p0@127.0.0.1:{one.port}", f"p1@127.0.0.1:{one.port}", f"p0@127.0.0.1:{two.port}"
+        ]  # fmt: skip
+        with pytest.raises(PrerequisiteError, match="2 servers have a device p0"):
+            await in_thread(choose, [one, two], ["p0"], ledger)
+        named = await in_thread(choose, [one, two], ["p1", f"p0@127.0.0.1:{two.port}"], ledger)
+        assert named == [Phone(one, "p1"), Phone(two, "p0")]
+        devices = Devices(found, ledger, QUICK)
+        await devices.start()
+        envs = [await devices.env(TASK) for _ in range(3)]
+        assert sorted(env.device.serial for env in envs) == ["p0", "p0", "p1"] and len(ledger.leases()) == 3
+        for env in envs:
+            await env.close()
+        await devices.close()
+        gone = client("127.0.0.1", unused_port())
+        left = Devices([Phone(gone, "p9"), Phone(two, "p0")], ledger, QUICK)
+        await left.start()
+        lent = await left.env(TASK)
+        assert lent.device.serial == "p0"
+        await lent.close()
+        await left.close()
+        with pytest.raises(PrerequisiteError, match="no adb server answers"):
+            await in_thread(choose, [one, gone], [], ledger)
+
+    with_servers(work)
+
+
+def unused_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+@pytest.mark.parametrize("text", ["lab", "lab:", ":5037", "lab:70000", "a:1,"])
+def test_what_names_no_server_is_refused(text):
+    assert Settings(adb_servers="a:1, b:2").adb_places == [("a", 1), ("b", 2)]
+    with pytest.raises(ConfigError, match="is no adb server"):
+        Settings(adb_servers=text).adb_places  # noqa: B018
+
+
 def test_what_trains_and_what_measures_in_one_process_take_turns_on_a_device(ledger):
     async def work(adb, phones):
-        training, measuring = (Devices(adb, ["p0"], ledger, QUICK) for _ in range(2))
+        training, measuring = (Devices(phones_of(adb, "p0"), ledger, QUICK) for _ in range(2))
         await training.start()
-        assert await in_thread(choose, adb, [], ledger) == ["p0"]
+        assert await in_thread(chosen, adb, [], ledger) == ["p0"]
         await measuring.start()
         assert len(ledger.leases()) == 1
         busy = await training.env(TASK)
@@ -106,9 +169,9 @@ def test_processes_that_train_together_have_a_device_each(ledger, monkeypatch):
         monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
         for rank, serials in (("0", ["p0", "p2"]), ("1", ["p1"])):
             monkeypatch.setenv("LOCAL_RANK", rank)
-            assert await in_thread(choose, adb, [], ledger) == serials
+            assert await in_thread(chosen, adb, [], ledger) == serials
         with pytest.raises(PrerequisiteError, match="2 processes need a device each, and there are 1"):
-            await in_thread(choose, adb, ["p0"], ledger)
+            await in_thread(chosen, adb, ["p0"], ledger)
 
     with_phones(3, work)
 
@@ -116,17 +179,17 @@ def test_processes_that_train_together_have_a_device_each(ledger, monkeypatch):
 def test_a_device_that_is_not_there_is_named(ledger):
     async def work(adb, phones):
         with pytest.raises(PrerequisiteError, match="no device p7 that is ready"):
-            await in_thread(choose, adb, ["p0", "p7"], ledger)
+            await in_thread(chosen, adb, ["p0", "p7"], ledger)
         phones[0].gone = True
         with pytest.raises(PrerequisiteError, match="no device that is ready"):
-            await in_thread(choose, adb, [], ledger)
+            await in_thread(chosen, adb, [], ledger)
 
     with_phones(1, work)
 
 
 def test_an_episode_waits_for_a_device_and_one_that_is_lost_is_passed_over(ledger):
     async def work(adb, phones):
-        devices = Devices(adb, ["p0", "p1"], ledger, QUICK)
+        devices = Devices(phones_of(adb, "p0", "p1"), ledger, QUICK)
         await devices.start()
         one, two = await devices.env(TASK), await devices.env(TASK)
         assert {one.device.serial, two.device.serial} == {"p0", "p1"}
@@ -162,14 +225,14 @@ def test_what_a_killed_run_began_is_undone_and_the_device_is_free(ledger, by):
     }
 
     async def work(adb, phones):
-        devices = Devices(adb, ["p0"], ledger, QUICK)
+        devices = Devices(phones_of(adb, "p0"), ledger, QUICK)
         await devices.start()
         await (await devices.env(shell_task(**preset))).reset(shell_task(**preset), 1)
         (lease,) = ledger.leases()
         assert json.loads(lease.detail["undo"])[0] == preset["teardown"][0]
         assert await claim(ledger, adb, "p0") is None
         orphan(lease)
-        assert await in_thread(choose, adb, ["p0"], ledger) == ["p0"]
+        assert await in_thread(chosen, adb, ["p0"], ledger) == ["p0"]
         if by == "sweep":
             await sweep(lease, Settings())
             assert ledger.leases() == []
