@@ -123,7 +123,8 @@ def _learner(service: Any, config: ExperimentConfig, renderer: Renderer, saved: 
             client = service.create_training_client_from_state(start).result()
         else:
             client = service.create_lora_training_client(config.model_name, **lora_options(config)).result()
-        reference = _reference(service, config, start) if config.kl_penalty_coef else None
+        penalised = config.kl_penalty_coef and config.learning.kl_in == "reward"
+        reference = _reference(service, config, start) if penalised else None
     sampler = TinkerSampler(None, renderer, name=Path(config.model_name).name)
     learner = TinkerLearner(client, sampler, renderer, tinker_config(config), reference)
     learner.restored_stream = saved.stream if saved else None
