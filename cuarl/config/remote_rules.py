@@ -11,8 +11,14 @@ if TYPE_CHECKING:
     from cuarl.config.schema import ExperimentConfig
 
 _NOT_TINKER = (
-    "device", "dtype", "policy.sampler_device", "policy.kv_cache_gib", "lora_alpha", "train_vision", "save_total_limit",
-)  # fmt: skip
+    "device",
+    "dtype",
+    "policy.sampler_device",
+    "policy.kv_cache_gib",
+    "lora_alpha",
+    "train_vision",
+    "save_total_limit",
+)
 """What the service decides itself or has no means for."""
 _LEARNT_BY_TINKER = frozenset({
     "advantage_normalization", "credit", "credit_lambda", "discount", "loss_reduction", "loss_constant_tokens",
