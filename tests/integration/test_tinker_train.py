@@ -37,10 +37,8 @@ def test_asynchronous_training_with_a_penalty_goes_on_and_starts_another(place, 
         assert flight["air"], "groups are in flight at the end of a step"
         again = place.cuarl("train", "--resume", "first", "--max-steps", "4")
         assert again.code == 0, again.err
-        second = place.cuarl(
-            *small, "--name", "second", "--max-steps", "1", "--kl-reference", "start",
-            "--load-checkpoint-path", str(folder / "checkpoints" / "latest"),
-        )  # fmt: skip
+        start = ["--kl-reference", "start", "--load-checkpoint-path", str(folder / "checkpoints" / "latest")]
+        second = place.cuarl(*small, *start, "--name", "second", "--max-steps", "1")
         assert second.code == 0, second.err
     rows = {row["step"]: row for row in measured(folder)}
     assert sorted(rows) == [1, 2, 3, 4]

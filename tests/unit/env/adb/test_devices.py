@@ -101,9 +101,8 @@ def with_servers(work):
 def test_a_run_has_the_devices_of_several_servers_and_goes_on_when_one_is_gone(ledger):
     async def work(one, two, phones):
         found = await in_thread(choose, [one, two], [], ledger)
-        assert [phone.name for phone in found] == [
-            f"p0@127.0.0.1:{one.port}", f"p1@127.0.0.1:{one.port}", f"p0@127.0.0.1:{two.port}"
-        ]  # fmt: skip
+        seen = [("p0", one), ("p1", one), ("p0", two)]
+        assert [phone.name for phone in found] == [f"{serial}@127.0.0.1:{adb.port}" for serial, adb in seen]
         with pytest.raises(PrerequisiteError, match="2 servers have a device p0"):
             await in_thread(choose, [one, two], ["p0"], ledger)
         named = await in_thread(choose, [one, two], ["p1", f"p0@127.0.0.1:{two.port}"], ledger)
