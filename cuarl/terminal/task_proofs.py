@@ -23,6 +23,7 @@ def prove_here(
     """What came of each task that can be played here, in the order of ``chosen``."""
     from rich.progress import Progress
 
+    from cuarl.workflow.proof_record import remember
     from cuarl.workflow.task_proofs import SIMULATED, prove_all
 
     provable = [task for task in chosen if task.env in (*SIMULATED, *live)]
@@ -40,7 +41,9 @@ def prove_here(
         for proofs in prove_all(simulated, seeds, profile=profile, jobs=jobs):
             found[proofs[0].task_id] = proofs
             done(seeds)
-    return [_told(found[task.id]) for task in provable]
+    told = [_told(found[task.id]) for task in provable]
+    remember(load_settings(), ((task, 0 if one["failed"] else seeds) for task, one in zip(provable, told, strict=True)))
+    return told
 
 
 def _live_proofs(

@@ -190,13 +190,20 @@ def model(settings: Settings) -> Check:
 
 
 def tasks(settings: Settings) -> Check:
-    """The shipped suites."""
-    from cuarl.tasks.suites import load_suites
+    """The suites, and whether those in the user's own folder were ever proven."""
+    from cuarl.tasks.suites import load_suites, shipped_folder
+    from cuarl.workflow.proof_record import unproven
 
     suites = load_suites()
     if not suites:
         return Check("tasks", "fail", "no suites are installed", "pip install --force-reinstall cuarl")
-    return Check("tasks", "ok", f"{sum(len(suite.tasks) for suite in suites)} in {len(suites)} suites")
+    if settings.tasks_dir:
+        suites = load_suites([shipped_folder(), settings.tasks_dir])
+    count = f"{sum(len(suite.tasks) for suite in suites)} in {len(suites)} suites"
+    if open_ := unproven(settings, [task for suite in suites for task in suite.tasks]):
+        names = " ".join(sorted({task.suite for task in open_}))
+        return Check("tasks", "warn", f"{count}; {len(open_)} never proven", f"cuarl tasks validate {names} --prove")
+    return Check("tasks", "ok", count)
 
 
 def endpoint(settings: Settings) -> Check:

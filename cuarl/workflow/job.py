@@ -21,6 +21,7 @@ from cuarl.workflow import episodes as parts
 from cuarl.workflow.evaluation import EvaluationPlan
 from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.inputs import Inputs
+from cuarl.workflow.proof_record import said_of
 from cuarl.workflow.workers import hire
 from cuarl.workflow.workers.crew import Crew
 
@@ -83,6 +84,7 @@ class Job:
         environments.check(config, [*tasks, *evaluation_tasks], settings)
         preflight.check_place(experiment)
         _tell_shared(experiment, tasks, evaluation_tasks)
+        _tell_unproven(experiment, tasks, evaluation_tasks)
         facts: dict[str, str] = {}
         if config.trainer.type == "local":
             spec = model_spec(experiment.resolved, config.device)
@@ -147,6 +149,14 @@ def _tell_shared(experiment: Experiment, tasks: Sequence[Task], evaluated: Seque
             f"{len(both)} of {len(evaluated)} evaluation tasks are trained on, too: success on them says little "
             "about others"
         )
+
+
+def _tell_unproven(experiment: Experiment, tasks: Sequence[Task], evaluated: Sequence[Task]) -> None:
+    """A task that can't be solved, or is solved at the start, teaches nothing and is no measure."""
+    config = experiment.config
+    every = list({task.id: task for task in (*tasks, *evaluated)}.values())
+    if said := said_of(experiment.settings, every, [*config.tasks, *config.eval_tasks]):
+        experiment.watcher.note(said)
 
 
 def _check_endpoint(experiment: Experiment) -> None:

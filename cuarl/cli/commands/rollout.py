@@ -32,6 +32,7 @@ from cuarl.trajectory import Trajectory
 from cuarl.workflow import episodes as parts
 from cuarl.workflow import players
 from cuarl.workflow.human import Page
+from cuarl.workflow.proof_record import said_of
 from cuarl.workflow.rollouts import collect, plan_of, player_of
 
 if TYPE_CHECKING:
@@ -157,6 +158,8 @@ def rollout(
         note(f"{groups * group_size} episodes are played, not {episodes}: {groups} whole groups of {group_size}")
     if request.dry_run:
         _print_plan(request, agent, in_turn, group_size, facts)
+        if url is None and (said := said_of(request.settings, tasks, request.config.tasks)):
+            note(said)
         return
     page = Page(request.watcher, port or 0, not no_open, assist)
     player = player_of(request, agent, page, len(in_turn) * group_size)

@@ -24,6 +24,7 @@ from cuarl.tasks.task import CATEGORIES, DIFFICULTIES, SPLITS
 from cuarl.terminal.output import note, print_json, print_text
 from cuarl.terminal.state import load_settings
 from cuarl.terminal.task_proofs import prove_here
+from cuarl.terminal.task_sights import begun_here, in_sight
 from cuarl.terminal.task_views import count_of, in_full, print_proofs, print_report, show_selection
 
 app = typer.Typer(
@@ -33,8 +34,6 @@ app = typer.Typer(
 _PANEL = "Selection"
 SEEDS = 3
 """At which tasks are proven where nobody says how many."""
-LIVE = ("browser", "linux")
-"""Environments that ``--prove`` starts."""
 
 Selectors = Annotated[
     list[str] | None,
@@ -162,13 +161,27 @@ def filter_tasks(
     epilog="""\b
 Examples:
   cuarl tasks show train_02_enable_wifi
-  cuarl tasks show train_02_enable_wifi --seed 7 --json"""
+  cuarl tasks show train_02_enable_wifi --seed 7 --json
+  cuarl tasks show mine.yaml#buy_a_lamp --screenshot --set model_name=Qwen/Qwen3-VL-8B-Instruct"""
 )
 def show(
     ids: Annotated[
         list[str], typer.Argument(metavar="ID|FILE[#ID]...", help="Ids of tasks, task files, or tasks of files.")
     ],
     seed: Annotated[int, typer.Option(help="Fill the parameters in as this seed draws them.")] = 0,
+    screenshot: Annotated[
+        bool,
+        typer.Option(
+            "--screenshot",
+            help="Begin each task in its own environment: its first screen as a PNG, and the prompt as the model gets "
+            "it.",
+        ),
+    ] = False,
+    out: Annotated[Path, typer.Option(help="With --screenshot: folder of the pictures.")] = Path(),
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="With --screenshot: an option of environment or model; repeatable."),
+    ] = None,
     tasks_dir: TasksDir = None,
     as_json: Json = False,
 ) -> None:
@@ -176,17 +189,21 @@ def show(
 
     That is the goal, the parameters, what the device starts with, the checks, and the goal at one seed.
     """
+    if not screenshot and (sets or out != Path()):
+        raise ConfigError(f"--{'set' if sets else 'out'} has no effect without --screenshot", hint="--screenshot")
     library = Library.open(_folders(tasks_dir))
     found = [one.task for word in ids for one in named(word, library)]
+    seen = begun_here(found, seed, out, sets or ()) if screenshot else [{} for _ in found]
     if as_json:
         print_json(
             [
-                {**task.model_dump(mode="json"), "digest": task.digest, "instance": task.instantiate(seed)}
-                for task in found
+                {**task.model_dump(mode="json"), "digest": task.digest, "instance": task.instantiate(seed), **more}
+                for task, more in zip(found, seen, strict=True)
             ]
         )
     else:
-        print_text("\n\n".join(in_full(task, seed) for task in found))
+        shown = [in_full(task, seed) + in_sight(more) for task, more in zip(found, seen, strict=True)]
+        print_text("\n\n".join(shown))
 
 
 @app.command(
@@ -225,6 +242,7 @@ def validate(
     a seed if doing nothing does not solve it, and its plan (on the simulator, the oracle) does within its steps and
     without side effects. Exit code 2: a task is wrong; 3: one is not proven.
     """
+    from cuarl.workflow.proof_record import LIVE
     from cuarl.workflow.task_review import findings_on
 
     if sets and not prove:
