@@ -16,6 +16,7 @@ from torch import nn
 
 from cuarl.policy.inputs import Inputs, Row, Side
 from cuarl.policy.prompt import Renderer
+from cuarl.policy.work import Work
 
 if TYPE_CHECKING:
     from cuarl.policy.jobs import Job
@@ -147,4 +148,8 @@ class Policy(Renderer, Protocol):
 
     def release_memory(self, keep_bytes: int = 0) -> None:
         """Give back the memory that only sampling needs, if it is more than ``keep_bytes``."""
+        ...
+
+    def take_work(self) -> Work | None:
+        """What was computed since this was last called; None where nobody counts."""
         ...

@@ -20,6 +20,7 @@ from cuarl.policy.jobs import Job
 from cuarl.policy.prompt import Prompt, Renderer
 from cuarl.policy.sampler import Message, PromptTooLong
 from cuarl.policy.special import SpecialIds
+from cuarl.policy.work import Work
 from cuarl.trajectory import Sampled
 from cuarl.types import Screenshot
 
@@ -212,3 +213,7 @@ class TransformersPolicy(ABC):
     @abstractmethod
     def release_memory(self, keep_bytes: int = 0) -> None:
         """Give back the memory that only sampling needs, if it is more than ``keep_bytes``."""
+
+    @abstractmethod
+    def take_work(self) -> Work | None:
+        """What was computed since this was last called; None where nobody counts."""

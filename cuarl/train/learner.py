@@ -25,11 +25,12 @@ from typing import Any, Protocol
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import broadcast
+from accelerate.utils import broadcast, gather_object
 
 from cuarl.errors import TrainError
 from cuarl.policy.adapters.modalities import Modalities
 from cuarl.policy.base import Policy
+from cuarl.policy.work import Work, total
 from cuarl.train.batch import (
     Batch,
     Update,
@@ -42,6 +43,7 @@ from cuarl.train.batch import (
 from cuarl.train.config import LearnerConfig
 from cuarl.train.curriculum import Curriculum
 from cuarl.train.gradients import check_trained_names, dead_adapters, reproducible, sum_over_processes
+from cuarl.train.metrics import sampling_metrics
 from cuarl.train.objective import Objective, Pictures
 from cuarl.train.processes import any_of, join_processes
 from cuarl.train.replay import Replay
@@ -130,13 +132,14 @@ class Learner:
         return self.accelerator.prepare(optimizer)
 
     def begin_step(self, step: int) -> None:
-        """Start training step ``step``, before its episodes are collected: chance and caches start anew."""
+        """Start training step ``step``, before its episodes are collected: chance, caches and counts start anew."""
         self._before = {} if self.curriculum is None else {"curriculum": self.curriculum.state()}
         if self.stream is not None:
             self.stream.begin_step()
         torch.manual_seed(random.Random(f"{self.config.seed}/{step}").getrandbits(63))
         # encoded pictures may differ in the last bit with the pictures they were encoded beside
         self.policy.forget_pictures()
+        self.policy.take_work()
 
     def undo_step(self) -> None:
         """Be as before ``begin_step``; its step has changed no weight yet."""
@@ -159,7 +162,7 @@ class Learner:
     # --- one update ------------------------------------------------------------------------------------------------
 
     def _learn(self, batch: Batch, step: int) -> dict[str, float]:
-        report = StepReport(self._set_learning_rates(step))
+        report, sampled = StepReport(self._set_learning_rates(step)), self.policy.take_work()
         batch = replace(batch, groups=without(batch.groups, self.policy.special.unsayable, self.policy.decode))
         learnt, replayed = self.replay.filled(batch, step) if self.config.replay.per_task else (batch, 0)
         # keys and values would lie beside the activations; graphs are captured anew with the next samples
@@ -175,7 +178,8 @@ class Learner:
             after = self._post_kl(updates, learnt.pictures)
         self.policy.updated(step)
         self.episodes += sum(len(g.trajectories) for g in batch.collected)
-        return report.metrics() | after | self._remembered(batch, step, replayed) | self._memory()
+        work = self._work(sampled)
+        return report.metrics() | after | self._remembered(batch, step, replayed) | self._memory() | work
 
     def _updates(self, batch: Batch) -> list[Update]:
         config = self.config
@@ -304,6 +308,13 @@ class Learner:
                 hint="leave them out of lora_target_modules, or turn gradient_checkpointing off",
             )
         self._checked = pictures
+
+    def _work(self, sampled: Work | None) -> dict[str, float]:
+        """What it took to sample from the policy that is trained, and to train it, over all processes."""
+        done = gather_object([(sampled, self.policy.take_work())])
+        sampling, training = (total(works) for works in zip(*done, strict=True))
+        found = sampling_metrics(sampling)
+        return found if training is None else found | {"train/pictures": float(training.pictures)}
 
     def _memory(self) -> dict[str, float]:
         device = self.policy.device

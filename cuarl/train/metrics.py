@@ -9,6 +9,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
+from cuarl.policy.work import Work
 from cuarl.train.advantage import group_advantages
 from cuarl.trajectory import Group, Trajectory, Turn
 from cuarl.types import StopReason
@@ -36,6 +37,12 @@ METRICS: dict[str, str] = {
     "tokens/sampled_mean": "mean sampled tokens of a turn",
     "tokens/images_mean": "mean pictures in the window of a turn",
     "tokens/total": "prompt and sampled tokens of the step",
+    "sampling/prompt_tokens": "tokens of the distinct prompts that were answered, image tokens included; like "
+    "those below, where the policy is sampled in this process",
+    "sampling/prefilled_tokens": "those of them that were computed; the others were known from earlier turns",
+    "sampling/decoded_tokens": "sampled tokens behind the first of each answer, which comes with its prompt",
+    "sampling/idle_frac": "share of the decoding passes' rows whose answer was over",
+    "sampling/pictures": "pictures that were encoded for it",
     "policy/loss": "the loss that was minimised, mean over the updates of the step",
     "policy/entropy": "mean entropy in nats of the policy at the trained tokens",
     "policy/kl_ref": "KL(policy ‖ reference) at the trained tokens, k3 estimate; only with a KL penalty",
@@ -81,13 +88,17 @@ METRICS: dict[str, str] = {
     "train/tokens": "tokens that were trained",
     "train/packed_frac": "share of the scored turns that were computed inside a later turn's sequence",
     "train/padding_frac": "share of padding in the forward passes",
+    "train/pictures": "pictures that were encoded for training; others were known from sampling",
     "time/rollout_s": "seconds spent collecting episodes; asynchronous: those in which training waited for them",
+    "time/sampling_s": "seconds of time/rollout_s in which answers were computed, in turn with training",
     "time/train_s": "seconds spent on updates",
     "time/save_s": "seconds spent writing the checkpoint",
     "time/eval_s": "seconds spent evaluating",
     "time/step_s": "seconds of the whole step",
     "perf/tokens_per_s": "tokens of the step by seconds of updates",
     "perf/episodes_per_min": "episodes of the step by minutes of the whole step",
+    "perf/idle_frac": "share of time/rollout_s and time/train_s in which nothing was sampled or trained: where the "
+    "policy waited for environments and for the record",
     "perf/rss_gib": "memory of the main process at the end of the step, GiB; on Linux only",
     "perf/peak_gib": "peak memory of the accelerator, GiB",
 }
@@ -109,6 +120,21 @@ def rollout_metrics(groups: Sequence[Group], *, policy_version: int) -> dict[str
         | _turn_metrics(turns)
         | _lag_metrics(turns, policy_version)
     )
+
+
+def sampling_metrics(work: Work | None, *, in_turn: bool = True) -> dict[str, float]:
+    """What it took to sample; nothing where nobody counted. Its time says something ``in_turn`` with training only."""
+    if work is None or not work.prompts:
+        return {}
+    found = {
+        "sampling/prompt_tokens": float(work.prompt_tokens),
+        "sampling/prefilled_tokens": float(work.prompt_tokens - work.reused_tokens),
+        "sampling/decoded_tokens": float(work.decoded_tokens),
+        "sampling/pictures": float(work.pictures),
+    }
+    if work.decode_rows:
+        found["sampling/idle_frac"] = 1 - work.decoded_tokens / work.decode_rows
+    return found | ({"time/sampling_s": work.seconds} if in_turn else {})
 
 
 def _reward_metrics(episodes: Sequence[Trajectory]) -> dict[str, float]:

@@ -112,7 +112,7 @@ async def _collecting(
         return
     async with _source(job, place, learner, server) as source:
         in_turn = InTurn(collector, source, processes=Processes.of(learner), watcher=job.experiment.watcher)
-        yield Collecting(in_turn, None if server is None else server.told)
+        yield Collecting(in_turn, source.told if server is None else server.told)
 
 
 @asynccontextmanager

@@ -5,6 +5,8 @@ from __future__ import annotations
 from cuarl.config.schema import ExperimentConfig
 from cuarl.policy.sampling.sampler_copy import copy_weights, sampler_copy
 from cuarl.train.learner import Learner
+from cuarl.train.loop import Metrics
+from cuarl.train.metrics import sampling_metrics
 from cuarl.workflow import players
 from cuarl.workflow.from_config import check_alone
 from cuarl.workflow.source import Source
@@ -22,4 +24,7 @@ def second_copy(config: ExperimentConfig, learner: Learner) -> Source:
     async def refresh(version: int) -> None:
         copy_weights(copy, policy, version)
 
-    return Source(players.in_process(config, copy, temperature=config.temperature, strict=True), refresh)
+    async def told() -> Metrics:
+        return sampling_metrics(copy.take_work())
+
+    return Source(players.in_process(config, copy, temperature=config.temperature, strict=True), refresh, told=told)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from cuarl.train.loop import Settled
 from cuarl.trajectory import Group
 from cuarl.workflow.players import Player
 
@@ -32,3 +33,5 @@ class Source:
     """Awaited when a step's episodes are there, or when they can't be had."""
     accept: Callable[[tuple[Group, ...]], tuple[Group, ...]] = _all
     """The groups as they may be trained on."""
+    told: Settled | None = None
+    """Awaited behind each update: what was done to sample, as metrics."""

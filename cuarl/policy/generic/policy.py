@@ -151,6 +151,9 @@ class GenericPolicy(TransformersPolicy):
     def release_memory(self, keep_bytes: int = 0) -> None:
         """None is kept."""
 
+    def take_work(self) -> None:
+        """Nobody counts."""
+
     def _seen(self, inputs: GenericInputs, ids: torch.Tensor) -> dict[str, torch.Tensor]:
         pictures = {
             name: value.to(self.dtype) if value.is_floating_point() else value

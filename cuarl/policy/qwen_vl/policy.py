@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -24,6 +25,7 @@ from cuarl.policy.qwen_vl.score import score
 from cuarl.policy.qwen_vl.vision import FeatureCache, VisionTower
 from cuarl.policy.special import SpecialIds
 from cuarl.policy.transformers_policy import TransformersPolicy
+from cuarl.policy.work import Work
 
 
 class QwenVLPolicy(TransformersPolicy):
@@ -53,6 +55,7 @@ class QwenVLPolicy(TransformersPolicy):
         self.kv_bytes: int | None = None
         self._engine: Engine | None = None
         self._has_engine: bool | None = None
+        self._answering_s = 0.0
 
     @property
     def unpadded(self) -> bool:
@@ -69,12 +72,14 @@ class QwenVLPolicy(TransformersPolicy):
 
     def answer(self, jobs: Sequence[Job]) -> None:
         """Sample an answer to every job: by the engine where there is one."""
+        started = time.perf_counter()
         with self.on_device():
             engine = self.engine()
             if engine is not None:
                 engine.generate(jobs)
             else:
                 answer_by_layers(self, jobs)
+        self._answering_s += time.perf_counter() - started
 
     def score(self, inputs: Inputs, temperature: torch.Tensor, options: ScoreOptions) -> TokenScores:
         """Score the real answer tokens of a batch (see ``Policy.score``)."""
@@ -138,6 +143,13 @@ class QwenVLPolicy(TransformersPolicy):
         """Compute every prompt anew from now on: what is sampled then doesn't depend on what was sampled before."""
         if self._engine is not None:
             self._engine.forget()
+
+    def take_work(self) -> Work:
+        """What was computed since this was last called. Without an engine prompts and tokens are not counted."""
+        work = Work() if self._engine is None else self._engine.take_work()
+        work.pictures, self.vision.encoded = self.vision.encoded, 0
+        work.seconds, self._answering_s = self._answering_s, 0.0
+        return work
 
     def release_memory(self, keep_bytes: int = 0) -> None:
         """Give back the memory that only sampling needs, if it is more than ``keep_bytes``."""

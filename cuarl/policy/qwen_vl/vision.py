@@ -72,6 +72,8 @@ class VisionTower:
         self.images = images
         self.trained = trained
         self.cache = FeatureCache(cache_bytes)
+        self.encoded = 0
+        """Pictures that went through the tower since somebody set this to 0."""
 
     @property
     def _device(self) -> torch.device:
@@ -123,6 +125,7 @@ class VisionTower:
 
     def encode(self, pixels: torch.Tensor, grids: Sequence[Grid]) -> torch.Tensor:
         """Features (1 + levels, N, D) of patches (sum of patches, values), with gradients if the tower has any."""
+        self.encoded += len(grids)
         weight = next(self.visual.parameters())
         thw = torch.tensor([[1, g.rows, g.cols] for g in grids], device=weight.device)
         out = self.visual(pixels.to(weight.device, weight.dtype), grid_thw=thw)

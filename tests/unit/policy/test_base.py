@@ -139,6 +139,9 @@ class BytesPolicy:
     def release_memory(self, keep_bytes=0):
         pass
 
+    def take_work(self):
+        return None
+
 
 def sample(policy, goal, seeds):
     """Answers of a sampler of this process to the same prompt."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -27,6 +26,7 @@ from cuarl.policy.qwen_vl.engine.prompts import PromptState, distinct, find_know
 from cuarl.policy.qwen_vl.engine.rows import Rows
 from cuarl.policy.qwen_vl.engine.step import CHANCES, Flight, Step
 from cuarl.policy.qwen_vl.engine.weights import Weights
+from cuarl.policy.work import Work
 
 if TYPE_CHECKING:
     from cuarl.policy.qwen_vl.policy import QwenVLPolicy
@@ -41,19 +41,6 @@ _COMPACT_BELOW = 0.5
 """Share of unfinished rows at which dropping the others pays for copying what is kept of them."""
 _OLD = 8
 """Waves after which a prefix that nobody looked for gives way before the buffer grows."""
-
-
-@dataclass(slots=True)
-class Work:
-    """What was done, for metrics: tokens of distinct prompts, of which so many were known, and tokens decoded."""
-
-    prompts: int = 0
-    prompt_tokens: int = 0
-    reused_tokens: int = 0
-    decoded_tokens: int = 0
-    decode_rows: int = 0
-    """Rows of all steps, idle ones included."""
-    steps: int = 0
 
 
 class Engine:
@@ -91,6 +78,11 @@ class Engine:
         self._weights, self._memory, self._version = None, None, ()
         self._buffer.clear()
         self._pages = Pages(1)
+
+    def take_work(self) -> Work:
+        """What was done since this was last called."""
+        work, self.work = self.work, Work()
+        return work
 
     def forget(self) -> None:
         """Compute every prompt anew from the next answers on."""
