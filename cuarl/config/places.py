@@ -100,7 +100,7 @@ class LocalTrainer(TrainerOptions):
     gradient_checkpointing: bool = False
     """Trade a third more computing for much less activation memory."""
     activation_gib: NonNegativeFloat = 0.0
-    """With gradient_checkpointing on a GPU: GiB of activations to keep all the same, which need not be computed
+    """With gradient_checkpointing: GiB of activations to keep all the same, which need not be computed
     again."""
     micro_batch_tokens: PositiveInt = 8192
     """Most tokens, padding included, of one forward and backward pass."""

@@ -52,6 +52,7 @@ def check(store: Store, *, deep: bool = False) -> Report:
     asked.lines("references", lambda session: _dangling(session.connection()))
     counts = {table.name: asked.count(table) for table in Base.metadata.sorted_tables}
     asked.lines("turns", _turn_counts)
+    asked.lines("verdicts", _verdicts)
     referenced = asked.digests()
     stored = set(store.blobs.digests())
     missing = [f"screenshot {digest} is missing" for digest in sorted(referenced - stored)]
@@ -181,6 +182,13 @@ def incomplete(session: Session) -> Iterator[tuple[str, int, int]]:
     yield from ((i, expected, found) for i, expected, found in wrong)
 
 
+def misjudged(session: Session) -> Iterator[str]:
+    """Episodes that say another success than their verdict: where one has none, the verdict was lost."""
+    e, v = t.EpisodeRow, t.VerdictRow
+    query = select(e.id).outerjoin(v, v.episode_id == e.id).where(e.success.is_distinct_from(v.success))
+    yield from session.scalars(query.order_by(e.id))
+
+
 def token_counts(session: Session) -> dict[str, int]:
     """Tokens of each episode, as counted when it was stored: what tells a model's turn without its sample."""
     e = t.EpisodeRow
@@ -195,6 +203,11 @@ def tokens_of(trajectory: Trajectory) -> int:
 def _turn_counts(session: Session) -> Iterator[str]:
     wrong = (f"episode {i} has {found} of {expected} turns" for i, expected, found in incomplete(session))
     yield from _bounded(wrong, "episodes are not whole")
+
+
+def _verdicts(session: Session) -> Iterator[str]:
+    wrong = (f"episode {i} and its verdict don't agree" for i in misjudged(session))
+    yield from _bounded(wrong, "episodes don't agree with their verdicts")
 
 
 def _broken_screenshots(store: Store, digests: Iterable[str]) -> Iterator[str]:

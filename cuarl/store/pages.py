@@ -276,7 +276,7 @@ class Pages(Reader):
 
     def shares(self, run: str, purpose: Purpose = "train") -> list[TaskShare] | None:
         """Verdicts by step and task, for intervals; None for a run with more than ``MANY`` episodes."""
-        e, v = t.EpisodeRow, t.VerdictRow
+        e = t.EpisodeRow
         mine: Select[Any] = select(literal_column("1")).where(e.run_id == run, e.purpose == purpose).limit(MANY + 1)
 
         def work(session: Session) -> list[TaskShare] | None:
@@ -285,8 +285,6 @@ class Pages(Reader):
             holds = _holds_in(session, run)
             query = (
                 select(e.step, e.task_id, func.count(holds), func.sum(cast(holds, Integer)))
-                .select_from(e)
-                .outerjoin(v, v.episode_id == e.id)
                 .where(e.run_id == run, e.purpose == purpose, holds.is_not(None))
                 .group_by(e.step, e.task_id)
                 .order_by(e.step, e.task_id)
@@ -297,7 +295,7 @@ class Pages(Reader):
 
     def cost_lines(self, run: str, most: int | None = MANY) -> list[CostLine] | None:
         """What its episodes took, by purpose and kind of device; None for a run with more than ``most`` episodes."""
-        e, v = t.EpisodeRow, t.VerdictRow
+        e = t.EpisodeRow
         mine: Select[Any] = select(literal_column("1")).where(e.run_id == run)
 
         def work(session: Session) -> list[CostLine] | None:
@@ -316,7 +314,6 @@ class Pages(Reader):
             }
             query = (
                 select(e.purpose, device.label("device"), *(value.label(name) for name, value in sums.items()))
-                .outerjoin(v, v.episode_id == e.id)
                 .where(e.run_id == run, e.status != "started")
                 .group_by(e.purpose, device)
                 .order_by(e.purpose, device)
@@ -368,10 +365,10 @@ class Pages(Reader):
 
         Without a run, task, group or evaluation they come in the order of the index alone.
         """
-        e, v = t.EpisodeRow, t.VerdictRow
+        e = t.EpisodeRow
         order = sort if {"run", "task", "group", "evaluation"} & set(where) else "newest"
         # which ones they are is found first: to sort all of a large run's rows takes several times as long
-        found = _conditions(select(e.id).outerjoin(v, v.episode_id == e.id), where).where(e.status != "started")
+        found = _conditions(select(e.id), where).where(e.status != "started")
         page = _sorted(found, order).limit(limit).offset(offset).subquery()
         query = _sorted(_line_query().where(e.id.in_(select(page.c.id))), order)
         return self._read(lambda s: [_line(row) for row in s.execute(query).mappings()])
@@ -445,21 +442,20 @@ def _holds_in(session: Session, run: str) -> Any:
     """The verdicts that hold in a run; those of people are only looked for, one by one, where it has some."""
     e, h = t.EpisodeRow, t.HumanVerdictRow
     said = session.scalar(select(h.id).join(e, e.id == h.episode_id).where(e.run_id == run).limit(1))
-    return t.VerdictRow.success if said is None else _holds()
+    return t.EpisodeRow.success if said is None else _holds()
 
 
 def _holds() -> Any:
-    return func.coalesce(_human(), t.VerdictRow.success)
+    return func.coalesce(_human(), t.EpisodeRow.success)
 
 
 _COLUMNS = tuple(name for name in EpisodeLine.model_fields if name not in ("recorded", "human"))
 
 
 def _line_query() -> Select[Any]:
-    e, v = t.EpisodeRow, t.VerdictRow
+    e = t.EpisodeRow
     columns = [getattr(e, name) for name in _COLUMNS]
-    query = select(*columns, v.success.label("recorded"), _human().label("human"))
-    return query.outerjoin(v, v.episode_id == e.id)
+    return select(*columns, e.success.label("recorded"), _human().label("human"))
 
 
 def _line(row: Mapping[Any, Any]) -> EpisodeLine:

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from cuarl.errors import StoreError
 from cuarl.store import tables as t
 from cuarl.store import transaction
-from cuarl.store.check import incomplete, token_counts, tokens_of
+from cuarl.store.check import incomplete, misjudged, token_counts, tokens_of
 from cuarl.store.records import (
     EvaluationRecord,
     EventRecord,
@@ -115,6 +115,7 @@ def _not_whole(store: Store, verdicts_lost: bool) -> set[str]:
     bad = set(_failing(store.episode_ids(), store.load))
     _drop_episodes(store, bad)
     bad.update(i for i, _, _ in transaction.read(store.engine, lambda session: list(incomplete(session))))
+    bad.update(transaction.read(store.engine, lambda session: list(misjudged(session))))
     counted = transaction.read(store.engine, token_counts)
     verdicts_lost = verdicts_lost or transaction.read(store.engine, _verdicts_vanished)
     for trajectory in store.trajectories():

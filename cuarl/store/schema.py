@@ -20,7 +20,7 @@ from cuarl.store.tables import Base
 from cuarl.store.transaction import ServerAway
 from cuarl.store.url import EXAMPLE_URL, masked, sqlite_path
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
 """All revisions, oldest first, as in ``migrations/versions``."""
 HEAD = REVISIONS[-1]
 VERSION_TABLE = "cuarl_schema_version"

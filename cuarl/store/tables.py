@@ -109,17 +109,25 @@ class EpisodeRow(Base):
     """One episode, without its turns."""
 
     __tablename__ = "episodes"
-    __table_args__ = tuple(  # one for each condition that a page may have, in the order of its rows
-        Index(None, *condition, "step", "id")
-        for condition in (
-            (),
-            ("run_id",),
-            ("run_id", "purpose"),
-            ("task_id",),
-            ("policy",),
-            ("policy", "policy_version"),
-            ("status",),
-        )
+    __table_args__ = (
+        *(  # one for each condition that a page may have, in the order of its rows
+            Index(None, *condition, "step", "id")
+            for condition in (
+                (),
+                ("run_id",),
+                ("run_id", "purpose"),
+                ("task_id",),
+                ("policy",),
+                ("policy", "policy_version"),
+                ("status",),
+            )
+        ),
+        # the worst first; and all that its ledger and the other orders read, so that they needn't read the rows
+        Index(
+            "ix_episodes_ledger",
+            *("run_id", "reward", "id", "status", "purpose", "backend", "env", "success", "wall_s"),
+            *("prompt_tokens", "sampled_tokens", "turn_count"),
+        ),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)
@@ -144,6 +152,8 @@ class EpisodeRow(Base):
     stop: Mapped[str | None]
     failure: Mapped[Any | None]
     answer: Mapped[str | None]
+    success: Mapped[bool | None]
+    """Of its verdict: said here, too, for what counts thousands of them."""
     reward: Mapped[float | None]
     reward_parts: Mapped[Any]
     final_digest: Mapped[str | None]

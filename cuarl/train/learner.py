@@ -137,7 +137,7 @@ class Learner:
         if self.stream is not None:
             self.stream.begin_step()
         torch.manual_seed(random.Random(f"{self.config.seed}/{step}").getrandbits(63))
-        # encoded pictures may differ in the last bit with the pictures they were encoded beside
+        # on a GPU encoded pictures may differ in the last bit with the pictures they were encoded beside
         self.policy.forget_pictures()
         self.policy.take_work()
 
@@ -224,7 +224,7 @@ class Learner:
                 break
             loss, inputs = self._objective.loss(rows, pictures)
             self.accelerator.backward(loss.total)
-            report.add(loss, rows, inputs)
+            report.add(loss, rows, inputs, unpadded=self._objective.scorer.unpadded)
         if not self._changed and self._shards is None and any_of(giving_up):
             raise StepUndone
         if self._shards is not None:

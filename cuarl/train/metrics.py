@@ -87,7 +87,7 @@ METRICS: dict[str, str] = {
     "train/rows": "turns that were scored with gradient",
     "train/tokens": "tokens that were trained",
     "train/packed_frac": "share of the scored turns that were computed inside a later turn's sequence",
-    "train/padding_frac": "share of padding in the forward passes",
+    "train/padding_frac": "share of padding in the forward passes: 0 where layers run without it",
     "train/pictures": "pictures that were encoded for training; others were known from sampling",
     "time/rollout_s": "seconds spent collecting episodes; asynchronous: those in which training waited for them",
     "time/sampling_s": "seconds of time/rollout_s in which answers were computed, in turn with training",

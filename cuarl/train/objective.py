@@ -59,8 +59,8 @@ class Objective:
         self.scorer = Scorer(policy, one_pass=config.sharded, keep_bytes=keep).eval()
         if keep and not (config.gradient_checkpointing and self.scorer.unpadded):
             raise ConfigError(
-                "activation_gib has no effect here: it is for gradient_checkpointing on a GPU, with plain LoRA or all "
-                "weights of a Qwen-VL model, not in shards",
+                "activation_gib has no effect here: it is for gradient_checkpointing, with plain LoRA or all weights "
+                "of a Qwen-VL model on a CPU or a CUDA device, not in shards",
                 hint="leave --activation-gib out",
             )
         self.start = StartWeights(policy) if config.reference == "start" and config.penalised else None

@@ -45,11 +45,12 @@ class StepReport:
         self._norms: list[float] = []
         self._sums: dict[str, float] = {}
 
-    def add(self, loss: Loss, rows: Sequence[TokenRow], inputs: Inputs) -> None:
-        """Take in one micro-batch."""
+    def add(self, loss: Loss, rows: Sequence[TokenRow], inputs: Inputs, *, unpadded: bool) -> None:
+        """Take in one micro-batch, whose padding was not computed if ``unpadded``."""
         values = dict(zip(loss.sums, torch.stack(list(loss.sums.values())).tolist(), strict=True))
         values["rows"] = len(rows)
-        values |= {"packed": len(rows) - len(inputs.behind.prompt_of)} | inputs.size._asdict()
+        size = inputs.size._replace(padded=inputs.size.real) if unpadded else inputs.size
+        values |= {"packed": len(rows) - len(inputs.behind.prompt_of)} | size._asdict()
         if not self._norms and "abs_log_ratio" in values:
             # only before the first update is the policy the one that sampled
             values["first_tokens"], values["first_diff"] = values["tokens"], values["abs_log_ratio"]

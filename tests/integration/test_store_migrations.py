@@ -81,10 +81,13 @@ def test_c56_rows_survive_down_and_up(empty_url, tmp_path):
     set_up(empty_url)
     fill(empty_url, tmp_path)
     before = counts(empty_url)
+    judged = query(empty_url, "SELECT id, success FROM episodes ORDER BY id")
     down = migrate(empty_url, FIRST)
     assert (down.direction, dict(down.losses)) == ("down", {})
     migrate(empty_url)
     assert counts(empty_url) == before
+    assert query(empty_url, "SELECT id, success FROM episodes ORDER BY id") == judged
+    assert judged and None not in {success for _, success in judged}
     assert dangling(empty_url) == []
     with Store.open(empty_url, runs_dir=tmp_path) as store:
         assert store.trajectory("rich") == first(rich(run_id="r1"))

@@ -59,8 +59,8 @@ class QwenVLPolicy(TransformersPolicy):
 
     @property
     def unpadded(self) -> bool:
-        """Whether answers can be scored without padding: on a GPU, by layers that are known."""
-        return self.device.type == "cuda" and unpadded.fits(self)
+        """Whether answers can be scored without padding: on a GPU or a CPU, by layers that are known."""
+        return self.device.type in ("cuda", "cpu") and unpadded.fits(self)
 
     def engine(self) -> Engine | None:
         """What samples from this policy; None where only its own layers can (see ``fits``)."""
@@ -120,7 +120,7 @@ class QwenVLPolicy(TransformersPolicy):
         """Say that the weights have changed (see ``Policy.updated``)."""
         super().updated(version)
         if self.vision.trained:
-            self.forget_pictures()
+            self.vision.cache.clear()
 
     def save_companions(self, folder: str) -> None:
         """Write tokenizer and image processor into ``folder``, beside the weights."""
@@ -136,8 +136,9 @@ class QwenVLPolicy(TransformersPolicy):
         return made
 
     def forget_pictures(self) -> None:
-        """Encode every picture anew from now on."""
-        self.vision.cache.clear()
+        """Encode pictures anew from now on, unless each is encoded by itself (see ``vision``)."""
+        if self.device.type != "cpu":
+            self.vision.cache.clear()
 
     def forget_prompts(self) -> None:
         """Compute every prompt anew from now on: what is sampled then doesn't depend on what was sampled before."""

@@ -1,8 +1,10 @@
-"""Scoring and training on an accelerator: all sequences of a batch behind each other, without padding or masks.
+"""Scoring and training: all sequences of a batch behind each other, without padding.
 
 The layers are those of the model itself, taken apart as in sampling (``engine``), but with their own weights, adapters
-apart and gradients through. Adapters are kept in float32 and multiplied in the base's type. A prompt that several
-answers continue is computed once, as in ``Scorer``; what is not kept for the backward pass is computed again there.
+apart and gradients through. Adapters are kept in float32 and multiplied in the base's type; on a float32 base they are
+merged for each product (``merged``). A prompt that several answers continue is computed once, as in ``Scorer``; what is
+not kept for the backward pass is computed again there. Attention is flash attention for segments where that runs, and
+elsewhere a call for each prompt and its answers (``branches``).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch.utils.checkpoint import checkpoint
 
+from cuarl.policy.qwen_vl import branches, merged
 from cuarl.policy.qwen_vl.engine.attention import Segments, causal, segments
 from cuarl.policy.qwen_vl.engine.fits import plain_layers
 from cuarl.policy.qwen_vl.fused.ops import norm_rotate, rms_norm, swiglu
@@ -37,7 +40,8 @@ class Layout(NamedTuple):
 
     ``tokens`` (N,) picks them from the flattened prompts (P, L), then the flattened answers (S, U - 1). ``wanted`` are
     the tokens whose states answers were drawn from, row by row. ``place_of`` (P × L,) is where a prompt's token went.
-    ``looked_at`` are the tokens that keys and values are taken from, None for all in their order.
+    ``looked_at`` are the tokens that keys and values are taken from, None for all in their order; where ``calls`` are
+    given, attention goes by these instead.
     """
 
     tokens: torch.Tensor
@@ -45,6 +49,7 @@ class Layout(NamedTuple):
     place_of: torch.Tensor
     parts: Segments
     looked_at: torch.Tensor | None
+    calls: list[branches.Call] | None = None
 
 
 def lay_out(inputs: QwenInputs) -> Layout:
@@ -62,6 +67,7 @@ def lay_out(inputs: QwenInputs) -> Layout:
 
     tokens: list[range] = []
     looked_at: list[range] = []
+    forks: list[tuple[int, list[int]]] = []
     queries: list[int] = []
     keys: list[int] = []
     start_of_prompt = [0] * prompts
@@ -75,6 +81,7 @@ def lay_out(inputs: QwenInputs) -> Layout:
         for row, part in zip(rows, own, strict=True):
             start_of_answer[row], count = count, count + len(part)
         tokens += own
+        forks.append((lengths[p], [len(part) for part in own]))
         prompt = range(start_of_prompt[p], start_of_prompt[p] + lengths[p])
         joined = [len(own[0])] if len(rows) == 1 else []
         queries += [lengths[p] + sum(joined)]
@@ -95,6 +102,7 @@ def lay_out(inputs: QwenInputs) -> Layout:
         place_of=place_of,
         parts=segments(queries, keys, device),
         looked_at=_joined(looked_at, device) if sum(keys) != count else None,
+        calls=branches.calls(forks) if device.type == "cpu" else None,
     )
 
 
@@ -173,13 +181,19 @@ def _layer(
         norm_rotate(t, norm.weight if norm is not None else None, *rotary, getattr(norm, "variance_epsilon", 0.0))
         for t, norm in ((q, getattr(a, "q_norm", None)), (k, getattr(a, "k_norm", None)))
     )
-    if layout.looked_at is not None:
-        k, v = k.index_select(0, layout.looked_at), v.index_select(0, layout.looked_at)
-    mixed = causal(q, k, v, layout.parts, a.scaling).flatten(1)
+    mixed = _attend(q, k, v, layout, a.scaling).flatten(1)
     hidden = hidden + _products(mixed, (a.o_proj,), adapters.out)[0]
     x = rms_norm(hidden, after.weight, after.variance_epsilon)
     gate, up = _products(x, (m.gate_proj, m.up_proj), adapters.gate_up)
     return hidden + _products(swiglu(gate, up), (m.down_proj,), adapters.down)[0]
+
+
+def _attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layout: Layout, scale: float) -> torch.Tensor:
+    if layout.calls is not None:
+        return branches.attend(q, k, v, layout.calls, scale)
+    if layout.looked_at is not None:
+        k, v = k.index_select(0, layout.looked_at), v.index_select(0, layout.looked_at)
+    return causal(q, k, v, layout.parts, scale)
 
 
 class Low(NamedTuple):
@@ -235,6 +249,8 @@ def _cast(weights: Sequence[torch.Tensor], dtype: torch.dtype) -> Iterator[torch
 def _products(x: torch.Tensor, modules: Sequence[Any], low: Low | None) -> list[torch.Tensor]:
     """What each of some linear layers makes of ``x`` (N, in), adapters included: their first products as one."""
     bases = [getattr(m, "base_layer", m) for m in modules]
+    if low is not None and x.dtype == torch.float32 and not any(b.weight.requires_grad for b in bases):
+        return merged.products(x, [b.weight for b in bases], [b.bias for b in bases], low.down, low.ups)
     out = [torch.nn.functional.linear(x, b.weight, b.bias) for b in bases]
     if low is None:
         return out

@@ -5,7 +5,7 @@ from cuarl.store.check import check
 from cuarl.trajectory import Turn
 from cuarl.types import Finish
 from tests.unit.store.databases import query, set_up
-from tests.unit.store.samples import picture, plain, save
+from tests.unit.store.samples import picture, plain, rich, save
 
 
 def shot_episode(name, *shots):
@@ -47,6 +47,14 @@ def test_a_broken_screenshot_is_found_when_looking_deep(filled, shots, tmp_path)
 def test_an_episode_that_is_not_whole_is_named(filled, url):
     query(url, "DELETE FROM turns WHERE turn = 1")
     assert check(filled).problems == ("episode a has 1 of 2 turns",)
+
+
+def test_an_episode_that_lost_its_verdict_is_named(store, url):
+    save(store, rich())
+    save(store, plain())
+    assert not [p for p in check(store).problems if "verdict" in p]
+    query(url, "DELETE FROM verdicts WHERE episode_id = 'rich'")
+    assert "episode rich and its verdict don't agree" in check(store).problems
 
 
 def test_an_episode_that_cannot_be_read_is_found_when_looking_deep(filled, url):

@@ -1,6 +1,7 @@
 """The ledger of a run's costs: sums by purpose and device, with people's verdicts, and money by prices."""
 
 import pytest
+from sqlalchemy import event
 
 from cuarl.store import Store
 from cuarl.store.costs import Prices, costs_of
@@ -58,3 +59,22 @@ def test_money_counts_what_has_a_price(pages):
 def test_a_run_of_too_many_episodes_has_none(pages):
     assert ledger(pages, most=3) is None
     assert ledger(pages, most=4) == ledger(pages)
+
+
+@pytest.mark.parametrize("order", ["reward", "turns", "-seconds"])
+def test_neither_the_ledger_nor_an_order_reads_the_rows_of_a_large_run(tmp_path, order):
+    with Store.open(f"sqlite:///{tmp_path}/x.db", runs_dir=tmp_path) as store:
+        asked = []
+        event.listen(store.engine, "before_cursor_execute", lambda *given: asked.append(given[2:4]))
+        Pages(store.engine).cost_lines("a", None)
+        Pages(store.engine).episode_lines({"run": "a"}, sort=order)
+        told = {text: store_plan(store, text, values) for text, values in asked if "FROM episodes" in text}
+        sums = next(plan for text, plan in told.items() if "sum(" in text)
+        page = next(plan for text, plan in told.items() if "LIMIT" in text and "IN (SELECT" in text)
+    assert any("COVERING INDEX ix_episodes_ledger" in line for line in sums)
+    assert any("COVERING INDEX ix_episodes_ledger" in line for line in page)
+
+
+def store_plan(store, text, values):
+    with store.engine.connect() as connection:
+        return [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", values)]

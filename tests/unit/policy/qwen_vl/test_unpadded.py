@@ -46,7 +46,7 @@ def _both(policy: QwenVLPolicy, rows: Sequence[Row], *, pack: bool, keep_bytes: 
 
 @pytest.mark.parametrize("pack", [False, True])
 def test_scores_and_gradients_of_an_adapter_are_those_of_the_padded_path(adapted: QwenVLPolicy, pack: bool) -> None:
-    assert unpadded.fits(adapted)
+    assert unpadded.fits(adapted) and adapted.unpadded
     padded, gradient, ours, our_gradient = _both(adapted, _rows(adapted), pack=pack)
     assert torch.allclose(padded, ours, atol=1e-5)
     assert torch.allclose(gradient, our_gradient, rtol=1e-3, atol=1e-5)
