@@ -139,7 +139,7 @@ class Policy(Renderer, Protocol):
         ...
 
     def forget_pictures(self) -> None:
-        """Encode pictures anew from now on, where what comes out may depend on what they are encoded beside."""
+        """Encode every picture anew from now on."""
         ...
 
     def forget_prompts(self) -> None:

@@ -204,7 +204,7 @@ class TransformersPolicy(ABC):
 
     @abstractmethod
     def forget_pictures(self) -> None:
-        """Encode pictures anew from now on, where what comes out may depend on what they are encoded beside."""
+        """Encode every picture anew from now on."""
 
     @abstractmethod
     def forget_prompts(self) -> None:

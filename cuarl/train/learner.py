@@ -137,7 +137,7 @@ class Learner:
         if self.stream is not None:
             self.stream.begin_step()
         torch.manual_seed(random.Random(f"{self.config.seed}/{step}").getrandbits(63))
-        # on a GPU encoded pictures may differ in the last bit with the pictures they were encoded beside
+        # encoded pictures may differ in the last bit with the pictures they were encoded beside
         self.policy.forget_pictures()
         self.policy.take_work()
 

@@ -325,8 +325,8 @@ class _Clock:
         timed = self.times() | {"time/step_s": step_s}
         timed["perf/episodes_per_min"] = 60 * sum(len(g.trajectories) for g in batch.collected) / step_s
         if "time/sampling_s" in values:
-            busy = values["time/sampling_s"] + self._phases["train"]
-            timed["perf/idle_frac"] = 1 - busy / (self._phases["rollout"] + self._phases["train"])
+            rollout, train_s = self._phases["rollout"], self._phases["train"]
+            timed["perf/idle_frac"] = (rollout - values["time/sampling_s"]) / (rollout + train_s)
         if (resident := resident_gib()) is not None:
             timed["perf/rss_gib"] = resident
         if "train/tokens" in values:

@@ -53,7 +53,7 @@ def batches(policy, window):
         make_agent=lambda spec, env: ModelAgent(sampler, said, params=SamplingParams(max_tokens=12), window=window),
     )
     policy.forget_prompts()
-    policy.vision.cache.clear()
+    policy.forget_pictures()
     policy.take_work()
 
     async def work():

@@ -120,7 +120,7 @@ class QwenVLPolicy(TransformersPolicy):
         """Say that the weights have changed (see ``Policy.updated``)."""
         super().updated(version)
         if self.vision.trained:
-            self.vision.cache.clear()
+            self.forget_pictures()
 
     def save_companions(self, folder: str) -> None:
         """Write tokenizer and image processor into ``folder``, beside the weights."""
@@ -136,9 +136,8 @@ class QwenVLPolicy(TransformersPolicy):
         return made
 
     def forget_pictures(self) -> None:
-        """Encode pictures anew from now on, unless each is encoded by itself (see ``vision``)."""
-        if self.device.type != "cpu":
-            self.vision.cache.clear()
+        """Encode every picture anew from now on."""
+        self.vision.cache.clear()
 
     def forget_prompts(self) -> None:
         """Compute every prompt anew from now on: what is sampled then doesn't depend on what was sampled before."""

@@ -273,4 +273,5 @@ def test_a_step_that_changed_weights_is_finished_however_overdue():
 
 def test_activations_to_keep_are_refused_where_none_are_computed_again():
     with pytest.raises(ConfigError, match="activation_gib has no effect here"):
-        Learner(tiny_policy(), LearnerConfig(gradient_checkpointing=True, activation_gib=1.0))
+        Learner(tiny_policy(), LearnerConfig(activation_gib=1.0))
+    Learner(tiny_policy(), LearnerConfig(gradient_checkpointing=True, activation_gib=1.0))

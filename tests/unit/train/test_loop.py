@@ -90,6 +90,17 @@ def test_each_step_reports_episodes_updates_and_times_together():
     assert (last["eval/n"], "eval/n" in first) == (12.0, False)
 
 
+def test_where_sampling_is_timed_each_step_tells_how_long_nothing_was_computed():
+    class Timed(Diary):
+        def update(self, batch, step):
+            return {**super().update(batch, step), "time/sampling_s": 0.0}
+
+    diary = Timed()
+    run(diary, LoopConfig(max_steps=1))
+    told = diary.values[1]
+    assert told["perf/idle_frac"] == told["time/rollout_s"] / (told["time/rollout_s"] + told["time/train_s"])
+
+
 def test_a_resumed_run_begins_after_the_restored_step_without_a_baseline():
     diary = Diary()
     outcome = run(diary, LoopConfig(max_steps=3), start=2)

@@ -7,6 +7,7 @@ import threading
 from contextlib import contextmanager
 from dataclasses import replace
 
+import anyio
 import pytest
 from pydantic import SecretStr
 
@@ -40,7 +41,10 @@ def token(there):
 
 
 class Faults:
-    """An application that now and then fails: before its work, or behind it, when the answer is lost."""
+    """An application that now and then fails: before its work, or behind it, when the answer is lost.
+
+    An answer may be an error, be cut off, or not come in time.
+    """
 
     def __init__(self, app, faults):
         self._app, self._faults, self.asked = app, list(faults), 0
@@ -53,7 +57,13 @@ class Faults:
         fault = self._faults.pop(0) if self._faults else ""
         if fault != "before":
             await self._app(scope, receive, send if not fault else self._lost)
-        if fault:
+        if fault == "silent":
+            await anyio.sleep(1.5)
+        if fault in ("cut", "silent"):
+            head = [(b"content-length", b"100")]
+            await send({"type": "http.response.start", "status": 200, "headers": head})
+            await send({"type": "http.response.body", "body": b'{"'})
+        elif fault:
             status = 400 if fault == "refused" else 503
             await send({"type": "http.response.start", "status": status, "headers": []})
             await send({"type": "http.response.body", "body": b'{"error": "no"}'})
@@ -132,11 +142,16 @@ def test_a_monitor_knows_all_of_a_run_and_goes_on_with_a_resumed_one(tmp_path, m
     assert token not in (run.path / SPOOL).read_text() + (run.path / SENT).read_text()
 
 
-@pytest.mark.parametrize("faults", [("before", "after"), ("after",) * 3], ids=["both", "answers lost"])
+@pytest.mark.parametrize(
+    "faults",
+    [("before", "after"), ("after",) * 3, ("cut", "before", "cut"), ("silent", "cut")],
+    ids=["both", "answers lost", "connections cut", "no answer in time"],
+)
 def test_what_may_have_been_lost_is_sent_again_and_there_once(
     tmp_path, monkeypatch, there, token, sock, caplog, faults
 ):
     monkeypatch.setattr(reporting, "_FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr(reporting, "_TIMEOUT_S", 1.0 if "silent" in faults else 30.0)
     with caplog.at_level(logging.WARNING), listening(there, sock, faults) as app:
         run, _ = finished(tmp_path, monkeypatch, sock, token)
     assert app.asked > len(faults)

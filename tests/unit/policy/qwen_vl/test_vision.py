@@ -66,17 +66,6 @@ def test_a_screenshot_is_encoded_once_however_often_it_is_shown(qwen3: QwenVLPol
     assert torch.equal(again, torch.cat([first[:, tokens : 2 * tokens], first[:, :tokens]], dim=1))
 
 
-def test_on_a_cpu_what_was_encoded_stays_for_it_does_not_depend_on_when(qwen3: QwenVLPolicy) -> None:
-    shots = [screen(i, 64, 96) for i in range(5)]
-    qwen3.vision.cache.clear()
-    first = qwen3.vision.features(shots)
-    qwen3.forget_pictures()
-    assert len(qwen3.vision.cache) == 5
-    qwen3.vision.cache.clear()
-    again = torch.cat([qwen3.vision.features([s]) for s in reversed(shots)][::-1], dim=1)
-    assert torch.equal(first, again)
-
-
 def test_the_cache_forgets_what_was_not_used_for_longest() -> None:
     cache = FeatureCache(limit_bytes=2 * 4 * 10)
     for name in "ab":
