@@ -38,7 +38,7 @@ METRICS: dict[str, str] = {
     "tokens/images_mean": "mean pictures in the window of a turn",
     "tokens/total": "prompt and sampled tokens of the step",
     "sampling/prompt_tokens": "tokens of the distinct prompts that were answered, image tokens included; like "
-    "those below, where the policy is sampled in this process",
+    "those below, where the policy is sampled in this process, in turn with training",
     "sampling/prefilled_tokens": "those of them that were computed; the others were known from earlier turns",
     "sampling/decoded_tokens": "sampled tokens behind the first of each answer, which comes with its prompt",
     "sampling/idle_frac": "share of the decoding passes' rows whose answer was over",
@@ -122,8 +122,8 @@ def rollout_metrics(groups: Sequence[Group], *, policy_version: int) -> dict[str
     )
 
 
-def sampling_metrics(work: Work | None, *, in_turn: bool = True) -> dict[str, float]:
-    """What it took to sample; nothing where nobody counted. Its time says something ``in_turn`` with training only."""
+def sampling_metrics(work: Work | None) -> dict[str, float]:
+    """What it took to sample, in turn with training; nothing where nobody counted."""
     if work is None or not work.prompts:
         return {}
     found = {
@@ -131,10 +131,11 @@ def sampling_metrics(work: Work | None, *, in_turn: bool = True) -> dict[str, fl
         "sampling/prefilled_tokens": float(work.prompt_tokens - work.reused_tokens),
         "sampling/decoded_tokens": float(work.decoded_tokens),
         "sampling/pictures": float(work.pictures),
+        "time/sampling_s": work.seconds,
     }
     if work.decode_rows:
         found["sampling/idle_frac"] = 1 - work.decoded_tokens / work.decode_rows
-    return found | ({"time/sampling_s": work.seconds} if in_turn else {})
+    return found
 
 
 def _reward_metrics(episodes: Sequence[Trajectory]) -> dict[str, float]:
