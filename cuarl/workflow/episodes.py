@@ -67,7 +67,19 @@ def select_tasks(
     selection = load(selectors, filters, stdin=sys.stdin, role=role, folders=folders)
     for text in selection.notes:
         note(text)
-    return replace(selection, tasks=environments.fitting(config, selection.tasks, note))
+    tasks = environments.fitting(config, selection.tasks, note)
+    if told := cut_short(tasks, config.max_turns):
+        note(told)
+    return replace(selection, tasks=tasks)
+
+
+def cut_short(tasks: Sequence[Task], max_turns: int) -> str:
+    """Says how many of ``tasks`` allow more than ``max_turns``, where it is a tenth of them at least; else nothing."""
+    longer = [task.max_steps for task in tasks if task.max_steps > max_turns]
+    if 10 * len(longer) < max(1, len(tasks)):
+        return ""
+    count = f"{len(longer)} of {len(tasks)} tasks"
+    return f"{count} allow more than {max_turns} turns, and end there: --max-turns {max(longer)}"
 
 
 def tasks_of(experiment: Experiment, role: Literal["train", "eval"]) -> Sequence[Task]:
