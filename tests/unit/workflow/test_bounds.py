@@ -21,7 +21,9 @@ PACKAGE = Path(cuarl.__file__).parent
 
 def collecting(path):
     """Whether a file imports what runs many episodes at once."""
-    found = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom)]
+    code = path.read_text()
+    nodes = ast.walk(ast.parse(code)) if "cuarl.rollout.pool" in code else ()
+    found = [n for n in nodes if isinstance(n, ast.ImportFrom)]
     return any(n.module == "cuarl.rollout.pool" and any(a.name == "collect" for a in n.names) for n in found)
 
 
