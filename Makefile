@@ -19,7 +19,8 @@ DESKTOP := xvfb openbox dbus xterm mousepad galculator pcmanfm fonts-dejavu-core
 # stealing leaves a module's tests, and what they set up once, with one worker for as long as there is other work
 SHARED := --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 PROOFS := tests/integration/browser/test_ordinary_site.py \
-  tests/integration/browser/test_monitor.py tests/integration/test_monitor_api.py \
+  tests/integration/browser/test_monitor.py tests/integration/browser/test_accessible.py \
+  tests/integration/test_monitor_api.py \
   tests/proofs tests/integration/vllm tests/integration/test_signals.py tests/integration/test_full_disk.py
 CODE := cuarl tests docs benchmarks examples
 
