@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from cuarl.agent.describe import describe
-from cuarl.env.http import Service
 from cuarl.errors import EnvError, RewardError
 from cuarl.tasks.task import TaskInstance
 from cuarl.trajectory import CheckResult, Turn, Verdict
@@ -78,6 +77,9 @@ class JudgeModel:
     def __init__(self, base_url: str, model: str, key: str | None = None, *, screens: int = 4) -> None:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self.model, self.screens = model, screens
+        # every command imports this module, and few have such a judge
+        from cuarl.env.http import Service
+
         self.service = Service("the judge", base_url, headers, timeout_s=120.0)
 
     async def __call__(self, seen: Seen) -> Opinion:
