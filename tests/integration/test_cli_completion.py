@@ -41,7 +41,7 @@ def complete(folder, monkeypatch, capfd):
 
 def in_a_process(folder, *words, **variables):
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ}
-    done = subprocess.run(words, capture_output=True, text=True, env={**kept, **variables}, cwd=folder, timeout=60)
+    done = subprocess.run(words, capture_output=True, text=True, env={**kept, **variables}, cwd=folder, timeout=240)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
