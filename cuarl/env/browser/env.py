@@ -101,7 +101,7 @@ class BrowserEnv(ABC):
         so.
         """
         tabs, size = self._ready(), self.options.pixels
-        reason = refusal(action, size, self.capabilities.actions)
+        reason = refusal(action, size, self.capabilities.actions) or tabs.uploads.refusal(action)
         if reason:
             return StepResult(self._observation(tabs), info={"rejected": reason, "changed": False})
         if action.kind in ("answer", "finish"):

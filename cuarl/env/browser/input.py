@@ -96,6 +96,8 @@ async def _act(action: Action, tabs: Tabs, page: Any, scale: float, size: tuple[
             await page.mouse.move(*_css(x, y, scale))
             await page.mouse.wheel(*_wheel(action, scale))
             await anyio.sleep(WHEEL_MS / 1000)
+        case TypeText() if tabs.uploads.asked_for:
+            await tabs.uploads.choose(action.text)
         case TypeText():
             await page.keyboard.type(action.text)
             if action.submit:

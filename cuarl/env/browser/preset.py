@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -10,7 +11,7 @@ from cuarl.errors import TaskError
 from cuarl.suggest import did_you_mean
 from cuarl.tasks.task import TaskInstance
 
-FIELDS = ("url", "reset", "set_url", "set", "state_url", "read")
+FIELDS = ("url", "reset", "set_url", "set", "state_url", "read", "uploads")
 """Of the preset of a page by its address."""
 MINIWOB_FIELDS = ("page",)
 STATE = ("url", "title", "text", "tabs", "downloads", "dialogs", "blocked")
@@ -54,6 +55,10 @@ def _check_page(task: TaskInstance) -> None:
     read = preset.get("read", {})
     if not isinstance(read, Mapping) or not all(isinstance(script, str) and script.strip() for script in read.values()):
         raise TaskError(f"{where}: preset.read maps no names to JavaScript", hint="read: {total: document.title}")
+    if "uploads" in preset and not Path(str(preset["uploads"])).is_dir():
+        raise TaskError(
+            f'{where} lets files of "{preset["uploads"]}" be uploaded, which is no folder', hint="uploads: FOLDER"
+        )
     for check in task.checks:
         _check_path(check.path, read, where, app="state_url" in preset)
 

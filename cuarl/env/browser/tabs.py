@@ -20,6 +20,7 @@ from cuarl.env.browser.options import BrowserOptions
 from cuarl.env.browser.passing import first_line, is_passing
 from cuarl.env.browser.pickers import pickers
 from cuarl.env.browser.traffic import Traffic
+from cuarl.env.browser.uploads import Uploads
 from cuarl.errors import EnvError
 from cuarl.types import Screenshot
 
@@ -51,6 +52,7 @@ class Tabs:
         self._crashed = False
         self._broken = False
         self.clipboard = ""
+        self.uploads = Uploads()
         self.dialogs: list[str] = []
         self.downloads: list[str] = []
         self.blocked: list[str] = []
@@ -237,10 +239,7 @@ class Tabs:
         page.on("dialog", self._dialog)
         page.on("download", self._download)
         if self._fenced:
-            page.on(
-                "filechooser",
-                lambda _: self._note(self.dialogs, "the page asked for a file, which can't be chosen here"),
-            )
+            page.on("filechooser", lambda asking: self.uploads.asked(asking, partial(self._note, self.dialogs)))
         page.on("framenavigated", self._navigated)
         if len(self._pages) > MOST_TABS:
             self._note(self.blocked, f"a tab beyond {MOST_TABS}")

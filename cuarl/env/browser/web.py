@@ -20,6 +20,7 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -38,6 +39,7 @@ from cuarl.env.browser.replay import Replay
 from cuarl.env.browser.storage import Storage
 from cuarl.env.browser.tabs import Tabs
 from cuarl.env.browser.traffic import Traffic
+from cuarl.env.browser.uploads import Uploads
 from cuarl.errors import EnvError
 from cuarl.tasks.task import TaskInstance
 from cuarl.types import Action, Observation, StepResult
@@ -97,6 +99,7 @@ class WebEnv(BrowserEnv):
 
     async def _load(self, tabs: Tabs, task: TaskInstance, seed: int) -> Mapping[str, str]:
         preset = task.preset
+        tabs.uploads = Uploads(Path(str(preset["uploads"])) if preset.get("uploads") else None)
         self._scripts = {str(name): str(script) for name, script in dict(preset.get("read") or {}).items()}
         self._state_url = self._filled(preset.get("state_url"))
         if self._replay is None:  # else the recording begins with what came of it

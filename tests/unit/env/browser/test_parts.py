@@ -170,7 +170,14 @@ def page(**preset):
 
 
 @pytest.mark.parametrize(
-    "preset", [{}, {"url": "ftp://x/"}, {"url": "http://x/", "page": "a"}, {"url": "http://x/", "urk": 1}]
+    "preset",
+    [
+        {},
+        {"url": "ftp://x/"},
+        {"url": "http://x/", "page": "a"},
+        {"url": "http://x/", "urk": 1},
+        {"url": "http://x/", "uploads": "not-there"},
+    ],
 )
 def test_task_that_no_page_can_be_made_of_is_refused(preset):
     with pytest.raises(TaskError):
