@@ -305,6 +305,8 @@ class Pages(Reader):
                     return None
             # in full each time, as "device" is a column, too; and PostgreSQL takes equal parameters for different ones
             device = case((e.backend == literal_column("''"), e.env), else_=e.backend)
+            # as it stands SQLite would take the index that is sorted by purpose, and read every row for the rest
+            purpose = e.purpose.op("||")(literal_column("''"))
             sums: dict[str, ColumnElement[Any]] = {
                 "episodes": func.count(),
                 "successes": func.coalesce(func.sum(cast(_holds_in(session, run), Integer)), 0),
@@ -313,10 +315,10 @@ class Pages(Reader):
                 "tokens_out": func.sum(e.sampled_tokens),
             }
             query = (
-                select(e.purpose, device.label("device"), *(value.label(name) for name, value in sums.items()))
+                select(purpose.label("purpose"), device.label("device"), *(v.label(name) for name, v in sums.items()))
                 .where(e.run_id == run, e.status != "started")
-                .group_by(e.purpose, device)
-                .order_by(e.purpose, device)
+                .group_by(purpose, device)
+                .order_by(purpose, device)
             )
             return [CostLine.model_validate(dict(row)) for row in session.execute(query).mappings()]
 

@@ -90,12 +90,6 @@ def test_a_run_that_is_killed_and_resumed_equals_one_that_was_not(place, beside,
     assert weights(cut, 4) == weights(place.folder / "runs" / "whole", 4)
 
 
-def test_several_processes_are_refused(place, beside):  # noqa: F811
-    result = place.cuarl(*beside, "--processes", "2")
-    assert (result.code, "one process" in result.err) == (2, True), result.err
-    assert not (place.folder / "runs").exists()
-
-
 @pytest.mark.slow
 def test_the_main_process_collects_for_those_that_train_beside_it_and_goes_on(place, beside):  # noqa: F811
     several = ["--processes", "2", "--save-every", "1"]

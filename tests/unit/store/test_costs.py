@@ -68,7 +68,7 @@ def test_neither_the_ledger_nor_an_order_reads_the_rows_of_a_large_run(tmp_path,
         event.listen(store.engine, "before_cursor_execute", lambda *given: asked.append(given[2:4]))
         Pages(store.engine).cost_lines("a", None)
         Pages(store.engine).episode_lines({"run": "a"}, sort=order)
-        told = {text: store_plan(store, text, values) for text, values in asked if "FROM episodes" in text}
+        told = {text: store_plan(store, text, values) for text, values in tuple(asked) if "FROM episodes" in text}
         sums = next(plan for text, plan in told.items() if "sum(" in text)
         page = next(plan for text, plan in told.items() if "LIMIT" in text and "IN (SELECT" in text)
     assert any("COVERING INDEX ix_episodes_ledger" in line for line in sums)

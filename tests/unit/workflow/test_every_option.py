@@ -59,6 +59,7 @@ TOGETHER = {
     "gym_agent": {"gym_actor": "mini-agent"}, "gym_poll_seconds": {"gym_actor": "mini-agent"},
     "gym_listen": {"gym_actor": "mini-agent"}, "gym_model_url": {"gym_actor": "mini-agent"},
     "gym_picture_hosts": {"gym_actor": "mini-agent"}, "history_older": {"history_turns": 2},
+    "browser_har_after": {"browser_har": "site"}, "browser_har_missing": {"browser_har": "site"},
     "track_project": {"track": ("wandb",)},
     "judge_base_url": {"reward": "judge", "judge_model": "one"},
     "judge_model": {"reward": "judge", "judge_base_url": "http://127.0.0.1:9/v1"},
