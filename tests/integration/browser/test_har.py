@@ -122,7 +122,9 @@ async def play(browser, options, instance, *actions, seed=3):
         screens = [(await env.reset(instance, seed)).screenshot.digest]
         await env.state()
         for action in actions:
-            screens.append((await env.step(action)).observation.screenshot.digest)
+            await env.step(action)
+            # the price comes by a request of the page's own, and on a busy machine late
+            screens.append((await env.step(Wait(seconds=0.3))).observation.screenshot.digest)
         return screens, await env.state()
     finally:
         await env.close()

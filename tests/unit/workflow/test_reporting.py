@@ -161,33 +161,22 @@ def test_what_may_have_been_lost_is_sent_again_and_there_once(
     assert len([w for w in warnings(caplog) if "told later" in w]) == 1
 
 
-def test_a_monitor_that_is_away_costs_two_lines_and_is_told_afterwards(
-    tmp_path, monkeypatch, there, token, sock, caplog
-):
+def test_a_monitor_that_is_away_costs_two_lines_and_is_told_afterwards(tmp_path, monkeypatch, there, token, caplog):
     monkeypatch.setattr(reporting, "_FIRST_WAIT_S", 0.01)
-    address = sock.getsockname()
-    sock.close()
-    with socket.socket() as bound:  # nobody listens there
-        bound.bind(address)
-        monkeypatch.setattr("tests.unit.workflow.test_reporting.asked", lambda *a, **k: _at(address, *a, **k))
+    with socket.socket() as bound, Store.open(f"sqlite:///{tmp_path}/runs/cuarl.db") as here:
+        bound.bind(("127.0.0.1", 0))  # nobody listens there
         with caplog.at_level(logging.WARNING):
             run, settings = finished(tmp_path, monkeypatch, bound, token)
-    later, rest = warnings(caplog)
-    assert "is told later" in later and rest.endswith(f"later: cuarl monitor send {run.name}")
-    assert run.status == "success" and there.runs() == []
-    with Store.open(f"sqlite:///{tmp_path}/runs/cuarl.db") as here:
+        later, rest = warnings(caplog)
+        assert "is told later" in later and rest.endswith(f"later: cuarl monitor send {run.name}")
+        assert run.status == "success" and there.runs() == []
         with pytest.raises(StoreError, match="does not take the reports"):
             send_rest(run.path, settings, here.blobs)
-        with socket.create_server(address) as again, listening(there, again):
+        bound.listen()
+        with listening(there, bound):
             assert send_rest(run.path, settings, here.blobs) == 1
             assert send_rest(run.path, settings, here.blobs) == 1, "nothing is left"
     assert_told(there, tmp_path, run)
-
-
-def _at(address, tmp_path, sock, token, **fields):
-    found = experiment(tmp_path, **SHORT | fields)
-    update = {"monitor_base_url": f"http://127.0.0.1:{address[1]}", "project_token": SecretStr(token)}
-    return replace(found, settings=found.settings.model_copy(update=update))
 
 
 def test_what_the_monitor_refuses_is_left_out_with_one_line(tmp_path, monkeypatch, there, token, sock, caplog):
