@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from cuarl.policy.qwen_vl.decoder import Continuation, Decoder, PromptCache
+from cuarl.policy.qwen_vl.fused.ops import rms_norm
 from cuarl.policy.qwen_vl.images import Grid
 from cuarl.policy.qwen_vl.positions import multi_axis_positions
 from cuarl.policy.qwen_vl.rotary import rotate
@@ -168,7 +169,7 @@ class Trainee(nn.Module):
             hidden = self._after(hidden, mixed, *_weights_after(layer))
             if i < len(seen.deep):
                 hidden = hidden.index_add(0, layout.image, seen.deep[i][layout.feature].to(hidden.dtype))
-        return _normal(hidden[layout.wanted], model.norm.weight)
+        return rms_norm(hidden[layout.wanted], model.norm.weight, _EPS)
 
     def follow(self, prompts: Prompts, ids: torch.Tensor) -> torch.Tensor:
         """(B, T, D) states of ``ids`` (B, T) that follow on the prompts."""
@@ -202,11 +203,7 @@ class Trainee(nn.Module):
 
 
 _EPS = 1e-6
-
-
-def _normal(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    wide = x.float()
-    return weight * (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + _EPS)).to(x.dtype)
+"""Of all norms, as transformers' configuration of Qwen3-VL has it."""
 
 
 def _weights_before(layer: Any) -> tuple[torch.Tensor, ...]:
@@ -226,15 +223,15 @@ def _before(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Queries, keys and values (N, heads, size) of a layer's attention from its input (N, D)."""
     norm, q, k, v, q_norm, k_norm = weights
-    x, size = _normal(hidden, norm), len(q_norm)
+    x, size = rms_norm(hidden, norm, _EPS), len(q_norm)
     queries, keys, values = (nn.functional.linear(x, w).unflatten(1, (-1, size)) for w in (q, k, v))
-    return rotate(_normal(queries, q_norm), cos, sin), rotate(_normal(keys, k_norm), cos, sin), values
+    return rotate(rms_norm(queries, q_norm, _EPS), cos, sin), rotate(rms_norm(keys, k_norm, _EPS), cos, sin), values
 
 
 def _after(hidden: torch.Tensor, mixed: torch.Tensor, *weights: torch.Tensor) -> torch.Tensor:
     """A layer's output (N, D) from its input and what its attention gives (N, heads * size)."""
     out, norm, gate, up, down = weights
     hidden = hidden + nn.functional.linear(mixed, out)
-    x = _normal(hidden, norm)
+    x = rms_norm(hidden, norm, _EPS)
     gated = nn.functional.silu(nn.functional.linear(x, gate)) * nn.functional.linear(x, up)
     return hidden + nn.functional.linear(gated, down)
