@@ -20,6 +20,7 @@ from cuarl.env.gym.env import GymEnv
 from cuarl.env.gym.follow import Conversation, FollowedRun
 from cuarl.env.gym.runs import MiniAgent, Order
 from cuarl.env.leases import Ledger
+from cuarl.env.plans.steps import Line
 from cuarl.errors import EnvError
 from cuarl.policy.sampler import Sampler, SamplingParams
 from cuarl.tasks.task import TaskInstance
@@ -58,8 +59,9 @@ class MiniAgentEnv(GymEnv):
         agent: MiniAgent,
         talk: Talk,
         options: RunOptions,
+        plan: Sequence[Line] = (),
     ) -> None:
-        super().__init__(gym, ledger, devices, starting)
+        super().__init__(gym, ledger, devices, starting, plan)
         self._agent, self._talk, self._run_options = agent, talk, options
         self._conversation: Conversation | None = None
         self._run: FollowedRun | None = None

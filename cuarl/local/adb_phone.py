@@ -18,6 +18,7 @@ from cuarl.env.limits import excess
 from cuarl.env.sim.phone import SimEnv
 from cuarl.errors import CuarlError
 from cuarl.local.adb_shell import understood
+from cuarl.local.hierarchy import dump
 from cuarl.sim.phone import rules
 from cuarl.sim.phone.records import App
 from cuarl.sim.phone.world import World
@@ -288,6 +289,13 @@ class FakePhone:
                 return await self._act({"kind": "key", "keys": [_KEY_OF[int(code)] for code in codes]})
         return None
 
+    async def _uiautomator(self, words: Sequence[str]) -> Reply | None:
+        match words:
+            case ["dump", path]:
+                self.files[path] = dump(_world(await self.sim()), turned=self._turned)
+                return 0, f"UI hierchary dumped to: {path}\n".encode()  # so it is spelt there
+        return None
+
     async def _sleep(self, words: Sequence[str]) -> Reply:
         return await self._act(Wait(seconds=float(words[0])))  # in simulated time
 
@@ -337,7 +345,7 @@ _TOOLS: Mapping[str, _Tool] = {
     "am": FakePhone._am, "cat": FakePhone._cat, "cmd": FakePhone._cmd, "content": FakePhone._content,
     "dumpsys": FakePhone._dumpsys, "getprop": FakePhone._getprop, "ime": FakePhone._ime, "input": FakePhone._input,
     "ls": FakePhone._ls, "pm": FakePhone._pm, "rm": FakePhone._rm, "screencap": FakePhone._screencap,
-    "settings": FakePhone._settings, "sleep": FakePhone._sleep,
+    "settings": FakePhone._settings, "sleep": FakePhone._sleep, "uiautomator": FakePhone._uiautomator,
 }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from cuarl.env.sim.base import SimulatedEnv
 from cuarl.env.sim.devices import make_sim
 from cuarl.env.sim.phone import SimEnv
 from cuarl.local.adb_stock import StockPhone
+from cuarl.local.hierarchy import dump
 from cuarl.sim.desktop import elements as desktop
 from cuarl.sim.phone import elements as phone
 from cuarl.tasks.task import TaskInstance
@@ -103,6 +104,25 @@ class SimulatedBox:
         seen = phone.elements(world) if self.box_type == "android" else desktop.elements(world)
         named = [one for one in seen if one.label and one.label.lower() in target.lower()]
         return max(named, key=lambda one: len(one.label)).centre if named else None
+
+    async def layout(self) -> str:
+        """The views of a box of Android, as XML. Raises Invalid for one of Linux."""
+        if self.box_type != "android":
+            raise Invalid("screen-layout: this desktop has no browser whose page could be told")
+        return dump((await self.device()).world, turned=self.turned == 1)  # type: ignore[arg-type]
+
+    async def elements(self) -> list[dict[str, Any]]:
+        """What is detected on the screen."""
+        world: Any = (await self.device()).world
+        seen = phone.elements(world) if self.box_type == "android" else desktop.elements(world)
+        found = []
+        for number, one in enumerate(seen):
+            x0, y0, x1, y1 = one.box
+            place = {"x": x0, "y": y0, "width": x1 - x0, "height": y1 - y0}
+            middle = {"centerX": (x0 + x1) / 2, "centerY": (y0 + y1) / 2}
+            named = {"id": str(number), "label": one.label, "type": one.role, "source": "vision", "path": ""}
+            found.append({**named, **place, **middle})
+        return found
 
     async def device(self) -> SimulatedEnv[Any]:
         """The device behind the box."""

@@ -75,6 +75,8 @@ class FakeGBox:
             Route("/boxes/{id}/commands", self.faults.around(self._command), methods=["POST"]),
             Route("/boxes/{id}/terminate", self.faults.around(self._terminate), methods=["POST"]),
             Route("/boxes/{id}/actions/screenshot", self.faults.around(self._screenshot), methods=["POST"]),
+            Route("/boxes/{id}/actions/screen-layout", self.faults.around(self._layout), methods=["GET"]),
+            Route("/boxes/{id}/actions/elements/detect", self.faults.around(self._elements), methods=["POST"]),
             Route("/boxes/{id}/actions/{action}", self.faults.around(self._act), methods=["POST"]),
         ]
         rules = Rules(say=message, token=Token(self.key), open=frozenset({"/fake"}).__contains__, body_bytes=MAX_BODY)
@@ -134,6 +136,18 @@ class FakeGBox:
             box.halves -= 1
             return json_response({"uri": uri[: len(uri) // 2]})
         return json_response({"uri": uri})
+
+    async def _layout(self, request: Request) -> Response:
+        try:
+            return json_response({"content": await self._running(request).layout()})
+        except Invalid as error:
+            raise Refusal(str(error), status=422) from error
+
+    async def _elements(self, request: Request) -> Response:
+        box = self._running(request)
+        uri = png_uri(await box.screenshot())
+        shots = {"source": {"uri": uri}, "marked": {"uri": uri}}
+        return json_response({"elements": await box.elements(), "screenshot": shots})
 
     async def _act(self, request: Request) -> Response:
         box = self._running(request)

@@ -12,7 +12,7 @@ from cuarl.config.keys import value_of
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.backend import Backend
 from cuarl.env.base import Env
-from cuarl.env.plans import check_plans
+from cuarl.env.plans.check import check_plans
 from cuarl.errors import ConfigError
 from cuarl.settings import Settings
 from cuarl.tasks.task import Task, TaskInstance

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cuarl.env.gym.client import Gym
     from cuarl.env.gym.devices import Devices
     from cuarl.env.leases import Ledger
+    from cuarl.env.plans.steps import Line
     from cuarl.integrations.mini_agent import RunOptions
 
 
@@ -60,8 +61,10 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
     where = address(options.listen, options.model_url, options.picture_hosts, settings)
     hosts, agent, how = Hosts(where), MiniAgent.of(settings), _run_options(options, config)
 
-    def make_env(gym: Gym, ledger: Ledger, devices: Devices, starting: anyio.CapacityLimiter) -> Env:
-        return MiniAgentEnv(gym, ledger, devices, starting, agent, hosts.talk, how)
+    def make_env(
+        gym: Gym, ledger: Ledger, devices: Devices, starting: anyio.CapacityLimiter, plan: Sequence[Line]
+    ) -> Env:
+        return MiniAgentEnv(gym, ledger, devices, starting, agent, hosts.talk, how, plan)
 
     made = executions(options, tasks, settings, make_env)
 

@@ -12,11 +12,12 @@ from pathlib import Path
 
 from cuarl.env.sim.devices import SIMULATED
 from cuarl.settings import Settings
+from cuarl.tasks.gym import ENV as GYM
 from cuarl.tasks.suites import shipped_folder
 from cuarl.tasks.task import Task
 
 FILE = "proofs.jsonl"
-LIVE = ("browser", "linux")
+LIVE = ("browser", "linux", "adb", "gbox", "gym", "pods")
 """Environments that are started to prove tasks in, besides the simulator."""
 
 
@@ -30,9 +31,10 @@ def remember(settings: Settings, proofs: Iterable[tuple[Task, int]]) -> None:
 
 
 def unproven(settings: Settings, tasks: Sequence[Task]) -> list[Task]:
-    """Those that could be proven here and never were, the shipped ones left out."""
+    """Those that could be proven here and never were, the shipped ones left out, and what only a server lists."""
     shipped = {path.name for path in shipped_folder().iterdir()}
-    mine = [task for task in tasks if task.env in (*SIMULATED, *LIVE) and task.suite not in shipped]
+    known = [task for task in tasks if task.suite not in shipped and task.suite != GYM]
+    mine = [task for task in known if task.env in (*SIMULATED, *LIVE)]
     if not mine:
         return []
     proven = _proven(_file(settings))

@@ -10,7 +10,7 @@ from typing import Any
 
 from cuarl.agent.base import Agent, Decision
 from cuarl.env.base import Env
-from cuarl.env.plans import UNPLANNED
+from cuarl.env.plans.check import UNPLANNED
 from cuarl.errors import AgentError, ConfigError, EnvError
 from cuarl.human.agent import HumanAgent
 from cuarl.human.session import Session

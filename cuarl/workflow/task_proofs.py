@@ -1,6 +1,6 @@
 """Proving tasks: doing nothing must not solve them, and the oracle must, without side effects.
 
-On the simulator, spread over processes; in a browser or on a Linux desktop, several episodes at once.
+On the simulator, spread over processes; elsewhere several episodes at once, as many as the environment bears.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import multiprocessing
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import anyio
 
 from cuarl.env.backend import Backend
-from cuarl.env.base import AskedOracleEnv, Env, OracleEnv
+from cuarl.env.base import AskedOracleEnv, Env, JudgingEnv, OracleEnv
 from cuarl.env.sim.devices import SIMULATED, make_sim
 from cuarl.errors import CuarlError, RolloutError
 from cuarl.tasks.check import describe, verdict
@@ -23,18 +23,9 @@ from cuarl.tasks.task import Task, TaskInstance
 from cuarl.trajectory import Verdict
 from cuarl.types import Action, Answer, Finish
 
-__all__ = ["SIMULATED", "Proof", "ProvableEnv", "prove", "prove_all", "prove_live", "prove_task"]
+__all__ = ["SIMULATED", "Proof", "prove", "prove_all", "prove_live", "prove_task"]
 
 NO_PLAN = "it has no plan, so nothing shows that it can be solved"
-
-
-class ProvableEnv(Env, Protocol):
-    """What a proof needs of an environment besides its oracle: which paths change by themselves."""
-
-    @property
-    def volatile(self) -> tuple[str, ...]:
-        """Globs of state paths whose change is nobody's fault."""
-        ...
 
 
 class Proof(NamedTuple):
@@ -62,7 +53,7 @@ def _prove_simulated(task: Task, seeds: int, profile: str) -> list[Proof]:
     return prove_task(task, seeds, partial(make_sim, task.env, profile))
 
 
-def prove_task(task: Task, seeds: int, make_env: Callable[[], ProvableEnv]) -> list[Proof]:
+def prove_task(task: Task, seeds: int, make_env: Callable[[], Env]) -> list[Proof]:
     """Proofs of one task."""
 
     async def all_seeds() -> list[Proof]:
@@ -106,7 +97,7 @@ async def _prove_made(task: Task, seed: int, backend: Backend) -> Proof:
     return await prove(task, seed, env, planned=backend.may_solve(task))
 
 
-async def prove(task: Task, seed: int, env: ProvableEnv, *, planned: bool = True) -> Proof:
+async def prove(task: Task, seed: int, env: Env, *, planned: bool = True) -> Proof:
     """Reset, judge at once, let the oracle work, judge again. What goes wrong is told in the proof.
 
     Without a plan for the oracle, where it needs one, only doing nothing is tried.
@@ -116,7 +107,7 @@ async def prove(task: Task, seed: int, env: ProvableEnv, *, planned: bool = True
         instance = task.instantiate(seed)
         await env.reset(instance, seed)
         before = await env.state()
-        if _judge(instance, before, before, None, env).success:
+        if (await _judge(instance, before, env)).success:
             return Proof(task.id, seed, "solved by doing nothing", steps)
         if not planned:
             return Proof(task.id, seed, NO_PLAN, steps)
@@ -133,7 +124,7 @@ async def prove(task: Task, seed: int, env: ProvableEnv, *, planned: bool = True
                 rejected = (await env.step(action)).info.get("rejected")
                 if rejected:
                     return Proof(task.id, seed, f"the oracle's {action.kind} was rejected: {rejected}", steps)
-        judged = _judge(instance, before, await env.state(), answer, env)
+        judged = await _judge(instance, before, env, answer, claimed)
         return Proof(task.id, seed, _problem(judged, claimed, instance), steps)
     except CuarlError as error:
         return Proof(task.id, seed, error.what, steps)
@@ -141,7 +132,7 @@ async def prove(task: Task, seed: int, env: ProvableEnv, *, planned: bool = True
         await env.close()
 
 
-def _oracle(env: ProvableEnv) -> Callable[[], Awaitable[Action]]:
+def _oracle(env: Env) -> Callable[[], Awaitable[Action]]:
     if isinstance(env, AskedOracleEnv):
         return env.ask_oracle
 
@@ -152,20 +143,36 @@ def _oracle(env: ProvableEnv) -> Callable[[], Awaitable[Action]]:
     return told
 
 
-def _judge(
-    instance: TaskInstance, before: Mapping[str, Any], after: Mapping[str, Any], answer: str | None, env: ProvableEnv
+async def _judge(
+    instance: TaskInstance,
+    before: Mapping[str, Any],
+    env: Env,
+    answer: str | None = None,
+    claimed: bool | None = None,
 ) -> Verdict:
-    return verdict(instance, before, after, answer, volatile=env.volatile)
+    """By the task's checks, or by the environment where that judges itself. Raises RewardError without a verdict."""
+    if isinstance(env, JudgingEnv):
+        return await env.judge(answer, claimed)
+    after = await env.state()  # which may tell anew what in it changes by itself
+    return verdict(instance, before, after, answer, volatile=getattr(env, "volatile", ()))
+
+
+def _missed(judged: Verdict, instance: TaskInstance) -> list[str]:
+    """What does not hold, in words: the task's checks, or those that an environment has of its own."""
+    if len(judged.checks) == len(instance.checks):
+        pairs = zip(instance.checks, judged.checks, strict=True)
+        return [f"{describe(c)} (is {found.actual!r})" for c, found in pairs if not found.passed]
+    return [check.path for check in judged.checks if not check.passed]
 
 
 def _problem(judged: Verdict, claimed: bool | None, instance: TaskInstance) -> str:
-    missed = [
-        f"{describe(c)} (is {r.actual!r})" for c, r in zip(instance.checks, judged.checks, strict=True) if not r.passed
-    ]
+    missed = _missed(judged, instance)
     if claimed is None:
         return f"the oracle needs more than {instance.max_steps} steps" + (f"; open: {missed[0]}" if missed else "")
     if missed:
         return f"the oracle missed {missed[0]}"
     if judged.side_effects:
         return f"the oracle also changed {', '.join(judged.side_effects[:3])}"
+    if not judged.success:
+        return f"the oracle was given a score of {judged.score:g}"
     return "" if claimed else "the oracle gave up"

@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from cuarl.env.base import Capabilities
-from cuarl.env.browser.naming import Named
 from cuarl.env.browser.web import WebEnv
+from cuarl.env.plans.seeing import Named
 from cuarl.tasks.task import Task, TaskInstance
 from cuarl.types import Action, Click, Key, Observation, Scroll, StepResult, TypeText, Wait
 

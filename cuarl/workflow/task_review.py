@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 
-from cuarl.env.plans import plan_problem
+from cuarl.env.plans.check import plan_problem
 from cuarl.env.presets import preset_problem
 from cuarl.tasks.build import bindings
 from cuarl.tasks.files import Located

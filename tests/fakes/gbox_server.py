@@ -13,8 +13,8 @@ KEY = "gbox-marker-6d1f"
 
 
 @contextmanager
-def serving(faults: Faults | None = None) -> Iterator[tuple[FakeGBox, str]]:
+def serving(faults: Faults | None = None, *, stock: bool = False) -> Iterator[tuple[FakeGBox, str]]:
     """The server and its base URL."""
-    fake = FakeGBox(KEY, faults=faults)
+    fake = FakeGBox(KEY, faults=faults, stock=stock)
     with served(fake.app()) as url:
         yield fake, f"{url}/api/v1"

@@ -9,9 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
@@ -32,6 +30,7 @@ from cuarl.tasks.check import verdict
 from cuarl.tasks.files import load_file
 from cuarl.tasks.task import Task
 from cuarl.types import Finish, Screenshot
+from tests.fakes.adb_server import served
 from tests.integration.rollout_place import Place, bare
 
 pytestmark = pytest.mark.integration
@@ -115,29 +114,6 @@ def test_androids_own_adb_sees_the_local_servers_phones():
 
 
 # --- whole commands --------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def served(*phones):
-    """Phones served from a thread of their own; gives the port."""
-    loop, ready, port = asyncio.new_event_loop(), threading.Event(), []
-
-    async def main():
-        async with serve(*phones) as bound:
-            port.append(bound)
-            ready.set()
-            await stop.wait()
-
-    stop = asyncio.Event()
-    thread = threading.Thread(target=loop.run_until_complete, args=(main(),))
-    thread.start()
-    ready.wait()
-    try:
-        yield port[0]
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join()
-        loop.close()
 
 
 @pytest.fixture

@@ -212,14 +212,17 @@ Examples:
   cuarl tasks validate
   cuarl tasks validate mine.yaml
   cuarl tasks validate settings --seeds 20
-  cuarl tasks validate mine.yaml --prove --seeds 5"""
+  cuarl tasks validate mine.yaml --prove --seeds 5
+  cuarl tasks validate phone.yaml --prove --seeds 2 --set env.settle_ms=500"""
 )
 def validate(
     selectors: Annotated[list[str] | None, typer.Argument(help="As with --tasks; without any, all suites.")] = None,
     prove: Annotated[
         bool,
         typer.Option(
-            "--prove", help="Play the plan, and nothing, in each task's own environment: browser, linux, simulator."
+            "--prove",
+            help="Play the plan, and nothing, in each task's own environment: simulator, browser, linux, adb, gbox, "
+            "gym, pods.",
         ),
     ] = False,
     seeds: Annotated[

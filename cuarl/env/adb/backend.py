@@ -174,6 +174,7 @@ class Devices:
             self._options,
             managed=task.env == "phone" and self._options.state == "program",
             by_shell=by_shell(task, self._options.state),
+            plan=task.plan if task.env == "adb" else (),
             note_undo=partial(note_undo, held.lease),
             release=held.lock.release,
         )
@@ -233,5 +234,8 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
     async def make(task: TaskInstance) -> Env:
         return await devices.env(task)
 
+    def may_solve(task: Task) -> bool:
+        return bool(task.plan) if task.env == "adb" else options.state == "program"
+
     alone = "one process holds the devices, and lends them to its episodes"
-    return Backend(make, start=devices.start, close=devices.close, at_most=len(found), alone=alone)
+    return Backend(make, start=devices.start, close=devices.close, at_most=len(found), alone=alone, may_solve=may_solve)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import anyio
@@ -12,12 +13,17 @@ import anyio
 from cuarl.env.adb.apps import package_of
 from cuarl.env.adb.commands import ACTIONS, UNICODE_IME, commands, refusal
 from cuarl.env.adb.options import Options
+from cuarl.env.adb.plan import ON_PHONES, read_screen
 from cuarl.env.adb.prepare import Rotation, bring_back, rotation_undo, turned
 from cuarl.env.adb.preset import Preset, preset_of
 from cuarl.env.adb.transport import Device, UnknownOutcome
 from cuarl.env.base import Capabilities
 from cuarl.env.device_program import DeviceProgram
 from cuarl.env.durations import expected_s
+from cuarl.env.plans.devices import DeviceEyes, follower
+from cuarl.env.plans.elements import name_at
+from cuarl.env.plans.seeing import Named
+from cuarl.env.plans.steps import Line
 from cuarl.env.settle import Patience, settle
 from cuarl.env.shell_checks import stock
 from cuarl.env.shell_checks.reads import installed_packages, read_all, run_all
@@ -36,9 +42,10 @@ class AdbEnv:
 
     A task whose ``env`` is ``adb`` is reset, set up, read and torn down by shell commands. ``managed`` is for tasks of
     the simulated phone: the device must have the program ``cuarl-device``, as the fake server's do. ``by_shell`` is for
-    tasks in the words of its state, which the shell alone sets up and reads. Without ``prepare``
-    the device is taken as it is shown, since somebody else has set it up. ``note_undo`` is told what will end the
-    episode on the device, before anything is begun, and nothing once that is done; ``release`` is called at the end.
+    tasks in the words of its state, which the shell alone sets up and reads. ``plan`` is what the oracle follows.
+    Without ``prepare`` the device is taken as it is shown, since somebody else has set it up. ``note_undo`` is told
+    what will end the episode on the device, before anything is begun, and nothing once that is done; ``release`` is
+    called at the end.
     """
 
     def __init__(
@@ -48,6 +55,7 @@ class AdbEnv:
         *,
         managed: bool = False,
         by_shell: bool = False,
+        plan: Sequence[Line] = (),
         prepare: bool = True,
         note_undo: Callable[[Sequence[str]], None] | None = None,
         release: Callable[[], None] | None = None,
@@ -61,6 +69,7 @@ class AdbEnv:
         self._task: TaskInstance | None = None
         self._note_undo, self._release = note_undo, release
         self._program = DeviceProgram(self._run, f"device {device.serial}")
+        self._follower = follower(plan, ON_PHONES) if plan and not managed else None
         self._preset = Preset()
         self._undo: list[str] = []
         self._shown: Screenshot | None = None
@@ -77,7 +86,8 @@ class AdbEnv:
     @property
     def capabilities(self) -> Capabilities:
         """What the phone can do."""
-        return Capabilities(ACTIONS, state=True, oracle=self._managed, kind="phone")
+        oracle = self._managed or self._follower is not None
+        return Capabilities(ACTIONS, state=True, oracle=oracle, kind="phone")
 
     @property
     def volatile(self) -> tuple[str, ...]:
@@ -139,9 +149,20 @@ class AdbEnv:
         return await read_all(self._preset.reads, self.device.read)
 
     async def ask_oracle(self) -> Action:
-        """The next action of a solution, where the device knows one."""
-        self._ready()
-        return await self._program.oracle()
+        """The next action of the plan, or of a solution, where the device knows one.
+
+        Raises AgentError for a step that can't be done.
+        """
+        shown = self._ready()
+        if self._follower is None:
+            return await self._program.oracle()
+        look = partial(read_screen, self.device, (shown.width, shown.height))
+        return await self._follower.next(DeviceEyes(shown, look, self._shoot))
+
+    async def name_at(self, x: int, y: int) -> Named:
+        """What a plan calls the thing at a pixel of the screenshot."""
+        shown = self._ready()
+        return name_at(await read_screen(self.device, (shown.width, shown.height)), x, y)
 
     async def close(self) -> None:
         """Undo what the episode began on the device. A device that is gone is only warned about."""

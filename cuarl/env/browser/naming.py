@@ -5,23 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
-from cuarl.env.browser.pointing import NotSeen, find
+from cuarl.env.browser.pointing import find
 from cuarl.env.browser.tabs import Tabs
-from cuarl.env.browser.targets import BadTarget, read_target
+from cuarl.env.browser.targets import ON_PAGES
+from cuarl.env.plans.seeing import Named, NotSeen
+from cuarl.env.plans.targets import BadTarget, read_target
 
 SLACK = 1.0
 """CSS pixels by which a point may lie outside of the box that is found."""
-
-
-class Named(NamedTuple):
-    """A thing on a page."""
-
-    target: Mapping[str, str]
-    """As a plan writes it."""
-    editable: bool
-    """Whether text is typed into it."""
 
 
 async def name_at(tabs: Tabs, x: float, y: float) -> Named | None:
@@ -29,7 +22,7 @@ async def name_at(tabs: Tabs, x: float, y: float) -> Named | None:
     told: Mapping[str, Any] = await tabs.run(_script(), [x, y], what="naming an element")
     for name in told["names"]:
         try:
-            seen = await find(tabs, read_target(name))
+            seen = await find(tabs, read_target(name, ON_PAGES))
         except (NotSeen, BadTarget):
             continue
         left, top, right, bottom = seen.box or (0.0, 0.0, 0.0, 0.0)

@@ -1,19 +1,19 @@
-"""Finding what a plan points at in the shown page: where the screenshot shows it, or why it doesn't."""
+"""Finding what a plan points at in the shown page: where the screenshot shows it, or why it doesn't.
+
+Boxes are in CSS pixels of the page's visible part.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.resources import files
 from typing import Any
 
 from cuarl.env.browser.passing import first_line, is_passing
 from cuarl.env.browser.tabs import Tabs
-from cuarl.env.browser.targets import Target
-
-Box = tuple[float, float, float, float]
-"""Left, top, right and bottom, CSS pixels of the page's visible part."""
+from cuarl.env.plans.seeing import NotSeen, Seen, chosen
+from cuarl.env.plans.targets import Target
 
 UNREAD = ("Unexpected token", "is not a valid selector", "Unknown engine", "parsing selector", "Malformed selector")
 """What Playwright says of a selector that it can't read."""
@@ -27,22 +27,6 @@ FRAME = """(frame, box) => {
 """A box of a frame, in the coordinates of the page around it; null where something covers the frame there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """An element that a target names."""
-
-    text: str
-    """What it says: the value of a field, else the text that is shown."""
-    box: Box | None
-    """Of what is visible of it."""
-    why: str
-    """Why nothing of it can be clicked; empty if it can."""
-
-
-class NotSeen(Exception):
-    """A target can't be pointed at; says why."""
-
-
 async def find(tabs: Tabs, target: Target) -> Seen:
     """The one visible element that ``target`` names. Raises NotSeen if there is none, or several, and EnvError."""
     seen: Sequence[Seen] = ()
@@ -54,23 +38,6 @@ async def find(tabs: Tabs, target: Target) -> Seen:
         if any(not one.why for one in found):
             break
     return chosen(seen, target)
-
-
-def chosen(seen: Sequence[Seen], target: Target) -> Seen:
-    """The one of ``seen`` that is meant. Raises NotSeen."""
-    visible = [one for one in seen if not one.why]
-    if not seen:
-        raise NotSeen("nothing on the page matches")
-    if not visible:
-        more = f" (the first of {len(seen)} that match)" if len(seen) > 1 else ""
-        raise NotSeen(f"it {seen[0].why}{more}")
-    if target.nth is not None:
-        if target.nth > len(visible):
-            raise NotSeen(f"only {len(visible)} visible match")
-        return visible[target.nth - 1]
-    if len(visible) > 1:
-        raise NotSeen(f"{len(visible)} visible elements match: say which, as by nth: 1")
-    return visible[0]
 
 
 async def _look(page: Any, *, target: Target, exact: bool) -> list[Seen] | str:

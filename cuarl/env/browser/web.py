@@ -29,17 +29,19 @@ from cuarl import strict_json
 from cuarl.env.base import Capabilities
 from cuarl.env.browser.browser import Browser
 from cuarl.env.browser.env import BrowserEnv
-from cuarl.env.browser.following import Box, Follower
+from cuarl.env.browser.following import Box, PageEyes, follower
 from cuarl.env.browser.har import SESSION
-from cuarl.env.browser.naming import Named, name_at
+from cuarl.env.browser.naming import name_at
 from cuarl.env.browser.options import BrowserOptions, origin_of
-from cuarl.env.browser.plan import Line, read_plan
+from cuarl.env.browser.plan import read_plan
 from cuarl.env.browser.reading import read_page, read_values
 from cuarl.env.browser.replay import Replay
 from cuarl.env.browser.storage import Storage
 from cuarl.env.browser.tabs import Tabs
 from cuarl.env.browser.traffic import Traffic
 from cuarl.env.browser.uploads import Uploads
+from cuarl.env.plans.seeing import Named
+from cuarl.env.plans.steps import Line
 from cuarl.errors import EnvError
 from cuarl.tasks.task import TaskInstance
 from cuarl.types import Action, Observation, StepResult
@@ -50,7 +52,7 @@ class WebEnv(BrowserEnv):
 
     def __init__(self, browser: Browser, options: BrowserOptions, *, plan: Sequence[Line] = ()) -> None:
         super().__init__(browser, options)
-        self._planned, self._follower = bool(plan), Follower(read_plan(plan), self.options, self._as_shown)
+        self._planned, self._follower = bool(plan), follower(read_plan(plan), self.options)
         self._session = secrets.token_hex(6)
         self._scripts: Mapping[str, str] = {}
         self._state_url = ""
@@ -71,7 +73,7 @@ class WebEnv(BrowserEnv):
 
     async def ask_oracle(self) -> Action:
         """The next action of the task's plan. Raises AgentError for a step that can't be done on the shown page."""
-        return await self._follower.next(self._ready())
+        return await self._follower.next(PageEyes(self._ready(), self.options, self._as_shown))
 
     async def _as_shown(self, box: Box) -> bool:
         """Whether this part of the page, in pixels of the screenshot, is as in the last one."""

@@ -14,7 +14,9 @@ from cuarl.env.base import Env
 from cuarl.env.gbox.client import GBox
 from cuarl.env.gbox.env import BOX_TYPES, GBoxEnv
 from cuarl.env.gbox.options import Options
+from cuarl.env.gbox.plan import ABILITIES
 from cuarl.env.leases import Ledger
+from cuarl.env.plans.devices import read_plan
 from cuarl.env.shell_checks.reads import check_task
 from cuarl.env.shell_checks.stock import by_shell, in_these_words, left_out
 from cuarl.errors import ConfigError, MissingSecret
@@ -25,8 +27,8 @@ TASKS_FOR = ("gbox", *BOX_TYPES)
 """What ``env`` of a task that a box can run says."""
 
 
-def check_tasks(tasks: Sequence[Task]) -> None:
-    """Raise ConfigError for a task that a box can't run."""
+def check_tasks(tasks: Sequence[Task], options: Options) -> None:
+    """Raise ConfigError for a task that a box can't run, TaskError for a plan that it can't follow."""
     for task in tasks:
         if task.env not in TASKS_FOR:
             raise ConfigError(
@@ -36,6 +38,8 @@ def check_tasks(tasks: Sequence[Task]) -> None:
             )
         if task.env == "gbox" and not in_these_words(task.instantiate(0)):
             check_task(task.instantiate(0))
+        if task.env == "gbox":
+            read_plan(task.instantiate(0).plan, ABILITIES[options.box_type])
 
 
 def check_options(options: Options, tasks: Sequence[Task]) -> None:
@@ -80,7 +84,7 @@ class _Lender:
 
 def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], settings: Settings) -> Backend:
     """Checks the tasks and the machine, and raises before anything starts."""
-    check_tasks(tasks)
+    check_tasks(tasks, options)
     services, ledger = accounts(settings), Ledger(settings.sessions_folder)
     lenders: list[_Lender] = []  # made where the event loop is
 
@@ -98,6 +102,7 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
             options,
             starting=lender.starting,
             by_shell=by_shell(task, options.state),
+            plan=task.plan,
             release=lender.back,
         )
 
@@ -105,5 +110,10 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
         for service in services:
             await service.close()
 
+    def may_solve(task: Task) -> bool:
+        # the shell alone judges a phone's task, and knows no way to solve it; a desktop always has its program
+        return bool(task.plan) if task.env == "gbox" else task.env == "desktop" or options.state == "program"
+
     alone = "one process counts what each account has lent" if len(services) > 1 else ""
-    return Backend(make, start=start, close=close, at_most=options.boxes * len(services), alone=alone)
+    at_most = options.boxes * len(services)
+    return Backend(make, start=start, close=close, at_most=at_most, alone=alone, may_solve=may_solve)

@@ -102,6 +102,18 @@ class GBox:
         # what it does not find, it says to be at -1, -1
         return (x, y) if 0 <= x < screenshot.width and 0 <= y < screenshot.height else None
 
+    async def layout(self, box: str) -> str:
+        """What is on the screen of a box of Android: XML of its views."""
+        return _text(await self.service.json("GET", f"boxes/{box}/actions/screen-layout", repeatable=True), "content")
+
+    async def elements(self, box: str) -> list[Mapping[str, Any]]:
+        """What GBox detects on the screen."""
+        reply = await self.service.json("POST", f"boxes/{box}/actions/elements/detect", json={}, repeatable=True)
+        found = reply.get("elements")
+        if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
+            raise EnvError(f"box {box} does not tell the elements on its screen")
+        return found
+
     async def act(self, box: str, action: str, body: Mapping[str, Any], *, takes_s: float = 0.0) -> str:
         """Carry out an action, once; the reason if it is refused as invalid, else the empty string.
 

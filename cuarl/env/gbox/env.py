@@ -17,8 +17,12 @@ from cuarl.env.gbox.actions import KINDS, POINTED, refusal, request
 from cuarl.env.gbox.client import BoxType, GBox
 from cuarl.env.gbox.lease import KIND
 from cuarl.env.gbox.options import Options
+from cuarl.env.gbox.plan import ABILITIES, read_screen
 from cuarl.env.http import LostReply, UnknownOutcome
 from cuarl.env.leases import Lease, Ledger
+from cuarl.env.plans.devices import DeviceEyes, follower
+from cuarl.env.plans.elements import Element
+from cuarl.env.plans.steps import Line
 from cuarl.env.settle import Patience, settle
 from cuarl.env.shell_checks import stock
 from cuarl.env.shell_checks.reads import read_all, run_all
@@ -39,7 +43,7 @@ class GBoxEnv:
 
     The latter two need ``cuarl-device`` in the box's image, unless the shell judges (``by_shell``). ``lent`` is the id
     of a box that somebody else has set up and will end; it is used as it is. ``starting`` bounds how many boxes are
-    being started at the same time. ``release`` is called once it is closed.
+    being started at the same time. ``plan`` is what the oracle follows. ``release`` is called once it is closed.
     """
 
     def __init__(
@@ -51,12 +55,14 @@ class GBoxEnv:
         lent: str = "",
         starting: AbstractAsyncContextManager[object] | None = None,
         by_shell: bool = False,
+        plan: Sequence[Line] = (),
         release: Callable[[], object] | None = None,
     ) -> None:
         self._starting, self._release = starting or nullcontext(), release
         self._boxes, self._ledger, self._options = boxes, ledger, options
         self._box_type: BoxType = BOX_TYPES.get(kind, options.box_type)
         self._managed, self._by_shell = kind in BOX_TYPES and not by_shell, by_shell
+        self._follower = follower(plan, ABILITIES[self._box_type]) if plan and kind not in BOX_TYPES else None
         self._task: TaskInstance | None = None
         quiet = options.settle_ms
         self._patience = Patience(quiet_ms=quiet, react_ms=2 * quiet, cap_ms=max(2000.0, 4 * quiet))
@@ -78,7 +84,8 @@ class GBoxEnv:
     def capabilities(self) -> Capabilities:
         """What the box can do."""
         kind = "phone" if self._box_type == "android" else "desktop"
-        return Capabilities(KINDS[self._box_type], state=True, oracle=self._managed, kind=kind)
+        oracle = self._managed or self._follower is not None
+        return Capabilities(KINDS[self._box_type], state=True, oracle=oracle, kind=kind)
 
     @property
     def volatile(self) -> tuple[str, ...]:
@@ -219,9 +226,22 @@ class GBoxEnv:
         return await self._boxes.point(screenshot, target)
 
     async def ask_oracle(self) -> Action:
-        """The next action of a solution, where ``cuarl-device`` knows one."""
-        self._ready()
-        return await self._program.oracle()
+        """The next action of the plan, or of a solution, where ``cuarl-device`` knows one.
+
+        Raises AgentError for a step that can't be done.
+        """
+        shown = self._ready()
+        if self._follower is None:
+            return await self._program.oracle()
+        return await self._follower.next(DeviceEyes(shown, self._look, self._shoot))
+
+    async def _look(self) -> Sequence[Element]:
+        """What is on the screen now, in pixels of the screenshot."""
+        shown = self._ready()
+        scale = await self._scale(shown)
+        if scale is None:
+            raise EnvError(f"the display of box {self._box} was turned while a plan was followed", hint=UPRIGHT)
+        return await read_screen(self._boxes, self._box, self._box_type, shown, scale)
 
     async def close(self) -> None:
         """Terminate the box. If that fails, its lease stays, and ``cuarl sessions sweep`` can end it later.

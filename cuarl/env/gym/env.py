@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import anyio
 
-from cuarl.env.base import Capabilities, Env
+from cuarl.env.adb.env import AdbEnv
+from cuarl.env.base import Capabilities
+from cuarl.env.gbox.env import GBoxEnv
 from cuarl.env.gym.client import Gym, Started
 from cuarl.env.gym.devices import Devices, capabilities
 from cuarl.env.gym.lease import KIND
 from cuarl.env.leases import Lease, Ledger
+from cuarl.env.plans.steps import Line
 from cuarl.errors import EnvError
 from cuarl.tasks.task import TaskInstance
 from cuarl.trajectory import Verdict
@@ -30,14 +34,22 @@ GRACE_S = 8.0
 class GymEnv:
     """One execution. The gym sets the device up and judges; cuarl acts in the device.
 
-    ``starting`` bounds how many executions are being started at the same time.
+    ``starting`` bounds how many executions are being started at the same time; ``plan`` is what the oracle follows.
     """
 
-    def __init__(self, gym: Gym, ledger: Ledger, devices: Devices, starting: anyio.CapacityLimiter) -> None:
+    def __init__(
+        self,
+        gym: Gym,
+        ledger: Ledger,
+        devices: Devices,
+        starting: anyio.CapacityLimiter,
+        plan: Sequence[Line] = (),
+    ) -> None:
+        self._plan = plan
         self._gym, self._ledger, self._devices, self._starting = gym, ledger, devices, starting
         self._lease: Lease | None = None
         self._started: Started | None = None
-        self._device: Env | None = None
+        self._device: AdbEnv | GBoxEnv | None = None
         self._used = self._closed = False
 
     @property
@@ -48,12 +60,12 @@ class GymEnv:
     @property
     def capabilities(self) -> Capabilities:
         """What the device can do; its state is the gym's own affair."""
-        return capabilities(self._devices.space)
+        return replace(capabilities(self._devices.space), oracle=bool(self._plan))
 
     async def reset(self, task: TaskInstance, seed: int) -> Observation:
         """Start the execution, and take a screenshot of its device."""
         started = await self.begin(task, seed)
-        self._device = self._devices.env(started)
+        self._device = self._devices.env(started, self._plan)
         return await self._device.reset(task, seed)
 
     async def begin(self, task: TaskInstance, seed: int) -> Started:
@@ -91,6 +103,10 @@ class GymEnv:
         """Nothing: the gym keeps it to itself, and judges by it."""
         return {}
 
+    async def ask_oracle(self) -> Action:
+        """The next action of the plan. Raises AgentError for a step that can't be done."""
+        return await self._ready().ask_oracle()
+
     async def judge(self, answer: str | None, claimed: bool | None) -> Verdict:
         """The gym's verdict. Raises RewardError if it gives none."""
         if self._started is None:
@@ -119,7 +135,7 @@ class GymEnv:
             return False
         return True
 
-    def _ready(self) -> Env:
+    def _ready(self) -> AdbEnv | GBoxEnv:
         if self._device is None or self._closed:
             raise EnvError("the environment was not reset, or was closed", hint="call reset(task, seed) first")
         return self._device

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.gym.client import Gym
 from cuarl.env.gym.options import Options
-from cuarl.errors import ConfigError, PrerequisiteError, RolloutError
+from cuarl.errors import ConfigError, PrerequisiteError, RolloutError, TaskError
 from cuarl.settings import Settings
+from cuarl.suggest import did_you_mean
+from cuarl.tasks.files import as_path, load_file
 from cuarl.tasks.gym import GymTask, Split, narrow, pick
 from cuarl.tasks.recipe import TaskSource, read_sources
 from cuarl.tasks.source import Selection, split
@@ -31,13 +34,14 @@ async def listed(options: Options, settings: Settings) -> list[GymTask]:
 def select(tasks: Sequence[GymTask], options: Options, config: ExperimentConfig, role: Role) -> Selection:
     """Those of the gym's ``tasks`` for training or for evaluation. Raises TaskError.
 
-    Names mean those tasks, whatever their role; without any, the role's share is meant.
+    Names mean those tasks, whatever their role; without any, the role's share is meant. A task file says in its own
+    words what is to be done in tasks of the gym, by their ids, and may have plans for them.
     """
     selectors = split(config.eval_tasks or config.tasks if role == "eval" else config.tasks)
     names = [one.text for one in selectors if not one.is_json and one.text != "all"]
     sources = [source for one in selectors if one.is_json for source in read_sources(one.text)]
     how = Split(ratio=options.train_ratio, seed=options.seed, eval_range=options.eval_number_range)
-    found = pick(tasks, names) if names else []
+    found = _named(tasks, names)
     if role == "eval" and not config.eval_tasks:  # the other share of the training tasks
         sources = [s.model_copy(update={"split_type": "eval"}) if s.split_type == "train" else s for s in sources]
     for source in sources:
@@ -53,6 +57,26 @@ def select(tasks: Sequence[GymTask], options: Options, config: ExperimentConfig,
             seed=config.seed if config.limit else None,
         )
     )
+
+
+def _named(tasks: Sequence[GymTask], names: Sequence[str]) -> list[GymTask]:
+    """The tasks of those names, and of those files. Raises TaskError for one that the gym does not have."""
+    files = {name: path for name in names if (path := as_path(name)) is not None and path.is_file()}
+    plain = [name for name in names if name not in files]
+    return [*(pick(tasks, plain) if plain else ()), *(one for path in files.values() for one in _written(tasks, path))]
+
+
+def _written(tasks: Sequence[GymTask], path: Path) -> list[GymTask]:
+    numbers = {task.task.id: task.number for task in tasks}
+    written = load_file(path)
+    strange = next((one for one in written if one.task.id not in numbers), None)
+    if strange is not None:
+        raise TaskError(
+            f"the gym has no task {strange.task.id}{did_you_mean(strange.task.id, numbers)}",
+            where=strange.where,
+            hint="cuarl tasks gym",
+        )
+    return [GymTask(one.task, numbers[one.task.id]) for one in written]
 
 
 def _of_source(tasks: Sequence[GymTask], source: TaskSource, how: Split) -> Sequence[GymTask]:

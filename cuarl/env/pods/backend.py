@@ -13,20 +13,23 @@ from cuarl.env.backend import Backend
 from cuarl.env.base import Env
 from cuarl.env.http import Service
 from cuarl.env.leases import Ledger
+from cuarl.env.plans.devices import read_plan
 from cuarl.env.pods.client import Pods
 from cuarl.env.pods.cluster import Where, find
 from cuarl.env.pods.devices import KINDS
 from cuarl.env.pods.env import Connect, PodEnv
 from cuarl.env.pods.manifest import Template, load, pod_name
 from cuarl.env.pods.options import Options
+from cuarl.env.pods.plan import IN_SESSIONS
 from cuarl.env.pods.session import Session
+from cuarl.env.sim.devices import SIMULATED
 from cuarl.errors import ConfigError
 from cuarl.settings import Settings
 from cuarl.tasks.task import Task, TaskInstance
 
 
 def check_tasks(tasks: Sequence[Task]) -> None:
-    """Raise ConfigError for a task that no session can run."""
+    """Raise ConfigError for a task that no session can run, TaskError for a plan that none can follow."""
     for task in tasks:
         if task.env not in KINDS:
             raise ConfigError(
@@ -40,6 +43,8 @@ def check_tasks(tasks: Sequence[Task]) -> None:
                 where="--env pods",
                 hint="leave the preset out, or give the task env: linux, desktop or phone",
             )
+        if task.env == "pods":
+            read_plan(task.instantiate(0).plan, IN_SESSIONS)
 
 
 def check_options(options: Options, tasks: Sequence[Task]) -> None:
@@ -101,6 +106,11 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
 
     async def make(task: TaskInstance) -> Env:
         kind = task.env
-        return PodEnv(cluster, ledger, ways.connect(kind), options, template, kind, starting[0])
+        return PodEnv(cluster, ledger, ways.connect(kind), options, template, kind, starting[0], task.plan)
 
-    return Backend(make, start=start, close=ways.close, at_most=options.at_once)
+    return Backend(make, start=start, close=ways.close, at_most=options.at_once, may_solve=_may_solve)
+
+
+def _may_solve(task: Task) -> bool:
+    """The simulated devices have planners; others follow plans."""
+    return bool(task.plan) or task.env in SIMULATED

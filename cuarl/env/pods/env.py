@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -16,12 +16,16 @@ from cuarl.env.base import Capabilities
 from cuarl.env.durations import expected_s
 from cuarl.env.http import LostReply
 from cuarl.env.leases import Lease, Ledger
+from cuarl.env.plans.devices import DeviceEyes, follower
+from cuarl.env.plans.elements import Element
+from cuarl.env.plans.steps import Line
 from cuarl.env.pods.actions import queries, refusal
 from cuarl.env.pods.client import Pods
 from cuarl.env.pods.devices import KINDS, DeviceKind
 from cuarl.env.pods.lease import KIND
 from cuarl.env.pods.manifest import Template, pod_name
 from cuarl.env.pods.options import Options
+from cuarl.env.pods.plan import IN_SESSIONS
 from cuarl.env.pods.progress import Progress
 from cuarl.env.pods.session import Session
 from cuarl.env.pods.status import trouble
@@ -41,7 +45,7 @@ class PodEnv:
 
     The latter need our session server in the pod, which sets the task up and tells the device's state; of a ``pods``
     session only ``/progress`` is known. ``template`` is the manifest that ``options`` name, read. ``starting`` bounds
-    how many pods are being started at the same time.
+    how many pods are being started at the same time; ``plan`` is what the oracle of a ``pods`` session follows.
     """
 
     def __init__(
@@ -53,11 +57,13 @@ class PodEnv:
         template: Template,
         kind: str,
         starting: anyio.CapacityLimiter,
+        plan: Sequence[Line] = (),
     ) -> None:
         self._pods, self._ledger, self._connect = pods, ledger, connect
         self._options, self._template = options, template
         self._device: DeviceKind = KINDS[kind]
         self._session_type = kind if self._device.own else options.session_type
+        self._follower = follower(plan, IN_SESSIONS) if plan and not self._device.own else None
         self._starting = starting
         quiet = options.settle_ms
         self._patience = Patience(quiet_ms=quiet, react_ms=2 * quiet, cap_ms=max(2000.0, 4 * quiet))
@@ -77,8 +83,8 @@ class PodEnv:
     @property
     def capabilities(self) -> Capabilities:
         """What the session can do."""
-        own = self._device.own
-        return Capabilities(self._device.actions, state=True, oracle=own, kind=self._device.vocabulary)
+        oracle = self._device.own or self._follower is not None
+        return Capabilities(self._device.actions, state=True, oracle=oracle, kind=self._device.vocabulary)
 
     @property
     def volatile(self) -> tuple[str, ...]:
@@ -131,8 +137,10 @@ class PodEnv:
             return state
 
     async def ask_oracle(self) -> Action:
-        """The next action of a solution, where our server knows one."""
-        session, _ = self._ready()
+        """The next action of the plan, or of a solution, where our server knows one."""
+        session, shown = self._ready()
+        if self._follower is not None:
+            return await self._follower.next(DeviceEyes(shown, _nothing, session.screenshot))
         async with self._explained():
             return await session.oracle()
 
@@ -217,3 +225,8 @@ class PodEnv:
         if self._session is None or self._shown is None or self._closed:
             raise EnvError("the environment was not reset, or was closed", hint="call reset(task, seed) first")
         return self._session, self._shown
+
+
+async def _nothing() -> Sequence[Element]:
+    """The protocol tells of no thing on the screen."""
+    return ()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from cuarl.env.browser.naming import Named
 from cuarl.env.browser.plan import read_plan
+from cuarl.env.plans.seeing import Named
 from cuarl.tasks.task import Task
 from cuarl.types import Click, Key, Scroll, TypeText, Wait
 from cuarl.workflow.task_recording import RecordedEnv, suggested_checks, task_record

@@ -7,18 +7,11 @@ from typing import Any
 import pytest
 
 from cuarl.env.browser.backend import check_touches
-from cuarl.env.browser.plan import (
-    AnswerStep,
-    ClickStep,
-    KeyStep,
-    ScrollStep,
-    TypeStep,
-    WaitStep,
-    phone_problem,
-    read_plan,
-)
-from cuarl.env.browser.pointing import NotSeen, Seen, chosen
-from cuarl.env.browser.targets import Target, css_problem
+from cuarl.env.browser.plan import phone_problem, read_plan
+from cuarl.env.browser.targets import css_problem
+from cuarl.env.plans.seeing import NotSeen, Seen, chosen
+from cuarl.env.plans.steps import AnswerStep, ClickStep, KeyStep, ScrollStep, TypeStep, WaitStep
+from cuarl.env.plans.targets import Target
 from cuarl.errors import TaskError
 from cuarl.tasks.task import Task
 

@@ -131,3 +131,15 @@ def test_errors_are_the_ones_that_own_client_knows(server, client):
         pytest.raises(gbox_sdk.AuthenticationError),
     ):
         stranger.v1.boxes.retrieve(box_id=box.id)
+
+
+def test_own_client_reads_what_the_local_server_tells_of_its_screens(server, client):
+    android = client.v1.boxes.create_android(wait=True, config={"expires_in": "10m"})
+    told = client.v1.boxes.actions.screen_layout(box_id=android.id)
+    assert told.content.startswith("<?xml") and "</hierarchy>" in told.content
+    linux = client.v1.boxes.create_linux(wait=True, config={"expires_in": "10m"})
+    found = client.v1.boxes.actions.elements_detect(box_id=linux.id)
+    assert found.elements and all(one.label is not None and one.width > 0 for one in found.elements)
+    assert picture_in(found.screenshot.source.uri)
+    for box in (android, linux):
+        client.v1.boxes.terminate(box_id=box.id)

@@ -5,14 +5,23 @@ from __future__ import annotations
 import pytest
 
 from cuarl.config.load import resolve
-from cuarl.env.plans import UNPLANNED, check_plans, plan_problem
+from cuarl.env.plans.check import UNPLANNED, check_plans, plan_problem
 from cuarl.errors import TaskError
 from cuarl.settings import Settings
 from cuarl.tasks.suites import load_suite, shipped_folder
 from cuarl.tasks.task import Task
 from cuarl.workflow import environments
 
-KNOWN = {"browser": "click", "linux": "run", "phone": "tap", "desktop": "click"}
+KNOWN = {
+    "browser": "click",
+    "linux": "run",
+    "phone": "tap",
+    "desktop": "click",
+    "adb": "click",
+    "gbox": "click",
+    "gym": "click",
+    "pods": "type",
+}
 
 
 def planned(env: str, word: str) -> Task:
@@ -50,3 +59,9 @@ def test_shipped_plans_are_read(suite: str) -> None:
     tasks = [task for task in load_suite(shipped_folder() / suite).tasks if task.plan]
     assert tasks
     check_plans(tasks)
+
+
+def test_a_plan_for_boxes_may_be_for_those_of_either_type() -> None:
+    assert plan_problem(planned("gbox", "run").instantiate(0)) == ""
+    bad = planned("gbox", "open").instantiate(0)
+    assert plan_problem(bad) == "step 1 of the plan: a box of type android has no open_app"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from cuarl.env.plans.devices import Abilities, read_plan
 from cuarl.errors import TaskError
 from cuarl.tasks.task import Task, TaskInstance
 
-UNPLANNED = ("adb", "gbox", "gym", "pods", "gymnasium", "openenv", "browsergym", "program", "grounding")
+UNPLANNED = ("gymnasium", "openenv", "browsergym", "program", "grounding")
 """Environments that follow no plan. One of an installed package, or of one's own, may have its own use for it."""
 
 
@@ -36,11 +37,11 @@ def _nothing(task: TaskInstance) -> None:
 
 
 def _browser(task: TaskInstance) -> None:
-    from cuarl.env.browser.plan import read_plan
+    from cuarl.env.browser.plan import read_plan as read_page_plan
 
     if "page" in task.preset:
         raise TaskError("it has a plan, and pages of MiniWoB++ are solved by their own oracles; leave it out")
-    read_plan(task.plan)
+    read_page_plan(task.plan)
 
 
 def _known(keys: Sequence[str]) -> Callable[[TaskInstance], None]:
@@ -72,9 +73,50 @@ def _desktop(task: TaskInstance) -> None:
     _known(KEYS)(task)
 
 
+def _adb(task: TaskInstance) -> None:
+    from cuarl.env.adb.plan import ON_PHONES
+
+    read_plan(task.plan, ON_PHONES)
+
+
+def _gbox(task: TaskInstance) -> None:
+    from cuarl.env.gbox.plan import ABILITIES
+
+    _by_one_of(task, ABILITIES.values())
+
+
+def _gym(task: TaskInstance) -> None:
+    from cuarl.env.gym.plan import ABILITIES
+
+    _by_one_of(task, ABILITIES.values())
+
+
+def _pods(task: TaskInstance) -> None:
+    from cuarl.env.pods.plan import IN_SESSIONS
+
+    read_plan(task.plan, IN_SESSIONS)
+
+
+def _by_one_of(task: TaskInstance, devices: Iterable[Abilities]) -> None:
+    """Which of the devices it will be is for the run to say. Raises TaskError, of the first, if none can do it."""
+    problems: list[TaskError] = []
+    for abilities in devices:
+        try:
+            read_plan(task.plan, abilities)
+        except TaskError as error:
+            problems.append(error)
+        else:
+            return
+    raise problems[0]
+
+
 _CHECKS: Mapping[str, Callable[[TaskInstance], None]] = {
     "browser": _browser,
     "linux": _linux,
     "phone": _phone,
     "desktop": _desktop,
+    "adb": _adb,
+    "gbox": _gbox,
+    "gym": _gym,
+    "pods": _pods,
 }
