@@ -19,6 +19,7 @@ from cuarl.env.sim.phone import SimEnv
 from cuarl.errors import CuarlError
 from cuarl.local.adb_shell import understood
 from cuarl.local.hierarchy import dump
+from cuarl.sim.device.bag import Bag
 from cuarl.sim.phone import rules
 from cuarl.sim.phone.records import App
 from cuarl.sim.phone.world import World
@@ -224,12 +225,23 @@ class FakePhone:
             case ["start", "-n", activity]:
                 return await self._act(OpenApp(name=activity.partition("/")[0]))
             case ["force-stop", package]:
-                world = _world(await self.sim())
-                app = world.app(world.ui.app)
-                return await self._act(Button(name="home")) if app and app.package == package else (0, b"")
+                return await self._force_stop(package)
             case ["broadcast", "-a", "ADB_INPUT_B64", "--es", "msg", encoded]:
                 return await self._act({"kind": "type", "text": base64.b64decode(encoded).decode()})
         return None
+
+    async def _force_stop(self, package: str) -> Reply:
+        """An app that is stopped has forgotten on which of its screens it was."""
+        sim = await self.sim()
+        world = _world(sim)
+        app = next((one for one in world.state.apps if one.package == package), None)
+        if app is None:
+            return 0, b""
+        if world.ui.app == app.key:
+            await self._act(Button(name="home"))
+        world = _world(sim)
+        sim.world = world.with_ui(stacks=world.ui.stacks.put(app.key, ()), scroll=Bag())
+        return 0, b""
 
     async def _dumpsys(self, words: Sequence[str]) -> Reply | None:
         world = _world(await self.sim())

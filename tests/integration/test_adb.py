@@ -21,15 +21,13 @@ from benchmarks.adb import AGENTS, compare, phone_tasks
 from cuarl.env.adb.env import AdbEnv
 from cuarl.env.adb.options import Options as AdbOptions
 from cuarl.env.adb.transport import Device, client
-from cuarl.env.base import Env
 from cuarl.env.leases import Ledger
 from cuarl.local.adb import serve
 from cuarl.local.adb_phone import FakePhone
 from cuarl.rollout.spec import plan
-from cuarl.tasks.check import verdict
 from cuarl.tasks.files import load_file
-from cuarl.tasks.task import Task
-from cuarl.types import Finish, Screenshot
+from cuarl.types import Screenshot
+from cuarl.workflow.task_proofs import prove
 from tests.fakes.adb_server import served
 from tests.integration.rollout_place import Place, bare
 
@@ -54,44 +52,16 @@ def test_every_task_of_the_phone_ends_with_the_same_verdict_through_adb(agent):
     assert [pair.inside.task_id for pair in pairs if not pair.same_verdict] == []
 
 
-WAYS = {
-    "android_brightness_max": {"checks": [{"path": "display.brightness", "op": "ge", "value": 255}]},
-    "android_bluetooth_on": {"checks": [{"path": "network.bluetooth.enabled", "value": True}]},
-    "android_open_app": {"checks": [{"path": "ui.current_app", "value": "{app.package}"}]},
-    "android_timeout_in_settings": {"checks": [{"path": "display.timeout_ms", "value": 300000}]},
-    "android_new_contact": {
-        "plan": [
-            {"open": "contacts/new"}, {"type": "{name}", "into": "Name"}, {"type": "{number}", "into": "Phone"},
-            {"tap": "Save contact"},
-        ]
-    },
-}  # fmt: skip
-"""What the simulated phone's own oracle is asked for, so that it finds the way of each task of the example."""
-
-
 @pytest.mark.parametrize("task", [one.task for one in load_file(EXAMPLE)], ids=lambda task: task.id)
-def test_tasks_declared_in_a_file_are_solved_by_touches_and_not_by_doing_nothing(task):
+def test_tasks_declared_in_a_file_are_solved_by_their_plans_and_not_by_doing_nothing(task):
     async def main():
-        instance = task.instantiate(1)
-        phone = FakePhone("one", clutter=0.0)
-        async with serve(phone) as port:
-            env: Env = AdbEnv(Device(client("127.0.0.1", port), "one"), AdbOptions(settle_ms=1))
-            way = Task(id="way", description="", **WAYS[task.id]).bind(instance.params)
-            await phone.set_up(way, 1)
-            await env.reset(instance, 1)
-            before = await env.state()
-            assert not verdict(instance, before, before, None, False).success
-            sim = await phone.sim()
-            for _ in range(instance.max_steps):
-                action = sim.oracle_action()
-                if isinstance(action, Finish):
-                    break
-                await env.step(action)
-            found = verdict(instance, before, await env.state(), None, True)
-            assert (found.success, found.side_effects) == (True, ()), found
-            await env.close()
+        async with serve(FakePhone("one", clutter=0.0)) as port:
+            env = AdbEnv(
+                Device(client("127.0.0.1", port), "one"), AdbOptions(settle_ms=1), plan=task.instantiate(1).plan
+            )
+            return await prove(task, 1, env)
 
-    asyncio.run(main())
+    assert asyncio.run(main()).problem == ""
 
 
 def test_androids_own_adb_sees_the_local_servers_phones():

@@ -39,12 +39,12 @@ def test_a_task_is_proven_until_it_is_changed_or_a_proof_fails(settings):
 
 def test_shipped_tasks_are_proven_and_what_cannot_be_proven_here_is_not_told(settings):
     shipped = load_suite(shipped_folder() / "recipe_train").tasks
-    assert unproven(settings, [*shipped, task("g", env="gbox")]) == []
+    assert unproven(settings, [*shipped, task("g", env="gymnasium")]) == []
     assert said_of(settings, shipped, ["recipe_train"]) == ""
 
 
 def test_one_line_has_the_command(settings):
-    found = said_of(settings, [task("a"), task("b", env="gbox")], ["my tasks.yaml", '{"source": 1}'])
+    found = said_of(settings, [task("a"), task("b", env="gymnasium")], ["my tasks.yaml", '{"source": 1}'])
     assert found == ("1 of 2 tasks were never proven, such as a: cuarl tasks validate 'my tasks.yaml' --prove")
     assert said_of(settings, [task("a")], []).endswith("cuarl tasks validate a --prove")
 

@@ -8,6 +8,7 @@ import pytest
 from cuarl.env.backend import Backend
 from cuarl.errors import EnvError
 from cuarl.tasks.task import Check, Task, TaskInstance
+from cuarl.trajectory import CheckResult, Verdict
 from cuarl.types import Action, Finish
 from cuarl.workflow.task_proofs import NO_PLAN, Proof, prove, prove_live, prove_task
 from tests.unit.workflow.lamp_env import DONE, FAN, GAVE_UP, LAMP, NOWHERE, LampEnv, says
@@ -90,3 +91,30 @@ def test_tasks_are_proven_in_their_own_environment_several_at_once() -> None:
     ]
     assert events == ["start", *["done"] * 8, "close"]
     assert [env.closed for env in made] == [1] * 6
+
+
+class JudgingLampEnv(AskedLampEnv):
+    """One that judges by itself, and shows nobody its state."""
+
+    async def state(self) -> dict[str, Any]:
+        return {}
+
+    async def judge(self, answer: str | None, claimed: bool | None) -> Verdict:
+        done = self.device["lamp"]
+        check = CheckResult(path="the lamp burns", op="equals", passed=done)
+        return Verdict(success=done, score=float(done), checks=(check,), claimed=claimed)
+
+
+@pytest.mark.parametrize(
+    ("preset", "moves", "problem"),
+    [
+        ({}, (LAMP, DONE), ""),
+        ({"lamp": True}, (DONE,), "solved by doing nothing"),
+        ({}, (FAN, DONE), "the oracle missed the lamp burns"),
+    ],
+)
+def test_an_environment_that_judges_itself_is_believed(
+    preset: dict[str, Any], moves: tuple[Action, ...], problem: str
+) -> None:
+    task = TASK.model_copy(update={"checks": (), "preset": preset})
+    assert asyncio.run(prove(task, 0, JudgingLampEnv(*moves))).problem == problem

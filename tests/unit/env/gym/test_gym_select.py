@@ -35,6 +35,17 @@ def test_names_mean_those_tasks_whatever_their_role():
     assert picked("eval", tasks=("t3",), eval_tasks=("t4",)) == ["t4"]
 
 
+def test_a_file_says_in_its_own_words_what_is_to_be_done_in_tasks_of_the_gym(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("tasks:\n- {id: t7, description: Do it well, env: gym, plan: [{click: Save}]}\n")
+    config = resolve(flags={"env": "gym", "tasks": (str(file), "t3")}).config
+    named, written = select(TASKS, RANGE, config, "train").tasks
+    assert named.id == "t3" and (written.description, written.plan) == ("Do it well", ({"click": "Save"},))
+    file.write_text("tasks:\n- {id: t77, description: d, env: gym}\n")
+    with pytest.raises(TaskError, match=r"the gym has no task t77 \(did you mean .*\n.*mine.yaml, line 2"):
+        select(TASKS, RANGE, config, "train")
+
+
 def test_a_source_that_trains_is_evaluated_on_its_other_share():
     source = '{"source_type": "gym", "split_type": "train", "category": "settings"}'
     assert picked("train", tasks=(source,)) == ["t0", "t1", "t4", "t5"]
