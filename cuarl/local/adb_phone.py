@@ -184,8 +184,7 @@ class FakePhone:
                 known = SETTINGS.get((space, key))
                 if known is None:
                     return 0, self.kept.get((space, key), "null").encode() + b"\n"
-                value = _world(sim).get(known.path)
-                return 0, f"{int(value) if known.on is None else known.on * value}\n".encode()
+                return 0, f"{_told(_world(sim).get(known.path), known)}\n".encode()
             case ["put", space, key, value]:
                 known = SETTINGS.get((space, key))
                 if known is None:
@@ -194,6 +193,12 @@ class FakePhone:
                     number = int(value)
                     sim.world = rules.put(_world(sim), known.path, number if known.on is None else number == known.on)
                 return 0, b""
+            case ["list", space]:
+                world = _world(sim)
+                known = {key: settings for (name, key), settings in SETTINGS.items() if name == space}
+                rows = {key: _told(world.get(one.path), one) for key, one in known.items()}
+                rows |= {key: value for (name, key), value in self.kept.items() if name == space}
+                return 0, "".join(f"{key}={value}\n" for key, value in sorted(rows.items())).encode()
             case ["delete", space, key]:
                 self.kept.pop((space, key), None)
                 return 0, b"Deleted 1 rows\n"
@@ -359,6 +364,11 @@ _TOOLS: Mapping[str, _Tool] = {
     "ls": FakePhone._ls, "pm": FakePhone._pm, "rm": FakePhone._rm, "screencap": FakePhone._screencap,
     "settings": FakePhone._settings, "sleep": FakePhone._sleep, "uiautomator": FakePhone._uiautomator,
 }  # fmt: skip
+
+
+def _told(value: Any, setting: Setting) -> int:
+    """A value of the state as Android's settings have it."""
+    return int(value) if setting.on is None else setting.on * int(value)
 
 
 def _world(sim: SimEnv | None) -> World:

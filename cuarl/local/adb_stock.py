@@ -90,6 +90,11 @@ class StockPhone(FakePhone):
                 return await self.change("battery.saver_schedule", "None" if value == "0" else f"At {value}%")
             case ["get", "system", "system_locales"]:
                 return 0, f"{world.get('system.language')}-XX,en-US\n".encode()
+            case ["list", space]:
+                _, known = await super()._settings(words) or (0, b"")
+                more = {key: one for (name, key), one in MORE.items() if name == space}
+                rows = (f"{key}={(one.on or 1) * int(world.get(one.path))}\n" for key, one in more.items())
+                return 0, known + "".join(rows).encode()
             case ["get", space, key] if (space, key) in MORE:
                 known = MORE[space, key]
                 return 0, f"{(known.on or 1) * int(world.get(known.path))}\n".encode()

@@ -9,8 +9,9 @@ from cuarl.env.base import Capabilities
 from cuarl.env.linux.env import NOTCH_PX, LinuxEnv
 from cuarl.env.linux.plan import TITLE_BUTTONS
 from cuarl.env.linux.windows import Window
-from cuarl.tasks.task import TaskInstance
+from cuarl.tasks.task import Task, TaskInstance
 from cuarl.types import Action, Click, Drag, Key, Observation, OpenApp, Scroll, StepResult, TypeText, Wait
+from cuarl.workflow.plan_lines import Line
 
 SAYABLE = frozenset({"click", "drag", "scroll", "type", "key", "open_app", "wait", "answer", "finish"})
 """Kinds of actions for which plans of desktops have words."""
@@ -18,7 +19,6 @@ _NEAR_PX = 8
 """How far from the middle of a title bar's button a click on it may be."""
 COMPLETED_S = 0.5
 """How long a plan waits between typing and Enter."""
-Line = dict[str, Any]
 
 
 class Unsayable(Exception):
@@ -73,6 +73,10 @@ class RecordedDesktop:
         """Note what was answered."""
         if answer:
             self.lines.append({"answer": answer})
+
+    def record(self, worked: Task, answer: str | None) -> tuple[dict[str, Any], list[Line]]:
+        """Preset and checks of the task that was done."""
+        return dict(worked.preset), suggested_checks(self.before, self.after, answer)
 
     async def state(self) -> Mapping[str, Any]:
         """The desktop's."""

@@ -1,4 +1,4 @@
-"""``cuarl tasks record``: a person works a page or a desktop, and what they did becomes a task file."""
+"""``cuarl tasks record``: a person works a page, a desktop or a phone, and what they did becomes a task file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cuarl.agent.base import Agent, Decision
+from cuarl.config import backends
 from cuarl.env.base import Env
-from cuarl.env.plans.check import UNPLANNED
 from cuarl.errors import AgentError, ConfigError, EnvError
 from cuarl.human.agent import HumanAgent
 from cuarl.human.session import Session
@@ -21,15 +21,19 @@ from cuarl.tasks.files import load_file
 from cuarl.tasks.task import Task, TaskInstance
 from cuarl.trajectory import Trajectory, Turn
 from cuarl.types import Action, Finish, Observation, StopReason
-from cuarl.workflow import desktop_recording, environments, human, signals
+from cuarl.workflow import environments, human, signals
 from cuarl.workflow import episodes as parts
 from cuarl.workflow.desktop_recording import RecordedDesktop
 from cuarl.workflow.experiment import Experiment
 from cuarl.workflow.human import Page
 from cuarl.workflow.page_task import page_address
-from cuarl.workflow.task_recording import RecordedEnv, suggested_checks, task_record
+from cuarl.workflow.phone_recording import RecordedPhone
+from cuarl.workflow.task_recording import RecordedEnv, task_record
 
 MOST_TURNS = 200
+APPS_IN = {"linux": "ui.app", "adb": "open"}
+"""Environments besides pages in which is recorded, and what of a preset says the app that a task begins with."""
+Recorded = RecordedEnv | RecordedDesktop | RecordedPhone
 
 
 @dataclass(slots=True)
@@ -54,19 +58,19 @@ class PlanWords:
 
 
 def task_to_record(what: str, goal: str, app: str | None) -> Task:
-    """The task in which ``what`` is worked while it is recorded: a page, or ``linux``, a desktop with ``app`` on it.
+    """The task in which ``what`` is worked while it is recorded: a page, or ``linux`` or ``adb`` with ``app`` on it.
 
     Raises ConfigError.
     """
-    if what == "linux":
-        preset: dict[str, Any] = {"ui.app": app} if app else {}
+    if what in APPS_IN:
+        preset: dict[str, Any] = {APPS_IN[what]: app} if app else {}
     elif app is not None:
-        raise ConfigError("--app is for desktops", hint="leave it out, or record on linux")
-    elif what in UNPLANNED:
-        raise ConfigError(f"the environment {what} follows no plan, so none can be recorded", hint="a page, or linux")
+        raise ConfigError("--app is for desktops and phones", hint="leave it out, or record on linux or adb")
+    elif what in backends.names():
+        raise ConfigError(f"nothing can be recorded in the environment {what}", hint="a page's address, linux or adb")
     else:
         preset = {"url": page_address(what)}
-    env = "linux" if what == "linux" else "browser"
+    env = what if what in APPS_IN else "browser"
     return Task(id="recording", description=goal, env=env, max_steps=MOST_TURNS, preset=preset)
 
 
@@ -117,10 +121,10 @@ def record_task(experiment: Experiment, task: Task, page: Page, task_id: str | N
 
     Raises EnvError if it failed meanwhile, and what environments raise.
     """
-    recorded = list[RecordedEnv | RecordedDesktop]()
+    recorded = list[Recorded]()
 
     def wrap(env: Any) -> Env:
-        recorded.append(RecordedDesktop(env) if task.env == "linux" else RecordedEnv(env))
+        recorded.append(_RECORDED[task.env](env))
         return recorded[-1]
 
     done = worked_by_hand(experiment, task, page, wrap)
@@ -130,5 +134,12 @@ def record_task(experiment: Experiment, task: Task, page: Page, task_id: str | N
     env.end(done.answer)
     if not env.lines:
         raise ConfigError("nothing was done, so there is no plan to write", where=task.description)
-    suggest = desktop_recording.suggested_checks if task.env == "linux" else suggested_checks
-    return task_record(task, env.lines, suggest(env.before, env.after, done.answer), task_id)
+    preset, checks = env.record(task, done.answer)
+    return task_record(task, env.lines, preset, checks, task_id)
+
+
+_RECORDED: Mapping[str, Callable[[Any], Recorded]] = {
+    "browser": RecordedEnv,
+    "linux": RecordedDesktop,
+    "adb": RecordedPhone,
+}

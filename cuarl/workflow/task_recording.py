@@ -9,29 +9,29 @@ from urllib.parse import urlsplit
 
 from cuarl.env.base import Capabilities
 from cuarl.env.browser.web import WebEnv
-from cuarl.env.plans.seeing import Named
 from cuarl.tasks.task import Task, TaskInstance
-from cuarl.types import Action, Click, Key, Observation, Scroll, StepResult, TypeText, Wait
+from cuarl.types import Action, Click, Observation, StepResult
+from cuarl.workflow.plan_lines import Line, PlanLines
 
 SAYABLE = frozenset({"click", "scroll", "type", "key", "wait", "answer", "finish"})
 """Kinds of actions for which plans of pages have words."""
 MOST_TEXTS = 3
 """New lines of a page's text that are suggested as checks."""
 _LONGEST = 80
-Line = dict[str, Any]
 
 
 class RecordedEnv:
-    """A page that is worked by a person; ``lines`` is the plan of what they did so far."""
+    """A page that is worked by a person; ``plan`` says what they did so far."""
 
     def __init__(self, env: WebEnv) -> None:
-        self._env, self.lines = env, list[Line]()
-        self._editable = False
-        """Whether the last thing that was clicked is a field."""
+        self._env, self.plan = env, PlanLines()
         self.before: Mapping[str, Any] = {}
         self.after: Mapping[str, Any] = {}
-        self._waited = False
-        """The page took its time, or is another one: what comes next has to be waited for."""
+
+    @property
+    def lines(self) -> list[Line]:
+        """The plan."""
+        return self.plan.lines
 
     @property
     def capabilities(self) -> Capabilities:
@@ -62,28 +62,16 @@ class RecordedEnv:
         result = await self._env.step(action)
         if "rejected" not in result.info:
             self.after = await self._env.state()
-            self.note(action, named, moved=self.after.get("url") != url)
+            self.plan.note(action, named, moved=self.after.get("url") != url)
         return result
-
-    def note(self, action: Action, named: Named | None, *, moved: bool) -> None:
-        """Add what ``action`` on the thing ``named`` is in a plan; ``moved``: another page came of it."""
-        match action:
-            case Click() if named is not None:
-                self._click(action, dict(named.target), editable=named.editable)
-            case TypeText():
-                self._type(action)
-            case Key(keys=keys):
-                self.lines.append({"key": "+".join(keys)})
-            case Scroll(direction=direction, amount=amount):
-                self.lines.append({"scroll": direction, "amount": amount})
-            case Wait():
-                self._waited = True
-        self._waited = self._waited or moved
 
     def end(self, answer: str | None) -> None:
         """Note what was answered."""
-        if answer:
-            self.lines.append({"answer": answer})
+        self.plan.end(answer)
+
+    def record(self, worked: Task, answer: str | None) -> tuple[dict[str, Any], list[Line]]:
+        """Preset and checks of the task that was done."""
+        return dict(worked.preset), suggested_checks(self.before, self.after, answer)
 
     async def state(self) -> Mapping[str, Any]:
         """The page's."""
@@ -92,29 +80,6 @@ class RecordedEnv:
     async def close(self) -> None:
         """Close the page."""
         await self._env.close()
-
-    def _click(self, action: Click, target: Line, *, editable: bool) -> None:
-        written: Any = target["text"] if list(target) == ["text"] else target
-        if self.lines and "scroll" in self.lines[-1] and "until" not in self.lines[-1]:
-            direction = self.lines[-1]["scroll"]
-            while self.lines and self.lines[-1].get("scroll") == direction and "until" not in self.lines[-1]:
-                self.lines.pop()
-            self.lines.append({"scroll": direction, "until": written})
-        elif self._waited:
-            self.lines.append({"wait_for": written})
-        self._waited = False
-        line: Line = {"click": written}
-        line |= {"button": action.button} if action.button != "left" else {}
-        line |= {"count": action.count} if action.count != 1 else {}
-        self.lines.append(line)
-        self._editable = editable
-
-    def _type(self, action: TypeText) -> None:
-        line: Line = {"type": action.text}
-        if self.lines and list(self.lines[-1]) == ["click"] and self._editable:
-            into = self.lines.pop()["click"]
-            line["into"] = into["label"] if isinstance(into, dict) and list(into) == ["label"] else into
-        self.lines.append(line | ({"submit": True} if action.submit else {}))
 
 
 def suggested_checks(before: Mapping[str, Any], after: Mapping[str, Any], answer: str | None) -> list[Line]:
@@ -140,7 +105,11 @@ def suggested_checks(before: Mapping[str, Any], after: Mapping[str, Any], answer
 
 
 def task_record(
-    worked: Task, lines: Sequence[Line], checks: Sequence[Line], task_id: str | None = None
+    worked: Task,
+    lines: Sequence[Line],
+    preset: Mapping[str, Any],
+    checks: Sequence[Line],
+    task_id: str | None = None,
 ) -> dict[str, Any]:
     """The task, as a file has it, of what was done in ``worked``."""
     goal = worked.description
@@ -149,7 +118,7 @@ def task_record(
         "env": worked.env,
         "description": goal,
         "max_steps": 2 * len(lines) + 4,
-        "preset": dict(worked.preset),
+        "preset": dict(preset),
         "plan": list(lines),
         "checks": list(checks),
     }

@@ -1,4 +1,4 @@
-"""``cuarl tasks record``: a task file of what a person does on a page or a desktop."""
+"""``cuarl tasks record``: a task file of what a person does on a page, a desktop or a phone."""
 
 from __future__ import annotations
 
@@ -16,15 +16,20 @@ from cuarl.terminal.output import closing, note, print_json
 @experiment_options(EnvFields)
 def record(
     request: Request,
-    what: Annotated[str, typer.Argument(help="Address of a page, or its file; or linux, a desktop.")],
+    what: Annotated[str, typer.Argument(help="Address of a page, or its file; linux, a desktop; or adb, a phone.")],
     goal: Annotated[str, typer.Option(help="What is to be done, as the agent is told.")],
     out: Annotated[Path, typer.Option(help="Task file to write.")] = Path("recorded.yaml"),
-    app: Annotated[str | None, typer.Option(help="With linux: what it begins with, as 'mousepad a.txt'.")] = None,
+    app: Annotated[
+        str | None, typer.Option(help="What a desktop begins with, as 'mousepad a.txt', or a phone, as Settings.")
+    ] = None,
     task_id: Annotated[str | None, typer.Option("--id", help="Id of the task; else made of the goal.")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of your page; 0 takes a free one.")] = 0,
     no_open: Annotated[bool, typer.Option("--no-open", help="Don't open it in a browser.")] = False,
 ) -> None:
-    """Work a web page or a Linux desktop yourself, and have a task file with a plan and suggested checks made of it."""
+    """Work a web page, a Linux desktop or a phone yourself, and have a task file made of it.
+
+    It has a plan of what you did, and suggested checks.
+    """
     from cuarl.web.listen import require_web
     from cuarl.workflow.human import Page
     from cuarl.workflow.task_file_recording import record_task, task_to_record, write_task

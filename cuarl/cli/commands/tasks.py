@@ -297,7 +297,8 @@ app.command(
 Examples:
   cuarl tasks record http://127.0.0.1:8000/ --goal "Put a lamp into the cart"
   cuarl tasks record shop.html --goal "Find the price of the red chair" --out chair.yaml
-  cuarl tasks record linux --app mousepad --goal 'Save a note as note.txt'""",
+  cuarl tasks record linux --app mousepad --goal 'Save a note as note.txt'
+  cuarl tasks record adb --goal 'Switch the dark theme on' --out dark.yaml""",
 )(record)
 app.command(
     "sign-in",

@@ -104,9 +104,9 @@ async def read(text: str, shell: Shell) -> Any:
     match text.split(maxsplit=2):
         case ["settings", space, key]:
             value = (await _run(f"settings get {space} {shlex.quote(key)}", shell)).strip()
-            return None if value == "null" else _value(value)
+            return None if value == "null" else value_of(value)
         case ["property", name]:
-            return _value((await _run(f"getprop {shlex.quote(name)}", shell)).strip()) or None
+            return value_of((await _run(f"getprop {shlex.quote(name)}", shell)).strip()) or None
         case ["package", name]:
             return name in await installed_packages(shell)
         case ["permission", name, permission]:
@@ -127,7 +127,7 @@ async def read(text: str, shell: Shell) -> Any:
             return (await _run("dumpsys notification", shell)).count("NotificationRecord(")
         case ["dumpsys", service, pattern]:
             found = re.search(pattern, await _run(f"dumpsys {shlex.quote(service)}", shell))
-            return _value(found[1]) if found else None
+            return value_of(found[1]) if found else None
         case _:
             raise TaskError(f'"{text}" is no reading', hint=f"write {FORMS}")
 
@@ -150,7 +150,7 @@ def _column(output: str, column: str) -> list[Any]:
     """The values of a column, row by row; a text may go over several lines."""
     rows = re.split(r"^Row: \d+ ", output, flags=re.MULTILINE)[1:]
     values = (row.partition(f"{column}=")[2].rstrip("\n") for row in rows)
-    return [None if value == "NULL" else _value(value) for value in values]
+    return [None if value == "NULL" else value_of(value) for value in values]
 
 
 async def run_all(commands: Iterable[str], shell: Shell) -> None:
@@ -166,7 +166,8 @@ async def _run(command: str, shell: Shell) -> str:
     return output
 
 
-def _value(text: str | None) -> Any:
+def value_of(text: str | None) -> Any:
+    """A number where the text is one, else the text."""
     if text is None or not _NUMBER.fullmatch(text):
         return text
     return float(text) if "." in text else int(text)

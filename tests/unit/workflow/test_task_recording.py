@@ -6,7 +6,8 @@ from cuarl.env.browser.plan import read_plan
 from cuarl.env.plans.seeing import Named
 from cuarl.tasks.task import Task
 from cuarl.types import Click, Key, Scroll, TypeText, Wait
-from cuarl.workflow.task_recording import RecordedEnv, suggested_checks, task_record
+from cuarl.workflow.plan_lines import PlanLines
+from cuarl.workflow.task_recording import suggested_checks, task_record
 
 SAVE, NAME = Named({"text": "Save"}, False), Named({"label": "Name"}, True)
 CODE = Named({"css": "#code"}, True)
@@ -34,7 +35,7 @@ TAP = Click(x=1, y=1)
     ],
 )
 def test_what_is_done_is_said_as_a_plan_says_it(done, plan):
-    recorded = RecordedEnv(None)
+    recorded = PlanLines()
     for action, named in done:
         recorded.note(action, named, moved=False)
     assert recorded.lines == plan
@@ -42,7 +43,7 @@ def test_what_is_done_is_said_as_a_plan_says_it(done, plan):
 
 
 def test_what_comes_behind_another_page_is_waited_for():
-    recorded = RecordedEnv(None)
+    recorded = PlanLines()
     recorded.note(TAP, SAVE, moved=True)
     recorded.note(TAP, SAVE, moved=False)
     recorded.end("12")
@@ -68,5 +69,5 @@ def test_checks_are_suggested_of_what_is_new():
 
 def test_a_record_is_named_by_its_goal():
     worked = Task(id="a", env="browser", description="Put a lamp, red, into the cart!", preset={"url": "http://h/"})
-    made = task_record(worked, [{"click": "Buy"}], [])
+    made = task_record(worked, [{"click": "Buy"}], worked.preset, [])
     assert (made["id"], made["max_steps"]) == ("put_a_lamp_red_into_the_cart", 6)
