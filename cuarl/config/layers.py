@@ -1,7 +1,8 @@
 """Values from several places become one configuration's: the last one given wins, and each knows whose it is.
 
 Where a layer names a record's type, its values are meant for that type: those of another one are errors, unless they
-are what that one has anyway. Values without a type are for the type that holds in the end.
+are what that one has anyway, or a preset's for the default environment where another is chosen. Values without a type
+are for the type that holds in the end.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from typing import Any
 from cuarl.config.fields import Choice
 from cuarl.config.keys import Key, at, keys, moved
 from cuarl.config.schema import ExperimentConfig
-from cuarl.config.unions import UNIONS
+from cuarl.config.unions import ENV, UNIONS
 from cuarl.suggest import did_you_mean
 
 FIELDS = ExperimentConfig.model_fields
+PRESET = "preset "
+"""How sources begin that are a preset."""
 _WHOLE = "*"
 """Stands for the field of a record where its value is none."""
 
@@ -131,6 +134,9 @@ def _take(one: Given, inner: str, record: tuple[str, type[Choice]], settled: Set
         return
     others = [key for key in at(one.path) if not one.owners or set(key.owners) & set(one.owners)]
     if any(key.field.default == one.value for key in others):
+        return
+    # a preset for a model is for the default environment only until another is chosen
+    if one.source.startswith(PRESET) and one.owners == (ENV.default,) and union == ENV.name:
         return
     if others or (one.owners and type_ not in one.owners):
         whose = " and ".join(dict.fromkeys(owner for key in others for owner in key.owners) or one.owners)

@@ -21,7 +21,7 @@ from cuarl.config.earlier import nested
 from cuarl.config.files import ConfigFile, parse_value, read
 from cuarl.config.keys import at, flag_of, keys, paths
 from cuarl.config.kinds import kind_of
-from cuarl.config.layers import Given, flat, of_key, settle
+from cuarl.config.layers import PRESET, Given, flat, of_key, settle
 from cuarl.config.learning import inner
 from cuarl.config.schema import ExperimentConfig
 from cuarl.config.unions import UNIONS, sentence
@@ -62,7 +62,7 @@ def resolve(
     """
     given: list[Given] = []
     if preset is not None:
-        given += flat(read_preset(preset).values, lambda _: f"preset {preset}")
+        given += flat(read_preset(preset).values, lambda _: f"{PRESET}{preset}")
     for place in files:
         file = read(place)
         given += flat(nested(file.values) if place.name == RECORDED else file.values, file.where)

@@ -135,15 +135,15 @@ class Shown(NamedTuple):
     output: list[str]
 
 
-def with_output(page: str) -> Iterator[Shown]:
-    """The commands of a page that need nothing special."""
+def with_output(page: str, *, special: bool = False) -> Iterator[Shown]:
+    """The commands of a page that need nothing special, or all of them."""
     for block in re.findall(r"```console\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL):
         for part in re.split(r"^\$ ", re.sub(r"\\\n\s*", "", block), flags=re.MULTILINE)[1:]:
             line, _, output = part.partition("\n")
             piped = re.search(r" \| tail -(\d+)", line)
-            special = {"--env", "--preset", "--prove", "doctor", "model"} & set(line.split()) and "export" not in line
+            needy = {"--env", "--preset", "--prove", "doctor", "model"} & set(line.split()) and "export" not in line
             for words in shown(f"```console\n$ {line}\n```"):
-                if not special:
+                if special or not needy:
                     yield Shown(page, words, int(piped[1]) if piped else None, output.splitlines())
 
 

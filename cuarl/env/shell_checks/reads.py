@@ -99,7 +99,8 @@ async def read(text: str, shell: Shell) -> Any:
 
     A setting, a property, a file's text and a group of dumpsys' output are text or numbers; ``package`` and
     ``permission`` are true or false; ``files`` and ``content`` are lists, of names in order and of a column's values;
-    ``foreground`` is ``{"app", "activity"}``; ``notifications`` is how many there are.
+    ``foreground`` is ``{"app", "activity"}``, empty where none has the focus, as with the notifications pulled down;
+    ``notifications`` is how many there are.
     """
     match text.split(maxsplit=2):
         case ["settings", space, key]:
@@ -122,7 +123,7 @@ async def read(text: str, shell: Shell) -> Any:
             return _column(await _run(query, shell), column)
         case ["foreground"]:
             found = _FOCUS.search(await _run("dumpsys window", shell))
-            return {"app": found[1], "activity": found[2]} if found else None
+            return {"app": found[1], "activity": found[2]} if found else {"app": "", "activity": ""}
         case ["notifications"]:
             return (await _run("dumpsys notification", shell)).count("NotificationRecord(")
         case ["dumpsys", service, pattern]:

@@ -53,9 +53,10 @@ def suggested(before: Mapping[str, Any], after: Mapping[str, Any]) -> Suggested:
         if text == FRONT or any(_MOMENT.fullmatch(str(one.get(text))) for one in (before, after)):
             continue
         _suggest(made, text, before.get(text), after.get(text))
-    if not made.checks and FRONT in changed and isinstance(after.get(FRONT), Mapping):
+    front = after.get(FRONT, {}).get("app") if FRONT in changed else ""
+    if front and not made.checks:
         made.reads["shown"] = FRONT
-        made.checks.append({"path": "shown.app", "value": after[FRONT]["app"]})
+        made.checks.append({"path": "shown.app", "value": front})
     return made
 
 

@@ -140,3 +140,11 @@ def test_printed_json_is_strict():
         raise AssertionError(name)
 
     assert json.loads(as_json(resolve().config), parse_constant=refuse)["learning_rate"] is None
+
+
+def test_a_preset_is_played_in_another_environment_without_its_options_for_its_own() -> None:
+    found = resolve(preset="qwen3-vl-lora", flags={"env": "adb"})
+    assert found.config.env.type == "adb" and found.config.history_images == 2
+    assert resolve(preset="qwen3-vl-lora").config.env.profile == "phone"  # type: ignore[attr-defined]
+    said = error_of(preset="qwen3-vl-lora", flags={"env": "adb", "profile": "tall"}).what
+    assert "env.profile has no effect with env adb" in said

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cuarl.env.shell_checks.reads import read_all
+from cuarl.env.shell_checks.reads import read, read_all
 from cuarl.env.shell_checks.survey import PEOPLE, suggested, survey
 from cuarl.local.adb_stock import StockPhone
 from cuarl.tasks.check import evaluate
@@ -76,6 +76,15 @@ def test_checks_are_suggested_of_what_has_changed(
 ) -> None:
     after = {text: value for text, value in {**BEFORE, **changes}.items() if value is not None}
     assert suggested(BEFORE, after) == (reads, checks, setup)
+
+
+def test_no_app_is_in_front_while_the_notifications_are_pulled_down() -> None:
+    async def shade(command: str) -> tuple[int, str]:
+        return 0, "  mCurrentFocus=Window{4a81c0d u0 NotificationShade}\n"
+
+    assert asyncio.run(read("foreground", shade)) == {"app": "", "activity": ""}
+    gone = suggested(BEFORE, {**BEFORE, "foreground": {"app": "", "activity": ""}})
+    assert gone.checks == [], "nothing is asked of a device by pulling something down"
 
 
 def test_two_readings_of_one_name_are_told_apart() -> None:
