@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from cuarl.config.load import resolve
 from tests.integration.rollout_place import Place, Result, bare
 from tests.integration.small_model import qwen3_folder, tokenizer
 from tests.integration.test_documented_commands import ROOT, Shown, masked, with_output
+from tests.integration.test_own_server import INTERPRETER, port
 
 __all__ = ["qwen3_folder", "tokenizer"]
 pytestmark = pytest.mark.integration
@@ -88,3 +90,52 @@ class TestPhone:
         page = (ROOT / self.PAGE).read_text(encoding="utf-8")
         tasks = (ROOT / "examples/phone/tasks.yaml").read_text(encoding="utf-8")
         assert tasks[tasks.index("- id: phone_dark") :] in page
+
+
+class TestQwen:
+    PAGE = "docs/start/qwen3-vl.md"
+    NAME = "Qwen/Qwen3-VL-2B-Instruct"
+
+    def asked(self, words: list[str], place: Place, model: Path) -> list[str]:
+        """The command with a miniature of the same architecture, and ``cuarl serve`` in vLLM's place."""
+        few = ["--max-tokens", "8", "--profile", "small"]
+        if words[1] == "eval" and "--compare" not in words:
+            at = words.index(self.NAME)
+            return [*words[:at], str(model), *words[at + 1 :], *few, "--episodes", "2", "--max-turns", "2"]
+        if words[1:3] == ["model", "export"]:
+            return [*words, "--untrained"]  # two steps of it may have taught nothing
+        if words[1] != "train" or "--print-config" in words:
+            return [*words, "--no-follow"] if words[1:3] == ["monitor", "tail"] else words
+        found = [*words, *SHORT, *few, "--model-name", str(model)]
+        if "--vllm-python" in words:
+            script = place.folder / "python"
+            script.write_text(INTERPRETER)
+            script.chmod(0o755)
+            found[found.index("--vllm-python") + 1] = str(script)
+            found += ["--vllm-port", str(port()), "--device", "cpu", "--skip-baseline"]
+            found += ["--max-turns", "1"]  # what an untrained model says does not survive as text in a history
+        return found
+
+    def test_the_page_is_run_by_its_text_with_a_miniature(self, place: Place, qwen3_folder: Path) -> None:
+        pytest.importorskip("uvicorn", reason="the server needs the extra web")
+        (place.folder / "runs").mkdir()
+        ran = []
+        for one in steps(self.PAGE):
+            done = place.cuarl(*self.asked(one.words, place, qwen3_folder)[1:])
+            # what is wrong with a machine is for doctor to say
+            assert done.code == 0 or one.words == ["cuarl", "doctor"], (one.words, done.err[-1500:])
+            ran.append(" ".join(one.words[1:3]))
+        assert len(ran) == 11
+        assert (place.folder / "my-adapter" / "adapter_model.safetensors").is_file()
+        assert "--max-lora-rank 32" in (place.folder / "told").read_text()
+
+    def test_the_hours_are_what_the_figures_give(self) -> None:
+        page = (ROOT / self.PAGE).read_text(encoding="utf-8")
+        measured = {"544×1216": 0.028 + 0.026, "1080×2400": 0.113 + 0.089}
+        config = resolve(preset="qwen3-vl-lora").config
+        for turns in (5, config.max_turns):
+            cells = []
+            for seconds in measured.values():
+                step = seconds * turns * config.group_size * config.groups_per_batch
+                cells.append(f"{step:.0f} s a step, {step * config.max_steps / 3600:.1f} hours")
+            assert f"| {' | '.join(cells)} |" in page
