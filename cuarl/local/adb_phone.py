@@ -195,8 +195,8 @@ class FakePhone:
                 return 0, b""
             case ["list", space]:
                 world = _world(sim)
-                known = {key: settings for (name, key), settings in SETTINGS.items() if name == space}
-                rows = {key: _told(world.get(one.path), one) for key, one in known.items()}
+                here = {key: setting for (name, key), setting in SETTINGS.items() if name == space}
+                rows = {key: str(_told(world.get(one.path), one)) for key, one in here.items()}
                 rows |= {key: value for (name, key), value in self.kept.items() if name == space}
                 return 0, "".join(f"{key}={value}\n" for key, value in sorted(rows.items())).encode()
             case ["delete", space, key]:

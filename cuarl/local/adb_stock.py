@@ -91,10 +91,10 @@ class StockPhone(FakePhone):
             case ["get", "system", "system_locales"]:
                 return 0, f"{world.get('system.language')}-XX,en-US\n".encode()
             case ["list", space]:
-                _, known = await super()._settings(words) or (0, b"")
+                _, printed = await super()._settings(words) or (0, b"")
                 more = {key: one for (name, key), one in MORE.items() if name == space}
                 rows = (f"{key}={(one.on or 1) * int(world.get(one.path))}\n" for key, one in more.items())
-                return 0, known + "".join(rows).encode()
+                return 0, printed + "".join(rows).encode()
             case ["get", space, key] if (space, key) in MORE:
                 known = MORE[space, key]
                 return 0, f"{(known.on or 1) * int(world.get(known.path))}\n".encode()

@@ -19,8 +19,6 @@ from cuarl.types import Action, Button
 
 Box = tuple[int, int, int, int]
 """Left, top, right and bottom, pixels of the screenshot."""
-AsShown = Callable[[Box], Awaitable[bool]]
-"""Whether what is there now is what the last screenshot shows there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +27,16 @@ class PageEyes:
 
     tabs: Tabs
     options: BrowserOptions
-    as_shown: AsShown
+    looks_as_shown: Callable[[Box], Awaitable[bool]]
 
     @property
     def size(self) -> tuple[int, int]:
         """Of screenshots, pixels."""
         return self.options.pixels
+
+    async def as_shown(self, box: Box) -> bool:
+        """Whether what is there now is what the last screenshot shows there."""
+        return await self.looks_as_shown(box)
 
     async def find(self, target: Target) -> Seen:
         """The one visible element that is meant. Raises NotSeen, EnvError."""
