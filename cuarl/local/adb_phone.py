@@ -309,7 +309,7 @@ class FakePhone:
     async def _uiautomator(self, words: Sequence[str]) -> Reply | None:
         match words:
             case ["dump", path]:
-                self.files[path] = dump(_world(await self.sim()), turned=self._turned)
+                self.files[path] = dump(_world(await self.sim()), turned=int(self._turned))
                 return 0, f"UI hierchary dumped to: {path}\n".encode()  # so it is spelt there
         return None
 

@@ -109,7 +109,7 @@ class SimulatedBox:
         """The views of a box of Android, as XML. Raises Invalid for one of Linux."""
         if self.box_type != "android":
             raise Invalid("screen-layout: this desktop has no browser whose page could be told")
-        return dump((await self.device()).world, turned=self.turned == 1)  # type: ignore[arg-type]
+        return dump((await self.device()).world, turned=self.turned)  # type: ignore[arg-type]
 
     async def elements(self) -> list[dict[str, Any]]:
         """What is detected on the screen."""

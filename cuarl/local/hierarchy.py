@@ -33,11 +33,11 @@ _ELSEWHERE = (StatusBar, NavKey, w.Key)
 """In windows of their own."""
 
 
-def dump(world: World, *, turned: bool = False) -> str:
-    """The XML of the active window; ``turned`` says that the display is turned to its left."""
+def dump(world: World, *, turned: int = 0) -> str:
+    """The XML of the active window; ``turned`` is by how many quarters the display is turned to its left."""
     scene, app = view(world), world.app(world.ui.app)
     package = app.package if app else LAUNCHER
-    root = ElementTree.Element("hierarchy", rotation="1" if turned else "0")
+    root = ElementTree.Element("hierarchy", rotation=str(turned))
     window = _node(root, scene, (0, 0, *scene.size), package, turned, {"class": "android.widget.FrameLayout"})
     for item in scene.items[scene.modal_from :]:
         x0, y0, x1, y1 = item.visible
@@ -46,7 +46,7 @@ def dump(world: World, *, turned: bool = False) -> str:
     return HEAD + ElementTree.tostring(root, encoding="unicode")
 
 
-def _add(parent: ElementTree.Element, scene: Scene, item: Placed, package: str, turned: bool) -> None:
+def _add(parent: ElementTree.Element, scene: Scene, item: Placed, package: str, turned: int) -> None:
     control = item.widget
     if isinstance(control, w.Row):
         told = {"class": "android.widget.LinearLayout", **_touch(control)}
@@ -116,11 +116,12 @@ def _shrunk(box: Box) -> Box:
 
 
 def _node(
-    parent: ElementTree.Element, scene: Scene, box: Box, package: str, turned: bool, told: dict[str, Any]
+    parent: ElementTree.Element, scene: Scene, box: Box, package: str, turned: int, told: dict[str, Any]
 ) -> ElementTree.Element:
     x0, y0, x1, y1 = box
-    if turned:
-        x0, y0, x1, y1 = y0, scene.size[0] - x1, y1, scene.size[0] - x0
+    width, height = scene.size
+    for _ in range(turned):
+        x0, y0, x1, y1, width, height = y0, width - x1, y1, width - x0, height, width
     plain = {"index": str(len(parent)), "text": "", "resource-id": "", "package": package, "content-desc": ""}
     flags = dict.fromkeys(("checkable", "checked", "clickable", "focusable", "focused", "scrollable"), "false")
     more = {"enabled": "true", "long-clickable": "false", "password": "false", "selected": "false"}

@@ -99,6 +99,8 @@ GBOX = (
     Shape("POST", f"{_BOXES}/{{id}}/commands", {"command": "sleep 1"}),
     Shape("POST", f"{_BOXES}/{{id}}/commands", {"command": "settings put a b c"}),
     Shape("POST", f"{_BOXES}/{{id}}/actions/screenshot", {"outputFormat": "base64"}),
+    Shape("GET", f"{_BOXES}/{{id}}/actions/screen-layout"),
+    Shape("POST", f"{_BOXES}/{{id}}/actions/elements/detect", {"screenshot": {"outputFormat": "base64"}}),
     *(Shape("POST", f"{_BOXES}/{{id}}/actions/{route}", body) for route, body in {
         "click": {"x": 5, "y": 5, "button": "left", "double": False}, "tap": {"x": 5, "y": 5},
         "long-press": {"x": 5, "y": 5, "duration": "1s"},

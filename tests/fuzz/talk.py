@@ -27,6 +27,7 @@ LINES = st.sampled_from([
     "sleep nan", "sleep -1", "sleep 1e999", "dumpsys power", "cuarl-device", "cuarl-device oracle",
     "CUARL_TASK=x cuarl-device reset", "CUARL_ cuarl-device",
     "CUARL_TASK={} CUARL_SEED=1_0 cuarl-device reset", "cuarl-device answer", "echo $?", ";;&&", "&&", "screencap -p",
+    "uiautomator dump /x",
     "wm size", "\x00", "ä" * 500, "pm clear x",
 ])  # fmt: skip
 """Commands of a shell, right and wrong."""

@@ -22,6 +22,7 @@ from cuarl.env.device_program import DeviceProgram
 from cuarl.env.durations import expected_s
 from cuarl.env.plans.devices import DeviceEyes, follower
 from cuarl.env.plans.elements import name_at
+from cuarl.env.plans.following import Follower
 from cuarl.env.plans.seeing import Named
 from cuarl.env.plans.steps import Line
 from cuarl.env.settle import Patience, settle
@@ -69,7 +70,8 @@ class AdbEnv:
         self._task: TaskInstance | None = None
         self._note_undo, self._release = note_undo, release
         self._program = DeviceProgram(self._run, f"device {device.serial}")
-        self._follower = follower(plan, ON_PHONES) if plan and not managed else None
+        self._plan: Sequence[Line] = () if managed else plan
+        self._follower: Follower | None = None
         self._preset = Preset()
         self._undo: list[str] = []
         self._shown: Screenshot | None = None
@@ -86,7 +88,7 @@ class AdbEnv:
     @property
     def capabilities(self) -> Capabilities:
         """What the phone can do."""
-        oracle = self._managed or self._follower is not None
+        oracle = self._managed or bool(self._plan)
         return Capabilities(ACTIONS, state=True, oracle=oracle, kind="phone")
 
     @property
@@ -100,6 +102,7 @@ class AdbEnv:
             raise EnvError("this environment was reset already; an environment serves one episode")
         self._used = True
         self._task = task
+        self._follower = follower(self._plan, ON_PHONES) if self._plan else None
         if self._managed:
             await self._program.reset(task, seed)
         else:

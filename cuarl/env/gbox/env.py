@@ -22,6 +22,7 @@ from cuarl.env.http import LostReply, UnknownOutcome
 from cuarl.env.leases import Lease, Ledger
 from cuarl.env.plans.devices import DeviceEyes, follower
 from cuarl.env.plans.elements import Element
+from cuarl.env.plans.following import Follower
 from cuarl.env.plans.steps import Line
 from cuarl.env.settle import Patience, settle
 from cuarl.env.shell_checks import stock
@@ -62,7 +63,8 @@ class GBoxEnv:
         self._boxes, self._ledger, self._options = boxes, ledger, options
         self._box_type: BoxType = BOX_TYPES.get(kind, options.box_type)
         self._managed, self._by_shell = kind in BOX_TYPES and not by_shell, by_shell
-        self._follower = follower(plan, ABILITIES[self._box_type]) if plan and kind not in BOX_TYPES else None
+        self._plan: Sequence[Line] = () if kind in BOX_TYPES else plan
+        self._follower: Follower | None = None
         self._task: TaskInstance | None = None
         quiet = options.settle_ms
         self._patience = Patience(quiet_ms=quiet, react_ms=2 * quiet, cap_ms=max(2000.0, 4 * quiet))
@@ -84,7 +86,7 @@ class GBoxEnv:
     def capabilities(self) -> Capabilities:
         """What the box can do."""
         kind = "phone" if self._box_type == "android" else "desktop"
-        oracle = self._managed or self._follower is not None
+        oracle = self._managed or bool(self._plan)
         return Capabilities(KINDS[self._box_type], state=True, oracle=oracle, kind=kind)
 
     @property
@@ -97,6 +99,7 @@ class GBoxEnv:
         if self._used or self._closed:
             raise EnvError("this environment was reset already; an environment serves one episode")
         self._used = True
+        self._follower = follower(self._plan, ABILITIES[self._box_type]) if self._plan else None
         async with self._starting:
             await self._start()
         self._task = task

@@ -18,6 +18,7 @@ from cuarl.env.http import LostReply
 from cuarl.env.leases import Lease, Ledger
 from cuarl.env.plans.devices import DeviceEyes, follower
 from cuarl.env.plans.elements import Element
+from cuarl.env.plans.following import Follower
 from cuarl.env.plans.steps import Line
 from cuarl.env.pods.actions import queries, refusal
 from cuarl.env.pods.client import Pods
@@ -63,7 +64,8 @@ class PodEnv:
         self._options, self._template = options, template
         self._device: DeviceKind = KINDS[kind]
         self._session_type = kind if self._device.own else options.session_type
-        self._follower = follower(plan, IN_SESSIONS) if plan and not self._device.own else None
+        self._plan: Sequence[Line] = () if self._device.own else plan
+        self._follower: Follower | None = None
         self._starting = starting
         quiet = options.settle_ms
         self._patience = Patience(quiet_ms=quiet, react_ms=2 * quiet, cap_ms=max(2000.0, 4 * quiet))
@@ -83,7 +85,7 @@ class PodEnv:
     @property
     def capabilities(self) -> Capabilities:
         """What the session can do."""
-        oracle = self._device.own or self._follower is not None
+        oracle = self._device.own or bool(self._plan)
         return Capabilities(self._device.actions, state=True, oracle=oracle, kind=self._device.vocabulary)
 
     @property
@@ -96,6 +98,7 @@ class PodEnv:
         if self._used or self._closed:
             raise EnvError("this environment was reset already; an environment serves one episode")
         self._used = True
+        self._follower = follower(self._plan, IN_SESSIONS) if self._plan else None
         async with self._starting:
             self._session = session = await self._start()
         async with self._explained():

@@ -11,7 +11,7 @@ pytest.importorskip("adbutils", reason="pip install 'cuarl[android]'")
 from cuarl.env.adb.plan import read_screen
 from cuarl.env.plans.elements import find
 from cuarl.env.plans.targets import Target
-from cuarl.errors import AgentError, EnvError
+from cuarl.errors import AgentError, EnvError, TaskError
 from cuarl.local import adb_phone
 from cuarl.local.adb_phone import FakePhone
 from cuarl.sim.phone.elements import elements
@@ -159,5 +159,17 @@ def test_a_screen_that_never_rests_is_asked_again_and_then_given_up(moving, fail
         else:
             assert isinstance(await env.ask_oracle(), Click)
         await env.close()
+
+    with_phone(work)
+
+
+def test_a_plan_that_some_parameters_spoil_fails_its_episode_and_gives_the_phone_back() -> None:
+    async def work(env_of, phone):
+        given_back = list[bool]()
+        env = env_of(plan=[{"press": "bakc"}], release=lambda: given_back.append(True))
+        with pytest.raises(TaskError, match="step 1 of the plan: press is 'bakc'"):
+            await env.reset(shell_task(), 0)
+        await env.close()
+        assert given_back == [True]
 
     with_phone(work)

@@ -128,3 +128,20 @@ def test_a_plan_is_checked_for_the_type_of_box_that_a_run_asks_for(tmp_path):
         made()
     assert made(gbox_box_type="linux").may_solve(task)
     assert not made(gbox_box_type="linux").may_solve(task.model_copy(update={"plan": ()}))
+
+
+@pytest.mark.parametrize("quarters", range(4))
+def test_a_display_that_is_turned_tells_its_things_where_it_shows_them(server, tmp_path, quarters):
+    async def work(env):
+        await env.reset(DARK, 1)
+        box = server[0].boxes[env.device_name]
+        upright = await box.screenshot()
+        box.turned = quarters
+        env._shown = await env._shoot()
+        found = next(one for one in await env._look() if one.text == "Settings")
+        left, top, right, bottom = map(int, found.box)
+        shown = env._shown.image.crop((left, top, right, bottom))
+        return upright, shown.rotate(-90 * quarters, expand=True).tobytes()
+
+    upright, shown = in_box(server[1], Ledger(tmp_path), work)
+    assert shown == upright.image.crop((10, 16, 190, 48)).tobytes(), "the title of the page"
