@@ -21,7 +21,7 @@ from cuarl.env.base import Capabilities
 from cuarl.env.device_program import DeviceProgram
 from cuarl.env.durations import expected_s
 from cuarl.env.plans.devices import DeviceEyes, follower
-from cuarl.env.plans.elements import name_at
+from cuarl.env.plans.elements import name_at, reach
 from cuarl.env.plans.following import Follower
 from cuarl.env.plans.seeing import Named
 from cuarl.env.plans.steps import Line
@@ -72,6 +72,7 @@ class AdbEnv:
         self._program = DeviceProgram(self._run, f"device {device.serial}")
         self._plan: Sequence[Line] = () if managed else plan
         self._follower: Follower | None = None
+        self._eyes: DeviceEyes | None = None
         self._preset = Preset()
         self._undo: list[str] = []
         self._shown: Screenshot | None = None
@@ -160,7 +161,12 @@ class AdbEnv:
         if self._follower is None:
             return await self._program.oracle()
         look = partial(read_screen, self.device, (shown.width, shown.height))
-        return await self._follower.next(DeviceEyes(shown, look, self._shoot))
+        self._eyes = DeviceEyes(shown, look, self._shoot)
+        return await self._follower.next(self._eyes)
+
+    async def around(self, x: int, y: int) -> tuple[int, int, int, int] | None:
+        """How far what the plan has just pointed at reaches, in pixels of the screenshot."""
+        return reach(self._eyes.seen, x, y) if self._eyes else None
 
     async def name_at(self, x: int, y: int) -> Named:
         """What a plan calls the thing at a pixel of the screenshot."""

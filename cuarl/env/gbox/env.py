@@ -21,7 +21,7 @@ from cuarl.env.gbox.plan import ABILITIES, read_screen
 from cuarl.env.http import LostReply, UnknownOutcome
 from cuarl.env.leases import Lease, Ledger
 from cuarl.env.plans.devices import DeviceEyes, follower
-from cuarl.env.plans.elements import Element
+from cuarl.env.plans.elements import Element, reach
 from cuarl.env.plans.following import Follower
 from cuarl.env.plans.steps import Line
 from cuarl.env.settle import Patience, settle
@@ -65,6 +65,7 @@ class GBoxEnv:
         self._managed, self._by_shell = kind in BOX_TYPES and not by_shell, by_shell
         self._plan: Sequence[Line] = () if kind in BOX_TYPES else plan
         self._follower: Follower | None = None
+        self._eyes: DeviceEyes | None = None
         self._task: TaskInstance | None = None
         quiet = options.settle_ms
         self._patience = Patience(quiet_ms=quiet, react_ms=2 * quiet, cap_ms=max(2000.0, 4 * quiet))
@@ -236,7 +237,12 @@ class GBoxEnv:
         shown = self._ready()
         if self._follower is None:
             return await self._program.oracle()
-        return await self._follower.next(DeviceEyes(shown, self._look, self._shoot))
+        self._eyes = DeviceEyes(shown, self._look, self._shoot)
+        return await self._follower.next(self._eyes)
+
+    async def around(self, x: int, y: int) -> tuple[int, int, int, int] | None:
+        """How far what the plan has just pointed at reaches, in pixels of the screenshot."""
+        return reach(self._eyes.seen, x, y) if self._eyes else None
 
     async def _look(self) -> Sequence[Element]:
         """What is on the screen now, in pixels of the screenshot."""

@@ -107,6 +107,10 @@ class GymEnv:
         """The next action of the plan. Raises AgentError for a step that can't be done."""
         return await self._ready().ask_oracle()
 
+    async def around(self, x: int, y: int) -> tuple[int, int, int, int] | None:
+        """How far what the plan has just pointed at reaches, in pixels of the screenshot."""
+        return await self._ready().around(x, y)
+
     async def judge(self, answer: str | None, claimed: bool | None) -> Verdict:
         """The gym's verdict. Raises RewardError if it gives none."""
         if self._started is None:

@@ -65,7 +65,7 @@ def follower(lines: Sequence[Line], abilities: Abilities) -> Follower:
     return Follower(read_plan(lines, abilities), help=HELP)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DeviceEyes:
     """What a plan may ask of a device that shows ``shown``."""
 
@@ -73,6 +73,8 @@ class DeviceEyes:
     look: Callable[[], Awaitable[Sequence[Element]]]
     """Tells of what is there now, boxes in pixels of the screenshot."""
     shoot: Callable[[], Awaitable[Screenshot]]
+    seen: Sequence[Element] = ()
+    """What was told when it was looked for something last."""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -81,7 +83,8 @@ class DeviceEyes:
 
     async def find(self, target: Target) -> Seen:
         """The one visible thing that is meant. Raises NotSeen, EnvError."""
-        return find(await self.look(), target)
+        self.seen = await self.look()
+        return find(self.seen, target)
 
     async def as_shown(self, box: tuple[int, int, int, int]) -> bool:
         """Whether what is there now is what the screenshot shows there."""

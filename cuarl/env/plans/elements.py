@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from cuarl.env.plans.seeing import Box, Named, NotSeen, Seen, chosen
 from cuarl.env.plans.targets import Names, Target
 
+_BY_PLACE = ("SeekBar", "slider", "WebView", "SurfaceView")
+"""How the names of classes end in which each place is something else."""
 ON_DEVICES = Names(("text", "description", "id", "class", "label", "at"))
 
 
@@ -77,6 +79,18 @@ def name_at(elements: Sequence[Element], x: int, y: int) -> Named:
     return Named({"at": [x, y]}, whole.editable)
 
 
+def reach(elements: Sequence[Element], x: int, y: int) -> tuple[int, int, int, int] | None:
+    """The box within which a touch is the same as one at that pixel; None where that is not known."""
+    whole = _touched(elements, x, y)
+    if whole is None or not whole.usable or whole.kind.endswith(_BY_PLACE):
+        return None
+    others = (one for one in elements if one.usable and one is not whole and not _within(whole.box, one.box))
+    if any(_overlap(one.box, whole.box) for one in others):
+        return None
+    left, top, right, bottom = map(int, whole.box)
+    return left, top, right, bottom
+
+
 def _names(whole: Element, inside: Sequence[Element]) -> Iterator[Target]:
     """Names that may lead to it, the clearest first."""
     if whole.editable:
@@ -113,6 +127,10 @@ def _below(elements: Sequence[Element], labels: Sequence[Element]) -> list[Eleme
     following = (order[order.index(label) + 1 :] for label in labels)
     fields = [next((one for one in rest if one.editable), None) for rest in following]
     return [one for one in dict.fromkeys(fields) if one is not None]
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _within(inner: Box, outer: Box) -> bool:

@@ -15,7 +15,8 @@ from cuarl.env.plans.seeing import Box
 _BOUNDS = re.compile(r"\[(-?\d+),(-?\d+)\]\[(-?\d+),(-?\d+)\]")
 _FIELDS = ("EditText", "AutoCompleteTextView")
 """How the names of classes that text is typed into end."""
-_USABLE = ("clickable", "long-clickable", "checkable")
+_USABLE = ("clickable", "long-clickable")
+"""What takes touches itself; the switch in a row of settings is checkable, and leaves them to its row."""
 
 
 def read_hierarchy(text: str, size: tuple[int, int], scale: tuple[float, float] = (1.0, 1.0)) -> tuple[Element, ...]:

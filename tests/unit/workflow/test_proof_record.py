@@ -61,11 +61,12 @@ def test_commands_say_it_until_the_proof_is_made(tmp_path, monkeypatch, capsys):
     assert "never proven" not in place.cuarl(*asked).err
 
 
-def test_doctor_names_suites_of_ones_own(tmp_path):
+@pytest.mark.parametrize("env", ["phone", "adb", "gbox", "gym", "pods"])
+def test_doctor_names_suites_of_ones_own(tmp_path, env):
     suite = tmp_path / "suites" / "mine"
     suite.mkdir(parents=True)
     (suite / "suite.yaml").write_text("role: train\n")
-    (suite / "tasks.json").write_text(json.dumps([task("a").model_dump(mode="json", exclude_defaults=True)]))
+    (suite / "tasks.json").write_text(json.dumps([task("a", env=env).model_dump(mode="json", exclude_defaults=True)]))
     settings = Settings(sessions_dir=tmp_path / "state", tasks_dir=suite.parent)
     found = check_of_tasks(settings)
     assert (found.status, found.fix) == ("warn", "cuarl tasks validate mine --prove")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cuarl.env.plans.elements import Element, find, name_at
+from cuarl.env.plans.elements import Element, find, name_at, reach
 from cuarl.env.plans.hierarchy import read_hierarchy
 from cuarl.env.plans.seeing import NotSeen
 from cuarl.env.plans.targets import Target
@@ -123,7 +123,7 @@ def test_a_thing_around_another_of_the_same_name_is_the_same_thing() -> None:
     [
         (70, 170, {"description": "Navigate up"}),
         (500, 490, {"text": "Wi-Fi"}),
-        (950, 400, {"id": "switch_widget"}),
+        (950, 400, {"text": "Wi-Fi"}),
         (500, 700, {"label": "Zoe"}),
         (100, 1050, {"text": "Save"}),
         (500, 1500, {"at": [500, 1500]}),
@@ -138,3 +138,26 @@ def test_a_name_that_two_things_share_is_passed_over() -> None:
     assert name_at(rows, 5, 25).target == {"id": "row20"}
     bare = [Element((0, y, 99, y + 9), text="Alarm", usable=True) for y in (0, 20)]
     assert name_at(bare, 5, 25).target == {"at": [5, 25]}
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "box"),
+    [
+        (100, 1050, (0, 1000, 500, 1100)),
+        (100, 700, (0, 660, 1080, 760)),
+        (300, 360, (0, 300, 1080, 500)),
+        (970, 400, (0, 300, 1080, 500)),
+        (500, 1500, None),
+    ],
+)
+def test_a_touch_is_the_same_within_what_it_is_for(x: int, y: int, box: tuple[int, ...] | None) -> None:
+    assert reach(ELEMENTS, x, y) == box
+
+
+def test_where_each_place_is_something_else_no_other_is_taken() -> None:
+    slider = Element((0, 0, 90, 9), kind="android.widget.SeekBar", usable=True)
+    assert reach([slider], 45, 4) is None
+    row, over = Element((0, 0, 90, 40), text="Row", usable=True), Element((60, 30, 99, 60), usable=True)
+    assert reach([row, over], 20, 20) is None, "what lies over it would be touched in its place"
+    card = Element((0, 0, 99, 99), usable=True)
+    assert reach([card, row], 20, 20) == (0, 0, 90, 40)
