@@ -121,5 +121,6 @@ OPTIONS: Mapping[str, Option] = {
     "sft_runs": Option(_SFT),
     "sft_min_reward": Option(_SFT),
     "sft_weights": Option(_SFT),
+    "rehearsal": Option(_SFT),
 }
 """Every field that depends on the algorithm. A field that is not listed always has an effect."""

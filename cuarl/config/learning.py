@@ -96,6 +96,9 @@ class Learning(Fields):
     """Least reward of an episode that sft imitates."""
     sft_weights: SourceWeights = ()
     """How much a turn counts by who showed it, as human=2,plan=1,corrected=4,policy=0; 1 for whom nothing is said."""
+    rehearsal: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of the trained tokens that rehearse what the base was pre-trained for (pointing, reading, typing, finding
+    one's way) on screens drawn anew, so that it is not unlearnt; for bases of cuarl model build."""
 
 
 class AlgorithmOptions(Choice):

@@ -148,12 +148,12 @@ class Tokens:
 
     def row(self, r: Round) -> tuple[list[int], list[int]]:
         """Ids of a round behind the picture, and their weights."""
-        given, call = self.asked(r.request), self._call(r)
+        given, call = self.asked(r.request), self.answer(r)
         return [*given, *call], [0] * len(given) + self._weights(call)
 
     def whole(self, r: Round) -> tuple[list[int], list[int]]:
         """Ids and weights of a round with its earlier answers."""
-        given, call = self.asked_whole(r), self._call(r)
+        given, call = self.asked_whole(r), self.answer(r)
         return [*given, *call], [0] * len(given) + self._weights(call)
 
     def asked_whole(self, r: Round) -> list[int]:
@@ -166,7 +166,8 @@ class Tokens:
             given += [*self._assistant, *self._encode(said), *self._user, *earlier]
         return [*given, *self._assistant]
 
-    def _call(self, r: Round) -> list[int]:
+    def answer(self, r: Round) -> list[int]:
+        """Ids of the answer, end of turn included."""
         return [*self._encode(r.call), *self._end]
 
     def _weights(self, call: list[int]) -> list[int]:

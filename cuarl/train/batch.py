@@ -63,6 +63,8 @@ class Batch:
     """Groups that were collected and left out of training, for they teach nothing; metrics count them."""
     importance: Mapping[str, float] = field(default_factory=dict)
     """In supervised training, how much an episode's tokens count, by its id; 1 where nothing is said."""
+    rehearsal: tuple[Group, ...] = ()
+    """What else is imitated, lest it be unlearnt: no episodes of anything, so that metrics of episodes leave it out."""
 
     @property
     def collected(self) -> tuple[Group, ...]:
@@ -102,14 +104,19 @@ def policy_updates(
 
 
 def supervised_updates(
-    groups: Sequence[Group], config: BatchConfig, importance: Mapping[str, float] | None = None
+    groups: Sequence[Group],
+    config: BatchConfig,
+    importance: Mapping[str, float] | None = None,
+    rehearsal: Sequence[Group] = (),
 ) -> list[Update]:
     """Turn demonstrations into updates that make every turn of theirs likelier, whatever the reward.
 
     With ``importance`` (see ``Batch``) the weight of a token is ``s_e w / Σ s_e w``, where w is that of the reduction.
-    Raises TrainError for a turn without exact ids, by name.
+    ``rehearsal`` is imitated, too. Raises TrainError for a turn without exact ids, by name.
     """
-    rows = _weighted(supervised_rows(groups, importance or {}), config, keep_flat=True)
+    rows = supervised_rows((*groups, *rehearsal), importance or {})
+    rows = [replace(row, rehearsed=True) if row.group >= len(groups) else row for row in rows]
+    rows = _weighted(rows, config, keep_flat=True)
     return [_rescaled(update) for update in _updates(rows, config)]
 
 

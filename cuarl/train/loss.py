@@ -246,12 +246,21 @@ def policy_loss(
     return Loss(total, {name: value.detach().float() for name, value in sums.items()})
 
 
-def cross_entropy(logprobs: torch.Tensor, weights: torch.Tensor, *, entropy: torch.Tensor) -> Loss:
-    """Supervised loss ``−sum_t w_t log pi(a_t)``; ``logprobs``, ``weights`` and ``entropy`` are (N,)."""
+def cross_entropy(
+    logprobs: torch.Tensor, weights: torch.Tensor, *, entropy: torch.Tensor, rehearsed: torch.Tensor | None = None
+) -> Loss:
+    """Supervised loss ``−sum_t w_t log pi(a_t)``; ``logprobs``, ``weights`` and ``entropy`` are (N,).
+
+    ``rehearsed`` (N,) is 1 at tokens that are reported apart from those of demonstrations, else 0; None: there are
+    none.
+    """
     total = -(weights * logprobs).sum()
+    apart = torch.zeros_like(logprobs) if rehearsed is None else rehearsed
     sums = {
         "tokens": torch.ones_like(logprobs).sum(),
-        "nll": -logprobs.sum(),
+        "nll": -((1 - apart) * logprobs).sum(),
+        "rehearsed": apart.sum(),
+        "rehearsed_nll": -(apart * logprobs).sum(),
         "entropy": entropy.sum(),
         "loss": total,
     }

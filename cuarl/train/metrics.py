@@ -73,6 +73,8 @@ METRICS: dict[str, str] = {
     "value/explained_variance": "share of the returns' variance that the values before the update explain",
     "value/clip_frac": "share of the values whose gradient the clip took away",
     "sft/nll": "mean negative log-likelihood of a demonstrated token",
+    "rehearsal/nll": "mean negative log-likelihood of a rehearsed token; only with rehearsal",
+    "rehearsal/token_frac": "share of the trained tokens that rehearse",
     "group/discarded": "groups collected and left out for they teach nothing; only with dynamic sampling",
     "replay/used": "groups of failures that a kept success was put into; only with replay",
     "replay/size": "successes kept; only with replay",

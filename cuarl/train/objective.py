@@ -86,7 +86,8 @@ class Objective:
         logprobs, entropy = scores.logprobs[inputs.answer_mask], scores.entropy[inputs.answer_mask]
         weights = self._spread([r.weight for r in rows], rows)
         if config.objective != "reward":
-            return MicroBatch(cross_entropy(logprobs, weights, entropy=entropy), inputs)
+            rehearsed = self._spread([float(r.rehearsed) for r in rows], rows)
+            return MicroBatch(cross_entropy(logprobs, weights, entropy=entropy, rehearsed=rehearsed), inputs)
         tokens = Tokens(
             behaviour=self._flat([r.logprobs for r in rows]),
             advantages=self._flat([r.advantages for r in rows]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from itertools import chain, zip_longest
 from typing import TypeVar
@@ -16,11 +17,11 @@ from accelerate.utils import broadcast_object_list, gather_object
 from cuarl.errors import ConfigError
 from cuarl.train.batch import Batch
 from cuarl.train.shutdown import StepUndone
-from cuarl.trajectory import Group
 from cuarl.types import ImageRef, Screenshot
 
 T = TypeVar("T")
-_Part = tuple[tuple[Group, ...], Mapping[str, tuple[bytes, ImageRef]]]
+_Part = tuple[Batch, Mapping[str, tuple[bytes, ImageRef]]]
+"""What a process has collected, and its pictures, encoded."""
 
 _SHARDED = "CUARL_FSDP_VERSION"
 """Where this process notes what the launcher asked for."""
@@ -87,13 +88,19 @@ def gather_batch(share: Batch) -> Batch:
     if PartialState().num_processes == 1:
         return share
     encoded = {digest: (screenshot.png(), screenshot.ref) for digest, screenshot in share.pictures.items()}
-    found: list[_Part | None] = gather_object([(share.groups, encoded)])
+    found: list[_Part | None] = gather_object([(replace(share, pictures={}), encoded)])
     parts = [part for part in found if part is not None]
     if len(parts) < len(found):
         raise StepUndone
-    dealt = chain.from_iterable(zip_longest(*(groups for groups, _ in parts)))
+    dealt = chain.from_iterable(zip_longest(*(of.groups for of, _ in parts)))
     pictures = dict(share.pictures)
     for _, others in parts:
         # most are of episodes that another process trains on: they are never decoded here
         pictures |= {d: Screenshot.encoded(*picture) for d, picture in others.items() if d not in pictures}
-    return Batch(tuple(group for group in dealt if group is not None), pictures)
+    return Batch(
+        tuple(group for group in dealt if group is not None),
+        pictures,
+        discarded=tuple(group for of, _ in parts for group in of.discarded),
+        importance={episode: weight for of, _ in parts for episode, weight in of.importance.items()},
+        rehearsal=tuple(group for of, _ in parts for group in of.rehearsal),
+    )

@@ -23,7 +23,6 @@ _MEANS = {
     "kl_ref": "policy/kl_ref",
     "entropy": "policy/entropy",
     "importance": "policy/importance_mean",
-    "nll": "sft/nll",
 }
 """Sums of the losses, and the metric that each is as a mean over the trained tokens."""
 
@@ -82,6 +81,8 @@ class StepReport:
             "train/packed_frac": sums["packed"] / sums["rows"],
             "train/padding_frac": 1 - sums["real"] / sums["padded"],
         }
+        if "nll" in sums:
+            values |= _imitation_metrics(sums)
         if sums.get("values"):
             values |= _value_metrics(sums, updates)
         if "first_tokens" in sums:
@@ -98,6 +99,15 @@ def post_kl(rows: Sequence[TokenRow], logprobs: Sequence[Sequence[float]], limit
         "policy/kl_post": float(kl_k3(now - then, limit).mean()),
     }
     return {name: value for name, value in found.items() if math.isfinite(value)}
+
+
+def _imitation_metrics(sums: Mapping[str, float]) -> dict[str, float]:
+    """What is demonstrated and what is rehearsed, each by itself."""
+    tokens, rehearsed = sums["tokens"], sums["rehearsed"]
+    found = {"sft/nll": sums["nll"] / (tokens - rehearsed)} if tokens > rehearsed else {}
+    if rehearsed:
+        found |= {"rehearsal/nll": sums["rehearsed_nll"] / rehearsed, "rehearsal/token_frac": rehearsed / tokens}
+    return found
 
 
 def _value_metrics(sums: Mapping[str, float], updates: int) -> dict[str, float]:

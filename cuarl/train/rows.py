@@ -52,6 +52,8 @@ class TokenRow:
     """What it should have said, at the same places."""
     value_weight: float = 0.0
     """Weight of each of them in the critic's loss."""
+    rehearsed: bool = False
+    """Whether this is no turn of an episode, but something that the policy is kept in practice with."""
 
     def __len__(self) -> int:
         return len(self.prompt_ids) + len(self.token_ids)

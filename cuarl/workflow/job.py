@@ -16,7 +16,7 @@ from cuarl.rollout.reward import needs_verdict
 from cuarl.tasks.select import require_checks
 from cuarl.tasks.split import kept_aside
 from cuarl.tasks.task import Task
-from cuarl.workflow import environments, inputs, preflight
+from cuarl.workflow import environments, inputs, preflight, rehearsal
 from cuarl.workflow import episodes as parts
 from cuarl.workflow.evaluation import EvaluationPlan
 from cuarl.workflow.experiment import Experiment
@@ -74,6 +74,7 @@ class Job:
                 where="--top-p, --top-k",
                 hint="leave them out; --temperature may be set",
             )
+        rehearsal.check(config)
         # imitation trains on stored episodes, whatever their tasks
         tasks = parts.tasks_of(experiment, "train") if config.algorithm.type != "sft" else ()
         if needs_verdict(config.reward):

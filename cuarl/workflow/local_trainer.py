@@ -95,7 +95,7 @@ async def _collecting(
     """In turn with training, asynchronously, or from the store."""
     config = job.config
     if config.algorithm.type == "sft":
-        with _imitation(job, place) as collect:
+        with _imitation(job, place, learner) as collect:
             yield Collecting(collect)
         return
     collector = Collector(
@@ -144,9 +144,9 @@ def _with_servers(settled: Settled, server: Trained | None) -> Settled:
 
 
 @contextmanager
-def _imitation(job: Job, place: Place) -> Iterator[Collect]:
+def _imitation(job: Job, place: Place, learner: Learner) -> Iterator[Collect]:
     """The main process reads the episodes, which the others may have no way to, and shares them."""
-    with imitation(job, place) if place.store is not None else nullcontext() as read:
+    with imitation(job, place, learner.policy) if place.store is not None else nullcontext() as read:
 
         async def shared(step: int, policy_version: int) -> Batch:
             with waited_for():

@@ -78,16 +78,18 @@ def _trainer(job: Job, place: Place, connected: Any, renderer: Renderer) -> Trai
         start,
         pending,
         _player(config, learner.sampler, config.eval_temperature),
-        partial(_collecting, job, place, learner),
+        partial(_collecting, job, place, learner, renderer),
         Shutdown(job.experiment.settings.grace_seconds),
     )
 
 
 @asynccontextmanager
-async def _collecting(job: Job, place: Place, learner: TinkerLearner, sink: Sink) -> AsyncIterator[Collecting]:
+async def _collecting(
+    job: Job, place: Place, learner: TinkerLearner, renderer: Renderer, sink: Sink
+) -> AsyncIterator[Collecting]:
     config = job.config
     if config.algorithm.type == "sft":
-        with imitation(job, place) as collect:
+        with imitation(job, place, renderer) as collect:
             yield Collecting(collect)
         return
     backend = hire.backend(config, job.tasks, job.experiment.settings, job.workers)

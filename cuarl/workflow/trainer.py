@@ -16,8 +16,10 @@ from cuarl.workflow.job import Job
 from cuarl.workflow.players import Player
 
 if TYPE_CHECKING:
+    from cuarl.policy.prompt import Renderer
     from cuarl.run import Run
     from cuarl.store import Store
+    from cuarl.train.batch import Batch
     from cuarl.train.loop import Collect, Metrics, Saver, Settled, Trainable
     from cuarl.train.shutdown import Shutdown
     from cuarl.types import Sink
@@ -89,13 +91,23 @@ class Trainer:
 
 
 @contextmanager
-def imitation(job: Job, place: Place) -> Iterator[Collect]:
-    """The episodes that are imitated, compared with those that the run was started with."""
+def imitation(job: Job, place: Place, renderer: Renderer) -> Iterator[Collect]:
+    """The episodes that are imitated, compared with those that the run was started with, and what is rehearsed.
+
+    ``renderer`` is that of the policy.
+    """
     from cuarl.workflow.imitation import Imitation
+    from cuarl.workflow.rehearsal import rehearsing
 
     if place.store is None:
         raise ValueError("only the main process reads episodes")
     begun = datetime.fromisoformat(place.run.manifest.created_at).timestamp()
     found = Imitation(job.config, place.store, job.experiment.settings.runs_dir, judged_until=begun)
     inputs.check_imitated(job.experiment, place.run.path, found.ids)
-    yield found
+    with rehearsing(job.config, renderer) as rehearsal:
+
+        async def collect(step: int, policy_version: int) -> Batch:
+            batch = await found(step, policy_version)
+            return batch if rehearsal is None else await rehearsal.added(batch, step)
+
+        yield collect

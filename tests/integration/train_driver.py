@@ -37,8 +37,12 @@ def gathered(batch, rank, world):
     """``batch``, put together again from what each process would have collected of it."""
     groups = batch.groups[rank::world]
     seen = {i.digest for g in groups for t in g.trajectories for turn in t.turns for i in turn.sampled.images}
-    whole = gather_batch(Batch(groups, {digest: batch.pictures[digest] for digest in seen}))
+    mine = {digest: batch.pictures[digest] for digest in seen}
+    # where the main process alone reads episodes, all of them learn how much each counts, and what is rehearsed
+    told = {"importance": {"e": 2.0}, "rehearsal": batch.groups[:1]} if rank == 0 else {}
+    whole = gather_batch(Batch(groups, mine, **told))
     assert whole.groups == batch.groups
+    assert world == 1 or (whole.importance == {"e": 2.0} and whole.rehearsal == batch.groups[:1])
     assert all(batch.pictures[digest].digest == picture.digest for digest, picture in whole.pictures.items())
     return whole
 

@@ -11,6 +11,11 @@ def path() -> Path:
     return Path(__file__).parent / "weights"
 
 
+def folder(model: str) -> Path:
+    """Where the files of ``model`` are: the shipped base, or a folder."""
+    return path() if model == "tiny" else Path(model).expanduser()
+
+
 def is_own(model: str) -> bool:
     """Whether ``model`` is the shipped base, or a folder that ``cuarl model build`` made."""
-    return model == "tiny" or (Path(model).expanduser() / "build.json").is_file()
+    return (folder(model) / "build.json").is_file()

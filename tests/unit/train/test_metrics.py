@@ -117,7 +117,8 @@ async def test_emitted_metrics_are_the_documented_ones():
     )
     mixed = played(policy, [(1, 0), (0, 1)])
     names = await emitted(Learner(policy, config), [mixed, played(policy, [(1, 1), (None, None)])])
-    names |= await emitted(Learner(policy, LearnerConfig(objective="imitation")), [mixed])
+    rehearsing = Batch(mixed.groups, mixed.pictures, rehearsal=mixed.groups)
+    names |= await emitted(Learner(policy, LearnerConfig(objective="imitation")), [rehearsing])
     for config in [
         LearnerConfig(loss=LossConfig(decoupled=True), compute_post_kl=True, replay=ReplayConfig(per_task=2)),
         LearnerConfig(batch=BatchConfig(baseline="critic", shaping=Shaping(overlong_buffer=2))),
