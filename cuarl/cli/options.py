@@ -60,12 +60,16 @@ class Request(Experiment):
 
 
 def experiment_options(
-    *wanted: type[Fields] | str, resumable: bool = False, follows: Follows | None = None
+    *wanted: type[Fields] | str,
+    resumable: bool = False,
+    follows: Follows | None = None,
+    env: Callable[[Mapping[str, Any]], str] | None = None,
 ) -> Callable[[Command], Command]:
     """Decorate a command so that it takes the flags of these panels and fields, and is called with the ``Request``.
 
     ``resumable`` adds ``--name``, ``--overwrite``, ``--accept-changes`` and ``--resume``, whose run's configuration is
-    the first file; ``follows`` may say, by the command's own options, that another folder is gone on with.
+    the first file; ``follows`` may say, by the command's own options, that another folder is gone on with, and ``env``
+    which environment is meant where none is named.
     ``--print-config`` is dealt with here: it prints the resolved configuration and ends the command.
     """
     fields = [_flag(key) for key in chosen(wanted)]
@@ -79,6 +83,8 @@ def experiment_options(
             options.pop("help_all")
             flags = {field.name: options.pop(field.name) for field in fields}
             given = {name: value for name, value in flags.items() if value is not None}
+            if env is not None:
+                given = {"env": env(options), **given}
             taken = {one.name: options.pop(one.name) for one in shared}
             request = _request(given, taken, partial(follows, options) if follows is not None else None)
             command(**{first.name: request}, **options)

@@ -25,7 +25,7 @@ from tests.integration.rollout_place import Place, bare
 pytestmark = pytest.mark.integration
 
 
-OPTIONS = ("--no-open", "--json", "--env", "adb", "--adb-settle-ms", "5")
+OPTIONS = ("--no-open", "--json", "--adb-settle-ms", "5")
 
 
 class Person:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,10 +14,15 @@ from cuarl.errors import ConfigError
 from cuarl.terminal.output import closing, note, print_json
 
 
-@experiment_options(EnvFields)
+def _env_of(options: Mapping[str, Any]) -> str:
+    """The environment that is worked; an address is a page's."""
+    return str(options["what"]) if options["what"] in ("linux", "adb") else "browser"
+
+
+@experiment_options(EnvFields, env=_env_of)
 def record(
     request: Request,
-    what: Annotated[str, typer.Argument(help="Address of a page, or its file; linux, a desktop; or adb, a phone.")],
+    what: Annotated[str, typer.Argument(help="A page's address or file, linux (a desktop) or adb (a phone).")],
     goal: Annotated[str, typer.Option(help="What is to be done, as the agent is told.")],
     out: Annotated[Path, typer.Option(help="Task file to write.")] = Path("recorded.yaml"),
     app: Annotated[
@@ -38,7 +44,6 @@ def record(
     if out.exists():
         raise ConfigError("the file is there already", where=str(out), hint=f"--out {out.stem}-2{out.suffix}")
     task = task_to_record(what, goal, app)
-    request = request.for_tasks([task])
     if request.config.env.type != task.env:
         raise ConfigError(f"this is recorded in env {task.env}", hint=f"--env {task.env}, or leave it out")
     made = record_task(request, task, Page(request.watcher, port, not no_open), task_id)

@@ -13,7 +13,7 @@ from cuarl.errors import ConfigError
 from cuarl.terminal.output import closing, note, print_json
 
 
-@experiment_options(EnvFields)
+@experiment_options(EnvFields, env=lambda options: "browser")
 def sign_in(
     request: Request,
     url: Annotated[str, typer.Argument(help="Address of the page to sign in at.")],
@@ -39,7 +39,6 @@ def sign_in(
     elif port or no_open:
         raise ConfigError("--port and --no-open are for signing in by hand", hint="leave them out, or --plan")
     task = sign_in_task(url, read_lines(plan) if plan else ())
-    request = request.for_tasks([task])
     if request.config.env.type != "browser":
         raise ConfigError("one signs in in a browser", hint="--env browser, or leave it out")
     storage = by_plan(request, task) if plan else by_hand(request, task, Page(request.watcher, port, not no_open))
