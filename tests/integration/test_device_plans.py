@@ -203,3 +203,29 @@ def test_a_plan_of_pixels_is_proven_in_sessions_of_another_server(
         assert running.fake.counts()["live"] == 0
     said = place.cuarl("tasks", "validate", write(place, {**form, "plan": [{"click": "Dark"}]}))
     assert said.code == 2 and "name a place by at" in said.out
+
+
+def test_tasks_of_the_simulated_phone_keep_their_plans_in_pods(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    contact = {
+        "id": "new_contact",
+        "description": "Add Zoe Quist, 555-0199, to the contacts.",
+        "env": "phone",
+        "max_steps": 20,
+        "checks": [{"path": "contacts", "op": "has", "value": {"name": "Zoe Quist", "phone": "555-0199"}}],
+        "plan": [
+            {"open": "contacts/new"},
+            {"type": "Zoe Quist", "into": "Name"},
+            {"type": "555-0199", "into": "Phone"},
+            {"tap": "Save contact"},
+        ],
+    }
+    with cluster() as running:
+        for name, value in running.variables.items():
+            monkeypatch.setenv(name, value)
+        file = write(place, contact)
+        said = place.cuarl(
+            *("rollout", "--env", "pods", "--tasks", file, "--agent", "oracle", "--episodes", "2"),
+            *("--pods-settle-ms", "5"),
+        )
+    assert said.code == 0, said.err
+    assert [episode.success for episode in place.episodes()] == [True, True]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import runpy
 import shlex
 import shutil
 from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from cuarl.config.load import resolve
+from tests.integration.browser.conftest import why_not
 from tests.integration.rollout_place import Place, Result, bare
 from tests.integration.small_model import qwen3_folder, tokenizer
 from tests.integration.test_documented_commands import ROOT, Shown, masked, with_output
@@ -139,3 +143,45 @@ class TestQwen:
                 step = seconds * turns * config.group_size * config.groups_per_batch
                 cells.append(f"{step:.0f} s a step, {step * config.max_steps / 3600:.1f} hours")
             assert f"| {' | '.join(cells)} |" in page
+
+
+class TestShop:
+    PAGE = "docs/start/your-web-app.md"
+
+    @pytest.fixture
+    def shop(self, place: Place) -> Iterator[None]:
+        """The example's server on a free port, and the example with that address in it."""
+        if reason := why_not():
+            pytest.skip(reason)
+        server = ThreadingHTTPServer(("127.0.0.1", 0), runpy.run_path(str(ROOT / "examples/shop/shop.py"))["Shop"])
+        Thread(target=server.serve_forever, daemon=True).start()
+        (place.folder / "examples").unlink()
+        shutil.copytree(ROOT / "examples/shop", place.folder / "examples/shop")
+        tasks = place.folder / "examples/shop/tasks.yaml"
+        tasks.write_text(tasks.read_text(encoding="utf-8").replace(":8765/", f":{server.server_port}/"))
+        shutil.copy(tasks, place.folder / "my-eval-tasks.yaml")
+        yield
+        server.shutdown()
+        server.server_close()
+
+    def asked(self, words: list[str], model: Path) -> list[str]:
+        """The command as it is run here."""
+        match words[1:3]:
+            case ["eval", _]:
+                return [*words, "--episodes", "2"]
+            case ["train", "--preset"]:
+                return [*words, *SHORT, "--model-name", str(model), "--max-tokens", "8", "--dtype", "float32"]
+            case ["train", _]:
+                return [*words, "--max-steps", "2", "--eval-episodes", "2"]
+        return words
+
+    def test_the_page_is_run_by_its_text(self, place: Place, shop: None, qwen3_folder: Path) -> None:
+        ran, wrong = 0, []
+        for one in steps(self.PAGE):
+            done = place.cuarl(*self.asked(one.words, qwen3_folder)[1:])
+            assert done.code == 0, (one.words, done.err[-1500:])
+            ran += 1
+            # what chance does, and what two steps of imitation come to, are not the page's figures
+            told = not {"train", "random"} & set(one.words) and "show" not in one.words
+            wrong += [found] if told and (found := agrees(one, done)) else []
+        assert ran >= 8 and wrong == []
