@@ -31,14 +31,28 @@ class Record(BaseModel):
 # --- actions -------------------------------------------------------------------------------------------------------
 
 
+Pressed = Literal["left", "right", "middle"]
+"""A button of the mouse."""
+Held = tuple[str, ...]
+"""Keys that are held during an action of the mouse, named as those of ``Key``."""
+MOST_PRESSES = 100
+"""How often one action may press a key."""
+
+
+def _held() -> Any:
+    # records say it only where keys are held: what is written of every other action is what it always was
+    return Field(default=(), exclude_if=lambda held: not held)
+
+
 class Click(Record):
     """Press and release at a point: a tap on a touch screen, a mouse click elsewhere."""
 
     kind: Literal["click"] = "click"
     x: NonNegativeInt
     y: NonNegativeInt
-    button: Literal["left", "right", "middle"] = "left"
+    button: Pressed = "left"
     count: Literal[1, 2, 3] = 1
+    held: Held = _held()
 
 
 class LongPress(Record):
@@ -56,6 +70,25 @@ class Move(Record):
     kind: Literal["move"] = "move"
     x: NonNegativeInt
     y: NonNegativeInt
+    held: Held = _held()
+
+
+class MouseDown(Record):
+    """Press a button of the mouse and keep it down, at a point or where the pointer is."""
+
+    kind: Literal["mouse_down"] = "mouse_down"
+    x: NonNegativeInt | None = None
+    y: NonNegativeInt | None = None
+    button: Pressed = "left"
+
+
+class MouseUp(Record):
+    """Let a button of the mouse go, at a point or where the pointer is."""
+
+    kind: Literal["mouse_up"] = "mouse_up"
+    x: NonNegativeInt | None = None
+    y: NonNegativeInt | None = None
+    button: Pressed = "left"
 
 
 class Swipe(Record):
@@ -75,6 +108,7 @@ class Drag(Record):
     kind: Literal["drag"] = "drag"
     path: Annotated[tuple[tuple[NonNegativeInt, NonNegativeInt], ...], Field(min_length=2)]
     duration_ms: PositiveInt = 500
+    held: Held = _held()
 
 
 class Scroll(Record):
@@ -86,6 +120,7 @@ class Scroll(Record):
     direction: Literal["up", "down", "left", "right"]
     amount: PositiveInt = 300
     unit: Literal["px", "notch"] = "px"
+    held: Held = _held()
 
 
 class TypeText(Record):
@@ -97,10 +132,25 @@ class TypeText(Record):
 
 
 class Key(Record):
-    """Press keys together (a chord), named as in xdotool: ``("ctrl", "c")``, ``("Return",)``."""
+    """Press keys together (a chord), named as in xdotool: ``("ctrl", "c")``, ``("Return",)``; ``count`` times."""
 
     kind: Literal["key"] = "key"
     keys: Annotated[tuple[str, ...], Field(min_length=1)]
+    count: Annotated[int, Field(ge=1, le=MOST_PRESSES, exclude_if=lambda count: count == 1)] = 1
+
+
+class KeyDown(Record):
+    """Press a key and keep it down until ``KeyUp``, whatever is done meanwhile."""
+
+    kind: Literal["key_down"] = "key_down"
+    key: Annotated[str, Field(min_length=1)]
+
+
+class KeyUp(Record):
+    """Let a key go that ``KeyDown`` pressed."""
+
+    kind: Literal["key_up"] = "key_up"
+    key: Annotated[str, Field(min_length=1)]
 
 
 class Button(Record):
@@ -140,7 +190,23 @@ class Finish(Record):
 
 
 Action = Annotated[
-    Click | LongPress | Move | Swipe | Drag | Scroll | TypeText | Key | Button | OpenApp | Wait | Answer | Finish,
+    Click
+    | LongPress
+    | Move
+    | MouseDown
+    | MouseUp
+    | Swipe
+    | Drag
+    | Scroll
+    | TypeText
+    | Key
+    | KeyDown
+    | KeyUp
+    | Button
+    | OpenApp
+    | Wait
+    | Answer
+    | Finish,
     Field(discriminator="kind"),
 ]
 ACTION: TypeAdapter[Action] = TypeAdapter(Action)
@@ -148,11 +214,15 @@ ActionKind = Literal[
     "click",
     "long_press",
     "move",
+    "mouse_down",
+    "mouse_up",
     "swipe",
     "drag",
     "scroll",
     "type",
     "key",
+    "key_down",
+    "key_up",
     "button",
     "open_app",
     "wait",
@@ -169,7 +239,7 @@ def points(action: Action) -> list[Point]:
     match action:
         case Click() | LongPress() | Move():
             return [(action.x, action.y)]
-        case Scroll(x=int(x), y=int(y)):
+        case Scroll(x=int(x), y=int(y)) | MouseDown(x=int(x), y=int(y)) | MouseUp(x=int(x), y=int(y)):
             return [(x, y)]
         case Swipe():
             return [(action.x, action.y), (action.x2, action.y2)]
@@ -186,6 +256,11 @@ def placed(action: Action, at: Sequence[Point]) -> Action:
     if isinstance(action, Drag):
         return action.model_copy(update={"path": tuple(at)})
     return action.model_copy(update={"x": x, "y": y})
+
+
+def held_keys(action: Action) -> Held:
+    """The keys that are held during ``action``."""
+    return action.held if isinstance(action, Click | Move | Drag | Scroll) else ()
 
 
 class ParseError(Record):

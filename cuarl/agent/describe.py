@@ -11,18 +11,24 @@ from cuarl.types import (
     Drag,
     Finish,
     Key,
+    KeyDown,
+    KeyUp,
     LongPress,
+    MouseDown,
+    MouseUp,
     Move,
     OpenApp,
     Scroll,
     Swipe,
     TypeText,
     Wait,
+    held_keys,
 )
 
 
 def describe(action: Action) -> str:
     """An action in a few words, on one line, whatever text it carries."""
+    held = "".join(f"{key}+" for key in held_keys(action))
     match action:
         case Click():
             words = f"{'double ' * (action.count == 2)}{'triple ' * (action.count == 3)}click"
@@ -39,7 +45,13 @@ def describe(action: Action) -> str:
         case TypeText():
             text = f'type "{action.text}"' + (" and enter" if action.submit else "")
         case Key():
-            text = f"key {'+'.join(action.keys)}"
+            text = f"key {'+'.join(action.keys)}" + (f" {action.count} times" if action.count > 1 else "")
+        case MouseDown() | MouseUp():
+            words = "press" if isinstance(action, MouseDown) else "release"
+            where = f" ({action.x}, {action.y})" if action.x is not None and action.y is not None else ""
+            text = f"{words} the {action.button} button{where}"
+        case KeyDown() | KeyUp():
+            text = f"{'press' if isinstance(action, KeyDown) else 'release'} the key {action.key}"
         case Button():
             text = f"button {action.name}"
         case OpenApp():
@@ -52,4 +64,4 @@ def describe(action: Action) -> str:
             text = f"finish: {'success' if action.success else 'failure'}" + (
                 f' "{action.message}"' * bool(action.message)
             )
-    return printable(text)
+    return printable(held + text)

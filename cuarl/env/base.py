@@ -29,6 +29,8 @@ class Capabilities:
     """``oracle_action()`` is there."""
     kind: str = "phone"
     """``phone`` or ``desktop``: which action vocabulary a model is shown."""
+    held: bool = False
+    """Keys can be held during clicks, moves, drags and scrolls; otherwise such an action is rejected."""
 
 
 @runtime_checkable

@@ -108,11 +108,17 @@ async def rejects_what_lies_outside(make: EnvFactory, task: TaskInstance) -> Non
 
 
 async def rejects_what_it_does_not_declare(make: EnvFactory, task: TaskInstance) -> None:
-    """An action of a kind outside of the capabilities is rejected with a reason, and nothing changes."""
+    """An action of a kind outside of the capabilities, or with keys held where none can be, is rejected with a reason.
+
+    Nothing changes.
+    """
     async with fresh(make) as env:
         await env.reset(task, SEED)
-        if "move" not in env.capabilities.actions:
+        can = env.capabilities
+        if "move" not in can.actions:
             await _require_rejected(env, Move(x=1, y=1))
+        if "click" in can.actions and not can.held:
+            await _require_rejected(env, Click(x=1, y=1, held=("ctrl",)))
 
 
 async def tells_its_state_as_plain_data(make: EnvFactory, task: TaskInstance) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cuarl.types import Action, Drag, LongPress, Swipe, TypeText, Wait
+from cuarl.types import Action, Drag, Key, LongPress, Swipe, TypeText, Wait
 
 CHARACTER_S = 0.1
 """What typing one character may take: devices handle each as a key of its own, and busy ones are slow at that."""
@@ -15,6 +15,8 @@ def expected_s(action: Action) -> float:
             return action.seconds
         case TypeText():
             return CHARACTER_S * len(action.text)
+        case Key():
+            return CHARACTER_S * (action.count - 1)
         case LongPress() | Swipe() | Drag():
             return action.duration_ms / 1000
         case _:

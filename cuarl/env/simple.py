@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cuarl.env.base import Capabilities
+from cuarl.env.held import beyond
 from cuarl.tasks.task import TaskInstance
 from cuarl.types import Action, Observation, Screenshot, StepResult
 
@@ -37,6 +38,8 @@ class SimpleEnv(ABC):
     """``phone`` or ``desktop``: which actions a model is told of."""
     actions: ClassVar[frozenset[str]] = frozenset({"click", "long_press", "swipe", "type", "button", "wait"})
     """Kinds of ``types.Action`` that are handed on; others are rejected."""
+    held: ClassVar[bool] = False
+    """Whether ``act`` heeds keys that are held during an action; without it such actions are rejected."""
 
     def begin(self, task: TaskInstance, seed: int) -> None:  # noqa: B027 (may be left out)
         """Set everything up. ``seed`` decides whatever is drawn at random."""
@@ -61,7 +64,7 @@ class SimpleEnv(ABC):
     @property
     def capabilities(self) -> Capabilities:
         """What it can do, as the class says."""
-        return Capabilities(self.actions, state=True, exact_reset=True, kind=self.kind)
+        return Capabilities(self.actions, state=True, exact_reset=True, kind=self.kind, held=self.held)
 
     async def reset(self, task: TaskInstance, seed: int) -> Observation:
         """Begin, and show the first screen."""
@@ -70,7 +73,10 @@ class SimpleEnv(ABC):
 
     async def step(self, action: Action) -> StepResult:
         """Act, and show what came of it."""
-        problem = f"there is no {action.kind} here" if action.kind not in self.actions else self.act(action)
+        problem: str | None = "" if self.held else beyond(action, "this environment", repeats=True)
+        if action.kind not in self.actions:
+            problem = f"there is no {action.kind} here"
+        problem = problem or self.act(action)
         return StepResult(self._seen(), info={"rejected": problem} if problem else {})
 
     async def state(self) -> Mapping[str, Any]:

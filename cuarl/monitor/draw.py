@@ -17,6 +17,8 @@ from cuarl.types import (
     Click,
     Drag,
     LongPress,
+    MouseDown,
+    MouseUp,
     Move,
     Scroll,
     Swipe,
@@ -90,7 +92,7 @@ def _marked(picture: Image.Image, action: Action, scale: int) -> Image.Image:
     match action:
         case Click():
             pen.ring(path[0], rings=action.count)
-        case LongPress():
+        case LongPress() | MouseDown() | MouseUp():
             pen.disc(path[0])
         case Move():
             pen.cross(path[0])
@@ -106,16 +108,18 @@ def _places(action: Action, size: tuple[int, int], scale: int) -> Sequence[Point
     match action:
         case Click() | LongPress() | Move():
             return [(action.x, action.y)]
+        case MouseDown(x=int(x), y=int(y)) | MouseUp(x=int(x), y=int(y)):
+            return [(x, y)]
         case Swipe():
             return [(action.x, action.y), (action.x2, action.y2)]
         case Drag():
             return action.path
         case Scroll():
-            x = size[0] / scale / 2 if action.x is None else action.x
-            y = size[1] / scale / 2 if action.y is None else action.y
+            across = size[0] / scale / 2 if action.x is None else action.x
+            down = size[1] / scale / 2 if action.y is None else action.y
             dx, dy = _DIRECTIONS[action.direction]
-            reach = min(size) / scale / 4
-            return [(x - dx * reach / 2, y - dy * reach / 2), (x + dx * reach / 2, y + dy * reach / 2)]
+            half = min(size) / scale / 8
+            return [(across - dx * half, down - dy * half), (across + dx * half, down + dy * half)]
         case _:
             return []
 

@@ -18,7 +18,7 @@ from cuarl.env.processes import marked
 from cuarl.errors import EnvError
 from cuarl.tasks.suites import load_suite, shipped_folder
 from cuarl.tasks.task import Check, TaskInstance
-from cuarl.types import Key, TypeText, Wait
+from cuarl.types import Click, Key, KeyDown, KeyUp, MouseDown, MouseUp, Move, TypeText, Wait
 from cuarl.workflow.task_proofs import prove_task
 from tests.integration.faults import Acting, roll_out, went_well
 
@@ -83,6 +83,47 @@ def test_c44_any_text_arrives_as_it_is(ledger):
                 assert file["text"] == text
             assert "unsupported_text" in (await env.step(TypeText(text="a\x07"))).info["rejected"]
             assert "no key" in (await env.step(Key(keys=("Hyper_X",)))).info["rejected"]
+        finally:
+            await env.close()
+
+    anyio.run(work)
+
+
+def test_keys_are_held_pressed_several_times_and_buttons_let_go_apart(ledger):
+    """A text is selected from its caret to a click with Shift, by presses, and by a button that stays down."""
+
+    async def left_of(actions):
+        env = LinuxEnv(ledger)
+        try:
+            preset = {"files": [{"path": "t.txt", "text": "abcdefgh"}], "ui.app": "mousepad t.txt"}
+            await env.reset(FOLDER.model_copy(update={"preset": preset}), 0)
+            (window,) = [window for window in env.windows() if window.app == "mousepad"]
+            line = {"x": window.x + window.width - 20, "y": window.y + 40}
+            for action in actions(line):
+                assert "rejected" not in (await env.step(action)).info
+            await env.step(Key(keys=("ctrl", "s")))
+            (file,) = [f for f in (await env.state())["files"] if f["path"] == "t.txt"]
+            return file["text"]
+        finally:
+            await env.close()
+
+    start, gone = Key(keys=("ctrl", "Home")), Key(keys=("Delete",))
+    third = Key(keys=("Right",), count=3)
+    assert anyio.run(left_of, lambda at: [start, third, Click(**at, held=("shift",)), gone]) == "abc"
+    assert anyio.run(left_of, lambda at: [start, Key(keys=("shift", "Right"), count=5), gone]) == "fgh"
+    down = [KeyDown(key="shift"), Key(keys=("Right",), count=2), KeyUp(key="shift")]
+    assert anyio.run(left_of, lambda at: [start, *down, gone]) == "cdefgh"
+    left = anyio.run(left_of, lambda at: [MouseDown(**at), Move(x=at["x"] - 600, y=at["y"]), MouseUp(), gone])
+    assert left in ("", "a", "ab", "abc"), "from the end of the line to the pointer"
+
+
+def test_what_can_not_be_held_is_refused_by_name(ledger):
+    async def work():
+        env = LinuxEnv(ledger)
+        try:
+            await env.reset(FOLDER, 0)
+            for action in (Click(x=1, y=1, held=("Hyper_X",)), KeyDown(key="ctrl+c"), KeyUp(key="nothing")):
+                assert "key" in (await env.step(action)).info["rejected"]
         finally:
             await env.close()
 

@@ -8,6 +8,7 @@ from typing import Any
 from cuarl.agent.formats.base import Size
 from cuarl.agent.formats.call import PLAIN_NUMBER, CallError, sound
 from cuarl.agent.formats.points import RELATIVE, to_pixel
+from cuarl.types import MOST_PRESSES
 
 _HUGE = 1e6
 _HELD = ("keys", "key", "modifiers", "modifier", "modifier_keys", "hold_keys")
@@ -117,6 +118,34 @@ class Arguments:
         if not isinstance(keys, list) or not keys or not all(isinstance(k, str) and k for k in keys):
             raise CallError("bad_argument", f"{name} must be a list of key names, not {value!r}")
         return tuple(keys)
+
+    def held(self, name: str, *, other: str = "") -> tuple[str, ...]:
+        """Keys that are held meanwhile: a list, or one text joined by plus signs. None where nothing is asked for.
+
+        ``other`` is an argument that is another family's word for it.
+        """
+        if other and self._given.get(other) not in (None, "", []):
+            self.fault(f"{other} is given instead of {name}")
+            name = other
+        value = self._given.get(name)
+        if value in (None, "", []):
+            return ()
+        self._used.add(name)
+        keys = value.split("+") if isinstance(value, str) else value
+        if not isinstance(keys, list) or not all(isinstance(k, str) and k and sound(k) for k in keys):
+            raise CallError("bad_argument", f"{name} must name keys, not {value!r}")
+        return tuple(keys)
+
+    def presses(self, *, documented: bool) -> int:
+        """How often keys are pressed: ``repeat``. Where it is no word of the family's, that is a fault."""
+        if not self.has("repeat") or self._given["repeat"] == 1:
+            return 1
+        if not documented:
+            self.fault("repeat is no word of this family's")
+        count = self.whole("repeat")
+        if not 1 <= count <= MOST_PRESSES:
+            raise CallError("bad_argument", f"repeat must be from 1 to {MOST_PRESSES}, not {count}")
+        return count
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str:
         """One of ``choices``."""

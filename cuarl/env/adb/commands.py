@@ -7,7 +7,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 
+from cuarl.env.held import beyond
 from cuarl.env.points import outside
+from cuarl.keys import named, parts
 from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Scroll, Swipe, TypeText, Wait
 
 ACTIONS = frozenset(
@@ -16,17 +18,6 @@ ACTIONS = frozenset(
 BUTTONS: Mapping[str, int] = {
     "back": 4, "home": 3, "recents": 187, "menu": 82, "power": 26, "volume_up": 24, "volume_down": 25, "enter": 66,
 }  # fmt: skip
-KEYS: Mapping[str, int] = {
-    "return": 66, "enter": 66, "backspace": 67, "delete": 112, "tab": 61, "escape": 111, "space": 62, "up": 19,
-    "down": 20,
-    "left": 21, "right": 22, "home": 122, "end": 123, "page_up": 92, "page_down": 93, "ctrl": 113, "shift": 59,
-    "alt": 57,
-    "esc": 111, "del": 112, "pageup": 92, "pagedown": 93, "prior": 92, "next": 93, "kp_enter": 160, "control": 113,
-    "insert": 124, "super": 117, "meta": 117, "cmd": 117, "win": 117, "arrowup": 19, "arrowdown": 20, "arrowleft": 21,
-    "arrowright": 22, "caps_lock": 115, "capslock": 115,
-    **{chr(97 + n): 29 + n for n in range(26)}, **{str(n): 7 + n for n in range(10)},
-}  # fmt: skip
-"""Android's key codes by xdotool's names in lower case."""
 UNICODE_IME = "com.android.adbkeyboard/.AdbIME"
 """The keyboard that types what ``input text`` can't: ADBKeyBoard, which the user installs."""
 IME_S = 0.3
@@ -48,10 +39,10 @@ def refusal(action: Action, size: tuple[int, int], *, unicode: bool) -> str:
     if isinstance(action, TypeText) and not unicode and not _plain(action.text):
         return "text beyond ASCII needs ADBKeyBoard on the device"
     if isinstance(action, Key):
-        strange = [key for key in chord(action.keys) if key not in KEYS]
+        strange = [key for key in chord(action.keys) if _code(key) is None]
         if strange:
             return f"a phone has no key {strange[0]}"
-    return outside(action, size)
+    return beyond(action, "a phone", repeats=True) or outside(action, size)
 
 
 def commands(action: Action, size: tuple[int, int]) -> list[str]:
@@ -73,8 +64,10 @@ def commands(action: Action, size: tuple[int, int]) -> list[str]:
         case TypeText():
             return _type(action)
         case Key(keys=keys):
-            codes = [str(KEYS[key]) for key in chord(keys)]
-            return [f"input {'keyevent' if len(codes) == 1 else 'keycombination'} {' '.join(codes)}"]
+            codes = [str(_code(key)) for key in chord(keys)]
+            if len(codes) == 1:
+                return [f"input keyevent {' '.join(codes * action.count)}"]
+            return ["; ".join([f"input keycombination {' '.join(codes)}"] * action.count)]
         case Button():
             return [f"input keyevent {BUTTONS[action.name]}"]
         case Wait():
@@ -88,10 +81,16 @@ def chord(keys: Sequence[str]) -> list[str]:
 
     ``ctrl+c`` may be given as one word, and a capital alone is held with shift.
     """
-    parts = [part for key in keys for part in (key.split("+") if len(key) > 1 and "+" in key.strip("+") else [key])]
-    if len(parts) == 1 and parts[0] in set(ascii_uppercase):
-        return ["shift", parts[0].lower()]
-    return [part.strip().lower() for part in parts]
+    one_by_one = parts(keys)
+    if len(one_by_one) == 1 and one_by_one[0] in set(ascii_uppercase):
+        return ["shift", one_by_one[0].lower()]
+    return [part.lower() if len(part) == 1 else part.strip().lower() for part in one_by_one]
+
+
+def _code(key: str) -> int | None:
+    """Android's code of a key; None if it has none."""
+    found = named(key)
+    return found.android if found else None
 
 
 def swipes(action: Scroll, size: tuple[int, int]) -> list[Swipe]:

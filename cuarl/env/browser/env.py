@@ -13,6 +13,7 @@ import anyio
 from cuarl.env.base import Capabilities
 from cuarl.env.browser.browser import Browser
 from cuarl.env.browser.input import ACTIONS, TOUCH_ACTIONS, carry_out, refusal
+from cuarl.env.browser.keys import UnknownKey, chord
 from cuarl.env.browser.news import News, in_words
 from cuarl.env.browser.options import BrowserOptions
 from cuarl.env.browser.tabs import Tabs
@@ -20,7 +21,7 @@ from cuarl.env.browser.traffic import Traffic
 from cuarl.env.settle import Patience, settle
 from cuarl.errors import EnvError
 from cuarl.tasks.task import TaskInstance
-from cuarl.types import NOTE, Action, Observation, Screenshot, StepResult
+from cuarl.types import NOTE, Action, Key, Observation, Screenshot, StepResult, TypeText
 
 CLOSE_S = 5.0
 WRITE_S = 20.0
@@ -72,7 +73,9 @@ class BrowserEnv(ABC):
     def capabilities(self) -> Capabilities:
         """What a page offers."""
         kind = self.options.kind
-        return Capabilities(TOUCH_ACTIONS if kind == "phone" else ACTIONS, state=True, kind=kind)
+        if kind == "phone":
+            return Capabilities(TOUCH_ACTIONS, state=True, kind=kind)
+        return Capabilities(ACTIONS, state=True, kind=kind, held=True)
 
     @property
     def volatile(self) -> tuple[str, ...]:
@@ -101,7 +104,8 @@ class BrowserEnv(ABC):
         so.
         """
         tabs, size = self._ready(), self.options.pixels
-        reason = refusal(action, size, self.capabilities.actions) or tabs.uploads.refusal(action)
+        reason = refusal(action, size, self.capabilities.actions) or self._chorded(tabs, action)
+        reason = reason or tabs.uploads.refusal(action)
         if reason:
             return StepResult(self._observation(tabs), info={"rejected": reason, "changed": False})
         if action.kind in ("answer", "finish"):
@@ -183,6 +187,19 @@ class BrowserEnv(ABC):
         return False
 
     # --- inside ----------------------------------------------------------------------------------------------------
+
+    def _chorded(self, tabs: Tabs, action: Action) -> str:
+        """Why an action does not go with the keys that are down; empty if it does."""
+        if not tabs.keys_down:
+            return ""
+        down = "+".join(tabs.keys_down)
+        if isinstance(action, TypeText) and set(tabs.keys_down) - {"Shift"}:
+            return f"nothing can be typed while {down} is down: let it go first"
+        try:
+            chord((*tabs.keys_down, *(action.keys if isinstance(action, Key) else ())))
+        except UnknownKey as error:
+            return f"{error}, and {down} is down"
+        return ""
 
     def _ready(self) -> Tabs:
         if self._tabs is None or self._shown is None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -10,16 +11,39 @@ import anyio
 
 from cuarl.env.browser.clipboard import paste, taken
 from cuarl.env.browser.dialogs import goes_on
-from cuarl.env.browser.keys import UnknownKey, chord, shortcut
+from cuarl.env.browser.keys import UnknownKey, chord, names_of, shortcut
 from cuarl.env.browser.tabs import Silence, Tabs
 from cuarl.env.durations import expected_s
+from cuarl.env.held import beyond
 from cuarl.env.points import outside
-from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Move, Scroll, Swipe, TypeText, Wait
+from cuarl.types import (
+    Action,
+    Button,
+    Click,
+    Drag,
+    Key,
+    KeyDown,
+    KeyUp,
+    LongPress,
+    MouseDown,
+    MouseUp,
+    Move,
+    Scroll,
+    Swipe,
+    TypeText,
+    Wait,
+    held_keys,
+)
 
-ACTIONS = frozenset({"click", "long_press", "move", "drag", "scroll", "type", "key", "wait", "answer", "finish"})
+ACTIONS = frozenset(
+    {
+        "click", "long_press", "move", "mouse_down", "mouse_up", "drag", "scroll", "type", "key", "key_down", "key_up",
+        "wait", "answer", "finish",
+    }
+)  # fmt: skip
 TOUCH_ACTIONS = frozenset({"click", "long_press", "swipe", "type", "button", "wait", "answer", "finish"})
 """A phone's: fingers slide, and of the buttons there are back and enter."""
-SHORT = frozenset({"click", "move", "scroll", "key", "button"})
+SHORT = frozenset({"click", "move", "mouse_down", "mouse_up", "scroll", "key", "key_down", "key_up", "button"})
 """Actions of one event or two. Others consist of many, and one that is not done in time may be half done."""
 BUTTONS = {"back": ("Alt", "ArrowLeft"), "enter": ("Enter",)}
 NOTCH_PX = 100
@@ -37,12 +61,23 @@ def refusal(action: Action, size: tuple[int, int], allowed: frozenset[str] = ACT
         return f"a browser has no button {action.name}"
     if reason := outside(action, size):
         return reason
-    if isinstance(action, Key):
-        try:
+    try:
+        if isinstance(action, Key):
             chord(action.keys)
-        except UnknownKey as error:
-            return str(error)
-    return ""
+        elif isinstance(action, KeyDown | KeyUp):
+            one_key(action)
+        names_of(held_keys(action))
+    except UnknownKey as error:
+        return str(error)
+    return beyond(action, "a touch screen", repeats=True) if allowed is TOUCH_ACTIONS else ""
+
+
+def one_key(action: KeyDown | KeyUp) -> str:
+    """The key in Playwright's name. Raises UnknownKey."""
+    found = names_of((action.key,))
+    if len(found) > 1:
+        raise UnknownKey(f"one key at a time, not {action.key!r}")
+    return found[0]
 
 
 async def carry_out(action: Action, tabs: Tabs, scale: float, size: tuple[int, int]) -> bool:
@@ -56,21 +91,40 @@ async def carry_out(action: Action, tabs: Tabs, scale: float, size: tuple[int, i
         async with tabs.bounded(f"the action {action.kind}", expected_s(action)):
             await _done(action, tabs, page, scale, size)
     except Silence:
-        if action.kind not in SHORT or not await goes_on(page):
+        if not _is_short(action) or not await goes_on(page):
             raise
         return False
     return True
+
+
+def _is_short(action: Action) -> bool:
+    return action.kind in SHORT and not held_keys(action) and not (isinstance(action, Key) and action.count > 1)
 
 
 async def _done(action: Action, tabs: Tabs, page: Any, scale: float, size: tuple[int, int]) -> None:
     from playwright.async_api import Error
 
     try:
-        await _act(action, tabs, page, scale, size)
+        async with _holding(page, held_keys(action)):
+            await _act(action, tabs, page, scale, size)
     except Error:
         # a tab that closes itself when it is touched has been touched; if the browser is gone, the picture tells
         if not page.is_closed():
             raise
+
+
+@asynccontextmanager
+async def _holding(page: Any, keys: Sequence[str]) -> AsyncIterator[None]:
+    """Hold keys meanwhile."""
+    names = names_of(keys)
+    for name in names:
+        await page.keyboard.down(name)
+    try:
+        yield
+    finally:
+        for name in reversed(names):
+            if not page.is_closed():
+                await page.keyboard.up(name)
 
 
 async def _act(action: Action, tabs: Tabs, page: Any, scale: float, size: tuple[int, int]) -> None:
@@ -84,6 +138,8 @@ async def _act(action: Action, tabs: Tabs, page: Any, scale: float, size: tuple[
             await page.mouse.up()
         case Move():
             await page.mouse.move(*_css(action.x, action.y, scale), steps=3)
+        case MouseDown() | MouseUp():
+            await _button(action, tabs, page, scale)
         case Drag():
             await _drag(page, action.path, scale)
         case Swipe():
@@ -103,9 +159,28 @@ async def _act(action: Action, tabs: Tabs, page: Any, scale: float, size: tuple[
             if action.submit:
                 await page.keyboard.press("Enter")
         case Key():
-            await _press(tabs, chord(action.keys))
+            for _ in range(action.count):
+                await _press(tabs, chord(action.keys))
+        case KeyDown():
+            await page.keyboard.down(one_key(action))
+            tabs.keys_down[one_key(action)] = None
+        case KeyUp():
+            await page.keyboard.up(one_key(action))
+            tabs.keys_down.pop(one_key(action), None)
         case Wait():
             await anyio.sleep(action.seconds)
+
+
+async def _button(action: MouseDown | MouseUp, tabs: Tabs, page: Any, scale: float) -> None:
+    """Press or release a button of the mouse, where it is said or where the pointer is."""
+    if action.x is not None and action.y is not None:
+        await page.mouse.move(*_css(action.x, action.y, scale), steps=3)
+    if isinstance(action, MouseDown):
+        await page.mouse.down(button=action.button)
+        tabs.buttons_down.add(action.button)
+    else:
+        await page.mouse.up(button=action.button)
+        tabs.buttons_down.discard(action.button)
 
 
 async def _drag(page: Any, points: Sequence[tuple[int, int]], scale: float) -> None:
@@ -126,7 +201,9 @@ def _between(path: list[tuple[float, float]]) -> Iterator[tuple[float, float]]:
 
 async def _press(tabs: Tabs, keys: tuple[str, ...]) -> None:
     page = tabs.page
-    match shortcut(keys):
+    # what was pressed before and is still down belongs to the chord
+    together = chord((*tabs.keys_down, *keys)) if tabs.keys_down else keys
+    match shortcut(together):
         case "back" | "forward" | "reload" as way:
             await tabs.travel(way)
         case "close":

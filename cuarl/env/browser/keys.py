@@ -1,26 +1,13 @@
-"""Keys as xdotool names them, in the words of Playwright."""
+"""Chords in the words of Playwright, and those that are carried out here instead of by the page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-NAMES = {
-    "ctrl": "Control", "control": "Control", "control_l": "Control", "control_r": "Control", "alt": "Alt",
-    "alt_l": "Alt",
-    "alt_r": "Alt", "shift": "Shift", "shift_l": "Shift", "shift_r": "Shift", "super": "Meta", "meta": "Meta",
-    "cmd": "Meta", "win": "Meta", "return": "Enter", "enter": "Enter", "kp_enter": "Enter", "escape": "Escape",
-    "esc": "Escape",
-    "tab": "Tab", "backspace": "Backspace", "delete": "Delete", "del": "Delete", "insert": "Insert", "ins": "Insert",
-    "home": "Home",
-    "end": "End", "page_up": "PageUp", "pageup": "PageUp", "prior": "PageUp", "page_down": "PageDown",
-    "pagedown": "PageDown", "next": "PageDown", "left": "ArrowLeft", "right": "ArrowRight", "up": "ArrowUp",
-    "down": "ArrowDown", "arrowleft": "ArrowLeft", "arrowright": "ArrowRight", "arrowup": "ArrowUp",
-    "arrowdown": "ArrowDown", "space": "Space", "plus": "+", "minus": "-", "comma": ",", "period": ".", "slash": "/",
-    "caps_lock": "CapsLock", "menu": "ContextMenu", **{f"f{n}": f"F{n}" for n in range(1, 13)},
-}  # fmt: skip
+from cuarl.keys import KEYS, named, parts
 
-MODIFIERS = frozenset({"Control", "Alt", "Shift", "Meta"})
+MODIFIERS = frozenset(key.web for key in KEYS if key.modifier and key.web)
 
 Shortcut = Literal["back", "forward", "reload", "close", "copy", "cut", "paste"]
 _CHORDS: Sequence[tuple[str, str, Shortcut]] = (
@@ -47,9 +34,9 @@ def chord(keys: Sequence[str]) -> tuple[str, ...]:
     With Ctrl, Alt or Meta the case of a letter does not count, as on a keyboard. Of other keys a chord with a modifier
     has one: more would be several chords, each of which may mean something of its own.
     """
-    named = [_name(part) for key in keys for part in _parts(key)]
-    held = [key for key in named if key in MODIFIERS]
-    rest = [key for key in named if key not in MODIFIERS]
+    found = names_of(keys)
+    held = [key for key in found if key in MODIFIERS]
+    rest = [key for key in found if key not in MODIFIERS]
     if held and len(rest) > 1:
         raise UnknownKey(f"one key at a time with {'+'.join(held)}, not {', '.join(rest)}")
     if set(held) - {"Shift"}:
@@ -62,14 +49,15 @@ def shortcut(keys: Sequence[str]) -> Shortcut | None:
     return SHORTCUTS.get((frozenset(keys[:-1]), keys[-1])) if keys else None
 
 
-def _parts(key: str) -> list[str]:
-    """``ctrl+c`` may be given as one word."""
-    return key.split("+") if len(key) > 1 and "+" in key.strip("+") else [key]
+def names_of(keys: Sequence[str]) -> list[str]:
+    """The keys one by one in Playwright's names. Raises UnknownKey."""
+    return [_name(part) for part in parts(keys)]
 
 
 def _name(key: str) -> str:
     if len(key) == 1:
         return key
-    if key.strip().lower() not in NAMES:
+    found = named(key)
+    if found is None or found.web is None:
         raise UnknownKey(f"there is no key {key!r}")
-    return NAMES[key.strip().lower()]
+    return found.web

@@ -52,6 +52,10 @@ class Tabs:
         self._crashed = False
         self._broken = False
         self.clipboard = ""
+        self.keys_down: dict[str, None] = {}
+        """Keys that an action pressed and none has let go, in Playwright's names, in their order."""
+        self.buttons_down: set[str] = set()
+        """The same of the mouse's buttons."""
         self.uploads = Uploads()
         self.dialogs: list[str] = []
         self.downloads: list[str] = []
@@ -97,7 +101,8 @@ class Tabs:
     def reusable(self) -> bool:
         """Whether nothing happened here that another episode could see: one page, which always answered."""
         odd = self._broken or self._crashed or self.dialogs or self.downloads or self.blocked
-        return len(self._pages) == 1 and not odd
+        down = self.keys_down or self.buttons_down
+        return len(self._pages) == 1 and not odd and not down
 
     async def renew(self) -> None:
         """Forget the last episode: what it copied, and where its pointer stood (now in the upper left corner)."""

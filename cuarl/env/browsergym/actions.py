@@ -19,13 +19,18 @@ from cuarl.types import (
     Drag,
     Finish,
     Key,
+    KeyDown,
+    KeyUp,
     LongPress,
+    MouseDown,
+    MouseUp,
     Move,
     Record,
     Scroll,
     Swipe,
     TypeText,
     Wait,
+    held_keys,
 )
 
 
@@ -59,6 +64,10 @@ _READ: Mapping[str, Callable[..., list[Action]]] = {
     "keyboard_type": lambda text: [TypeText(text=text)],
     "keyboard_insert_text": lambda text: [TypeText(text=text)],
     "keyboard_press": lambda key: [Key(keys=tuple(re.split(r"(?<=.)\+(?=.)", key)))],
+    "mouse_down": lambda x, y, button="left": [MouseDown(**_at(x, y), button=button)],
+    "mouse_up": lambda x, y, button="left": [MouseUp(**_at(x, y), button=button)],
+    "keyboard_down": lambda key: [KeyDown(key=key)],
+    "keyboard_up": lambda key: [KeyUp(key=key)],
     "noop": lambda wait_ms=1000: [Wait(seconds=wait_ms / 1000)],
     "send_msg_to_user": lambda text: [Answer(text=text)],
     "report_infeasible": lambda reason: [Finish(success=False, message=reason)],
@@ -91,6 +100,15 @@ def _call(line: ast.stmt) -> list[Action]:
 
 def write(action: Record) -> str:
     """Write an action as calls, one a line. Raises UnmappedAction for one that BrowserGym has no call for."""
+    try:
+        held = list(chord(held_keys(action))) if isinstance(action, Click | Move | Drag | Scroll) else []
+    except UnknownKey as error:
+        raise UnmappedAction(str(error)) from error
+    downs = [f"keyboard_down({name!r})" for name in held]
+    return "\n".join([*downs, _written(action), *(f"keyboard_up({name!r})" for name in reversed(held))])
+
+
+def _written(action: Record) -> str:
     match action:
         case Click(count=1 | 2 as count):
             name = "mouse_click" if count == 1 else "mouse_dblclick"
@@ -112,7 +130,14 @@ def write(action: Record) -> str:
             return f"keyboard_type({action.text!r})" + ("\nkeyboard_press('Enter')" if action.submit else "")
         case Key():
             try:
-                return f"keyboard_press({'+'.join(chord(action.keys))!r})"
+                return "\n".join([f"keyboard_press({'+'.join(chord(action.keys))!r})"] * action.count)
+            except UnknownKey as error:
+                raise UnmappedAction(str(error)) from error
+        case MouseDown(x=int(x), y=int(y)) | MouseUp(x=int(x), y=int(y)):
+            return f"{action.kind}({x}, {y}, button={action.button!r})"
+        case KeyDown() | KeyUp():
+            try:
+                return f"keyboard_{'down' if isinstance(action, KeyDown) else 'up'}({chord((action.key,))[0]!r})"
             except UnknownKey as error:
                 raise UnmappedAction(str(error)) from error
         case Wait():

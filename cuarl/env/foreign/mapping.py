@@ -18,6 +18,7 @@ import yaml
 
 from cuarl.env.browser.keys import UnknownKey, chord
 from cuarl.env.browsergym.actions import UnmappedAction, write
+from cuarl.env.held import beyond
 from cuarl.errors import ConfigError
 from cuarl.suggest import did_you_mean
 from cuarl.types import (
@@ -29,7 +30,11 @@ from cuarl.types import (
     Drag,
     Finish,
     Key,
+    KeyDown,
+    KeyUp,
     LongPress,
+    MouseDown,
+    MouseUp,
     Move,
     OpenApp,
     Scroll,
@@ -79,10 +84,21 @@ class Table:
         """What is sent for an action on a picture of ``size`` pixels. Raises NoWord."""
         rule = next((name for name in names(action) if name in self.rules), None)
         if rule is not None:
+            if (reason := beyond(action, "this environment")) and not _whole(self.rules[rule]):
+                raise NoWord(reason)
             return fill(self.rules[rule], parts(action, size))
         if isinstance(action, Click) and action.button == "left" and self.place is not None:
             return self.place((action.x + 0.5) / size[0], (action.y + 0.5) / size[1])
         raise NoWord(f"this environment has no {names(action)[0]}")
+
+
+def _whole(value: Any) -> bool:
+    """Whether a rule sends all of an action, and not some of its parts alone."""
+    if isinstance(value, Mapping):
+        return any(map(_whole, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_whole, value))
+    return value in ("$action", "$browsergym")
 
 
 def read_table(given: str | Mapping[str, Any], where: str) -> Table:
@@ -156,6 +172,8 @@ def parts(action: Action, size: tuple[int, int]) -> dict[str, Any]:
             found |= {"seconds": action.seconds}
         case Button() | OpenApp():
             found |= {"name": action.name}
+        case KeyDown() | KeyUp():
+            found |= {"keys": pressed((action.key,))}
     return found | {"action": action.model_dump(mode="json")} | _written(action)
 
 
@@ -180,6 +198,8 @@ def fill(value: Any, words: Mapping[str, Any]) -> Any:
 def _placed(action: Action, size: tuple[int, int]) -> dict[str, Any]:
     match action:
         case Click(x=x, y=y) | LongPress(x=x, y=y) | Move(x=x, y=y):
+            start, end = (x, y), None
+        case MouseDown(x=int(x), y=int(y)) | MouseUp(x=int(x), y=int(y)):
             start, end = (x, y), None
         case Swipe(x=x, y=y, x2=x2, y2=y2):
             start, end = (x, y), (x2, y2)

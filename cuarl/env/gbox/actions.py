@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cuarl.env.gbox.keys import UnknownKey, chord
+from cuarl.env.held import beyond
 from cuarl.env.points import outside
 from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Move, Scroll, Swipe, TypeText
 
@@ -37,7 +38,7 @@ def refusal(action: Action, size: tuple[int, int], box_type: str) -> str:
             chord(action.keys)
         except UnknownKey as error:
             return str(error)
-    return outside(action, size)
+    return beyond(action, "a box") or outside(action, size)
 
 
 def request(action: Action, scale: tuple[float, float], size: tuple[int, int]) -> tuple[str, dict[str, Any]] | None:

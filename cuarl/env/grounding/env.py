@@ -10,6 +10,7 @@ import anyio
 import anyio.lowlevel
 
 from cuarl.env.base import Capabilities
+from cuarl.env.held import beyond
 from cuarl.env.points import outside
 from cuarl.errors import EnvError
 from cuarl.tasks.task import TaskInstance
@@ -83,7 +84,7 @@ class GroundingEnv:
             return "this picture takes one action"
         if action.kind not in OFFERED[self._kind]:
             return f"a {self._kind} has no {action.kind}"
-        return outside(action, (shown.width, shown.height))
+        return beyond(action, "this picture") or outside(action, (shown.width, shown.height))
 
     def oracle_action(self) -> Action:
         """A click on the middle of the box."""

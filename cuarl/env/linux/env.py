@@ -13,7 +13,7 @@ from anyio import to_thread
 from cuarl.env.base import Capabilities
 from cuarl.env.leases import Ledger
 from cuarl.env.linux.home import wallpaper
-from cuarl.env.linux.keyboard import Untypable, check_keys, check_text
+from cuarl.env.linux.keyboard import Untypable, check_key, check_keys, check_text
 from cuarl.env.linux.plan import PlanOracle
 from cuarl.env.linux.programs import APPS, app_named, apps_of, require
 from cuarl.env.linux.report import list_files, ui
@@ -21,7 +21,7 @@ from cuarl.env.linux.screen import Screen
 from cuarl.env.linux.session import Session
 from cuarl.env.linux.settings import read_settings, with_named
 from cuarl.env.linux.windows import Window
-from cuarl.env.points import outside
+from cuarl.env.points import outside, points
 from cuarl.env.settle import Patience, settle
 from cuarl.errors import EnvError
 from cuarl.tasks.task import TaskInstance
@@ -30,7 +30,11 @@ from cuarl.types import (
     Click,
     Drag,
     Key,
+    KeyDown,
+    KeyUp,
     LongPress,
+    MouseDown,
+    MouseUp,
     Move,
     Observation,
     OpenApp,
@@ -39,11 +43,15 @@ from cuarl.types import (
     StepResult,
     TypeText,
     Wait,
+    held_keys,
 )
 
 ACTIONS = frozenset(
-    {"click", "long_press", "move", "drag", "scroll", "type", "key", "open_app", "wait", "answer", "finish"}
-)
+    {
+        "click", "long_press", "move", "mouse_down", "mouse_up", "drag", "scroll", "type", "key", "key_down", "key_up",
+        "open_app", "wait", "answer", "finish",
+    }
+)  # fmt: skip
 NOTCH_PX = 50
 """About what one notch of the wheel scrolls in GTK."""
 WINDOW_S = 15.0
@@ -85,7 +93,7 @@ class LinuxEnv:
     @property
     def capabilities(self) -> Capabilities:
         """What the desktop can do."""
-        return Capabilities(ACTIONS, state=True, oracle=True, kind="desktop")
+        return Capabilities(ACTIONS, state=True, oracle=True, kind="desktop", held=True)
 
     @property
     def volatile(self) -> tuple[str, ...]:
@@ -171,8 +179,11 @@ class LinuxEnv:
                     check_text(action.text)
                 case Key():
                     check_keys(action.keys)
+                case KeyDown() | KeyUp():
+                    check_key(action.key)
                 case OpenApp() if app_named(action.name) is None:
                     return f"no application {action.name!r}; there are {', '.join(app.title for app in APPS.values())}"
+            check_keys(held_keys(action))
         except Untypable as error:
             return str(error)
         return ""
@@ -180,21 +191,27 @@ class LinuxEnv:
     async def _carry_out(self, screen: Screen, action: Action) -> None:
         match action:
             case Click():
-                await self._do(screen.click, action.x, action.y, action.button, action.count)
+                await self._do(screen.click, action.x, action.y, action.button, action.count, 0.0, action.held)
             case LongPress():
                 await self._do(screen.click, action.x, action.y, "left", 1, action.duration_ms / 1000)
             case Move():
-                await self._do(screen.move, action.x, action.y)
+                await self._do(screen.move, action.x, action.y, action.held)
+            case MouseDown() | MouseUp():
+                down, at = isinstance(action, MouseDown), next(iter(points(action)), None)
+                await self._do(partial(screen.mouse, down=down, at=at), action.button)
             case Drag():
-                await self._do(screen.drag, action.path, action.duration_ms / 1000)
+                await self._do(screen.drag, action.path, action.duration_ms / 1000, action.held)
             case Scroll():
                 x, y = (self.size[0] // 2 if action.x is None else action.x), action.y
                 notches = action.amount if action.unit == "notch" else max(1, round(action.amount / NOTCH_PX))
-                await self._do(screen.scroll, x, self.size[1] // 2 if y is None else y, action.direction, notches)
+                y = self.size[1] // 2 if y is None else y
+                await self._do(screen.scroll, x, y, action.direction, notches, action.held)
             case TypeText():
                 await self._do(partial(screen.type, submit=action.submit), action.text)
             case Key():
-                await self._do(screen.press, action.keys)
+                await self._do(screen.press, action.keys, action.count)
+            case KeyDown() | KeyUp():
+                await self._do(partial(screen.key, down=isinstance(action, KeyDown)), action.key)
             case OpenApp():
                 await self._open(app_named(action.name) or action.name)
             case Wait():

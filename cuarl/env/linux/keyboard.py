@@ -6,29 +6,16 @@ Characters that the keyboard layout lacks are put on keys that it leaves free, f
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+from cuarl.keys import named, parts
 
 CONTROL = {"\n": 0xFF0D, "\t": 0xFF09}
 """Keysyms of the control characters that can be typed: Return and Tab."""
 UNICODE = 0x01000000
 """Keysyms of characters outside of Latin-1 are this plus the code point (X11 protocol, appendix A)."""
-MODIFIERS = {
-    "ctrl": "Control_L", "control": "Control_L", "alt": "Alt_L", "shift": "Shift_L", "super": "Super_L",
-    "meta": "Super_L",
-    "win": "Super_L", "cmd": "Super_L", "control_l": "Control_L", "control_r": "Control_R", "alt_l": "Alt_L",
-    "alt_r": "Alt_R",
-    "shift_l": "Shift_L", "shift_r": "Shift_R", "super_l": "Super_L", "super_r": "Super_R",
-}  # fmt: skip
-NAMES = {
-    "enter": "Return", "return": "Return", "esc": "Escape", "del": "Delete", "backspace": "BackSpace",
-    "pageup": "Prior",
-    "page_up": "Prior", "pagedown": "Next", "page_down": "Next", "ins": "Insert", "space": "space", "left": "Left",
-    "right": "Right", "up": "Up", "down": "Down", "arrowleft": "Left", "arrowright": "Right", "arrowup": "Up",
-    "arrowdown": "Down", "home": "Home", "end": "End", "tab": "Tab", "escape": "Escape", "delete": "Delete",
-    "insert": "Insert", "menu": "Menu", "print": "Print", "capslock": "Caps_Lock", "caps_lock": "Caps_Lock",
-}  # fmt: skip
-"""Names of keys in any case, as the X server has them."""
 LOCK_MASK = 2
 AT_A_TIME = 100
 """Characters that are typed before the application is asked whether it has read them."""
@@ -80,22 +67,41 @@ class Keyboard:
         """Wait until the active window has read what it was sent, as far as it can be asked."""
         self._attention.caught_up()
 
-    def press(self, keys: Iterable[str]) -> None:
-        """Press keys together, named as in xdotool (``ctrl+s`` in one word is understood too). Raises Untypable."""
-        parts = [part for key in keys for part in (_split(key) if len(key) > 1 else [key])]
-        held = [MODIFIERS[part.lower()] for part in parts if part.lower() in MODIFIERS]
-        plain = [part for part in parts if part.lower() not in MODIFIERS]
+    def press(self, keys: Iterable[str], count: int = 1) -> None:
+        """Press keys together, ``count`` times; ``ctrl+s`` in one word is understood too. Raises Untypable."""
+        found = parts(list(keys))
+        held = [part for part in found if _is_modifier(part)]
+        plain = [part for part in found if not _is_modifier(part)]
         symbols = [_symbol_named(part.lower() if held and len(part) == 1 else part) for part in plain]
-        codes = [self._keys[_symbol_named(name)][0] for name in held]
+        for number in range(1, count + 1):
+            with self.holding(held):
+                for symbol in symbols:
+                    self._tap(*self._key(symbol, keep=symbols))
+                if held:
+                    self._display.sync()
+                    time.sleep(CHORD_S)
+            if number % AT_A_TIME == 0:
+                self._attention.caught_up()
+        self._display.sync()
+
+    @contextmanager
+    def holding(self, keys: Iterable[str]) -> Iterator[None]:
+        """Hold keys meanwhile. Raises Untypable before any is pressed."""
+        symbols = [_symbol_named(part) for part in parts(list(keys))]
+        codes = [self._key(symbol, keep=symbols)[0] for symbol in symbols]
         for code in codes:
             self._event(code, down=True)
-        for symbol in symbols:
-            self._tap(*self._key(symbol, keep=symbols))
-        if codes:
+        try:
+            yield
+        finally:
+            for code in reversed(codes):
+                self._event(code, down=False)
             self._display.sync()
-            time.sleep(CHORD_S)
-        for code in reversed(codes):
-            self._event(code, down=False)
+
+    def set(self, key: str, *, down: bool) -> None:
+        """Press a key and keep it down, or let it go. Raises Untypable."""
+        symbol = _symbol_named(key)
+        self._event(self._key(symbol, keep=[symbol])[0], down=down)
         self._display.sync()
 
     def _key(self, symbol: int, keep: list[int]) -> tuple[int, bool]:
@@ -157,24 +163,30 @@ def check_text(text: str) -> None:
 
 def check_keys(keys: Iterable[str]) -> None:
     """Raise Untypable if one of ``keys`` does not exist."""
-    for key in keys:
-        for part in _split(key) if len(key) > 1 else [key]:
-            if part.lower() not in MODIFIERS:
-                _symbol_named(part)
+    for part in parts(list(keys)):
+        _symbol_named(part)
 
 
-def _split(key: str) -> list[str]:
-    """``ctrl+shift+s`` into its parts; a plus at the end is the key itself."""
-    parts = key.removesuffix("+").split("+")
-    return [part for part in [*parts, *(["+"] if key.endswith("+") else [])] if part]
+def check_key(key: str) -> None:
+    """Raise Untypable if there is no such key, or if they are several."""
+    if len(parts([key])) > 1:
+        raise Untypable(f"one key at a time, not {key!r}")
+    _symbol_named(key)
+
+
+def _is_modifier(name: str) -> bool:
+    key = named(name)
+    return key is not None and bool(key.modifier)
 
 
 def _symbol_named(name: str) -> int:
+    """The keysym of a key: of the table of keys, or any other that X knows by that name. Raises Untypable."""
     if len(name) == 1:
         return symbol_of(name)
     from Xlib import XK
 
-    symbol: int = XK.string_to_keysym(NAMES.get(name.lower(), name)) or XK.string_to_keysym(name.capitalize())
+    key = named(name)
+    symbol: int = XK.string_to_keysym(key.x if key else name) or XK.string_to_keysym(name.capitalize())
     if not symbol:
         raise Untypable(f"there is no key {name!r}")
     return symbol

@@ -18,7 +18,7 @@ from PIL import Image
 from cuarl.env.linux.keyboard import SUBMIT_S, Keyboard
 from cuarl.env.linux.windows import Window, list_windows
 from cuarl.errors import EnvError
-from cuarl.types import Screenshot
+from cuarl.types import Held, Screenshot
 
 BUTTONS = {"left": 1, "middle": 2, "right": 3}
 WHEEL = {"up": 4, "down": 5, "left": 6, "right": 7}
@@ -73,15 +73,23 @@ class Screen:
             self._root.clear_area(0, 0, *self.size)
             self._display.sync()
 
-    def move(self, x: int, y: int) -> None:
+    def move(self, x: int, y: int, held: Held = ()) -> None:
         """Move the pointer."""
-        with self._lock, self._connected():
+        with self._lock, self._connected(), self.keyboard.holding(held):
             self._move(x, y)
             self._display.sync()
 
-    def click(self, x: int, y: int, button: str = "left", count: int = 1, hold_s: float = 0.0) -> None:
-        """Press and release at a point, ``count`` times in quick succession."""
+    def mouse(self, button: str, *, down: bool, at: tuple[int, int] | None = None) -> None:
+        """Press a button and keep it down, or let it go; ``at`` a point, or where the pointer is."""
         with self._lock, self._connected():
+            if at is not None:
+                self._move(*at)
+            self._button(BUTTONS[button], down=down)
+            self._display.sync()
+
+    def click(self, x: int, y: int, button: str = "left", count: int = 1, hold_s: float = 0.0, held: Held = ()) -> None:
+        """Press and release at a point, ``count`` times in quick succession."""
+        with self._lock, self._connected(), self.keyboard.holding(held):
             self._move(x, y)
             for _ in range(count):
                 self._button(BUTTONS[button], down=True)
@@ -91,9 +99,9 @@ class Screen:
                 self._button(BUTTONS[button], down=False)
             self._display.sync()
 
-    def drag(self, path: Sequence[tuple[int, int]], duration_s: float) -> None:
+    def drag(self, path: Sequence[tuple[int, int]], duration_s: float, held: Held = ()) -> None:
         """Hold the left button along a path."""
-        with self._lock, self._connected():
+        with self._lock, self._connected(), self.keyboard.holding(held):
             self._move(*path[0])
             self._button(BUTTONS["left"], down=True)
             self._display.sync()
@@ -104,9 +112,9 @@ class Screen:
             self._button(BUTTONS["left"], down=False)
             self._display.sync()
 
-    def scroll(self, x: int, y: int, direction: str, notches: int) -> None:
+    def scroll(self, x: int, y: int, direction: str, notches: int, held: Held = ()) -> None:
         """Turn the wheel at a point."""
-        with self._lock, self._connected():
+        with self._lock, self._connected(), self.keyboard.holding(held):
             self._move(x, y)
             for _ in range(notches):
                 self._button(WHEEL[direction], down=True)
@@ -121,10 +129,15 @@ class Screen:
                 time.sleep(SUBMIT_S)
                 self.keyboard.type("\n")
 
-    def press(self, keys: Sequence[str]) -> None:
-        """Press keys together. Raises keyboard.Untypable."""
+    def press(self, keys: Sequence[str], count: int = 1) -> None:
+        """Press keys together, ``count`` times. Raises keyboard.Untypable."""
         with self._lock, self._connected():
-            self.keyboard.press(keys)
+            self.keyboard.press(keys, count)
+
+    def key(self, name: str, *, down: bool) -> None:
+        """Press a key and keep it down, or let it go. Raises keyboard.Untypable."""
+        with self._lock, self._connected():
+            self.keyboard.set(name, down=down)
 
     def catch_up(self) -> None:
         """Wait until the active window has read what it was sent, as far as it can be asked."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cuarl.env.held import beyond
 from cuarl.env.points import outside
 from cuarl.types import ACTION, Action, Answer, Click, Finish, Key, Move, Scroll, TypeText, Wait
 from cuarl.web.refusal import whole
@@ -36,6 +37,8 @@ def refusal(action: Action, size: tuple[int, int], kinds: frozenset[str] = KINDS
             return f"a session has no click of the {action.button} button, {action.count} times"
         if isinstance(action, Scroll) and action.direction in ("left", "right"):
             return "a session scrolls up and down only"
+        if reason := beyond(action, "a session", repeats=True):
+            return reason
     return outside(action, size)
 
 
@@ -49,9 +52,9 @@ def queries(action: Action, *, own: bool = False) -> list[Query]:
             return []
         case Wait() | Answer() if not own:
             return []
-        case Click() if (action.button, action.count) in CLICKS:
+        case Click(held=()) if (action.button, action.count) in CLICKS:
             return [{"action_type": CLICKS[action.button, action.count], **_at(action.x, action.y)}]
-        case Move():
+        case Move(held=()):
             return [{"action_type": "mouse_move", **_at(action.x, action.y)}]
         case TypeText() if own and len(action.text) > CHUNK:
             *pieces, last = _pieces(action.text)
@@ -63,9 +66,9 @@ def queries(action: Action, *, own: bool = False) -> list[Query]:
             submit = [_keys(("enter",))] if action.submit else []
             return [*({"action_type": "type", "text": piece} for piece in _pieces(action.text)), *submit]
         case Key(keys=(key,)) if len(key) == 1 and key.isupper():
-            return [{"action_type": "type", "text": key}]  # as a key, its name would be in lower case
+            return [{"action_type": "type", "text": key}] * action.count  # as a key, its name would be in lower case
         case Key():
-            return [_keys(action.keys)]
+            return [_keys(action.keys)] * action.count
         case Scroll():
             return [_scroll(action)] * _turns(action)
         case _:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from cuarl.types import Action, Click, Drag, LongPress, Move, Scroll, Swipe
+from cuarl.types import Action, Click, Drag, LongPress, MouseDown, MouseUp, Move, Scroll, Swipe
 
 _DIRECTIONS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 
@@ -46,6 +46,8 @@ def marks(action: Action | None, width: int, height: int) -> Marks | None:
             return Marks(unit, rings=rings, dots=((x, y, unit),))
         case LongPress():
             return Marks(unit, dots=((action.x + 0.5, action.y + 0.5, 5 * unit),))
+        case MouseDown(x=int(x), y=int(y)) | MouseUp(x=int(x), y=int(y)):
+            return Marks(unit, dots=((x + 0.5, y + 0.5, 3 * unit),))
         case Move():
             return Marks(unit, cross=(action.x + 0.5, action.y + 0.5))
         case Swipe():

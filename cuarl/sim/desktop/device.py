@@ -24,7 +24,7 @@ from cuarl.sim.kit import widgets as w
 from cuarl.sim.kit.effects import Do, Focus, Show
 from cuarl.sim.kit.marks import slider_track
 from cuarl.sim.kit.style import font_px, text_width
-from cuarl.types import Action, Click, Drag, Key, Move, Scroll, TypeText
+from cuarl.types import Action, Click, Drag, Key, Move, Scroll, TypeText, held_keys
 
 __all__ = ["ACTIONS", "Rejected", "step"]
 
@@ -40,6 +40,8 @@ def step(world: DesktopWorld, action: Action) -> DesktopWorld:
     """Carry an action out. Raises ``Rejected``."""
     if action.kind not in ACTIONS:
         raise Rejected(f"a desktop has no {action.kind}")
+    if held_keys(action):
+        raise Rejected(f"this desktop can't hold {'+'.join(held_keys(action))} during a {action.kind}")
     run = HANDLERS.get(type(action))
     if world.ui.tip and run is not None:
         world = world.with_ui(tip="")
@@ -290,7 +292,9 @@ def _type(world: DesktopWorld, action: TypeText) -> DesktopWorld:
 
 
 def _key(world: DesktopWorld, action: Key) -> DesktopWorld:
-    return press(world, action.keys)
+    for _ in range(action.count):
+        world = press(world, action.keys)
+    return world
 
 
 def _inside(world: DesktopWorld, x: int, y: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from cuarl.keys import KeyNames, named, parts
 from cuarl.sim.desktop import windows
 from cuarl.sim.desktop.lines import columns, row_of
 from cuarl.sim.desktop.panel import application_menu
@@ -19,31 +20,30 @@ from cuarl.sim.device.rejected import Rejected
 from cuarl.sim.kit.effects import Dismiss, Do, Show
 from cuarl.sim.kit.scene import Placed
 
-MODIFIERS = {
-    "ctrl": "ctrl", "control": "ctrl", "control_l": "ctrl", "control_r": "ctrl", "alt": "alt", "alt_l": "alt",
-    "alt_r": "alt",
-    "shift": "shift", "shift_l": "shift", "shift_r": "shift", "super": "super", "super_l": "super", "super_r": "super",
-    "meta": "super", "win": "super", "cmd": "super",
-}  # fmt: skip
-NAMES = {
-    "enter": "return", "esc": "escape", "del": "delete", "back": "backspace", "pageup": "prior", "page_up": "prior",
-    "pagedown": "next", "page_down": "next", "kp_enter": "return", "space": " ",
-}  # fmt: skip
-"""Other names of keys."""
+_TOLD = {"Page_Up": "prior", "Page_Down": "next", "KP_Enter": "return"}
+"""Keys that this desktop calls otherwise than the table of keys, in lower case."""
 ORDER = ("ctrl", "alt", "shift", "super")
 MOVES = ("left", "right", "up", "down", "home", "end")
 
 
 def chord(keys: tuple[str, ...]) -> str:
     """Keys pressed together in one spelling: ``ctrl+shift+s``. ``("ctrl+s",)`` is understood too."""
-    parts = [part for key in keys for part in (key.split("+") if len(key) > 1 else [key])]
-    held = {MODIFIERS[part.lower()] for part in parts if part.lower() in MODIFIERS}
-    plain = [part for part in parts if part.lower() not in MODIFIERS]
+    known = [(part, named(part)) for part in parts(keys)]
+    held = {key.modifier for _, key in known if key is not None and key.modifier}
+    plain = [(part, key) for part, key in known if key is None or not key.modifier]
     if len(plain) > 1:
-        raise Rejected(f"keys are pressed one at a time, not {'+'.join(plain)}")
-    name = plain[0] if plain else ""
-    name = NAMES.get(name.lower(), name if len(name) == 1 and not held else name.lower())
+        raise Rejected(f"keys are pressed one at a time, not {'+'.join(part for part, _ in plain)}")
+    name = _told(*plain[0], held=bool(held)) if plain else ""
     return "+".join([*(m for m in ORDER if m in held), *([name] if name else [])])
+
+
+def _told(part: str, key: KeyNames | None, *, held: bool) -> str:
+    """What this desktop calls a key: a character as it is, others by their names in lower case."""
+    if len(part) == 1:
+        return part.lower() if held else part
+    if key is None:
+        return part.lower()
+    return _TOLD.get(key.x) or (key.char if key.char.isprintable() else "") or key.x.lower()
 
 
 def press(world: DesktopWorld, keys: tuple[str, ...]) -> DesktopWorld:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from cuarl.keys import named
 from cuarl.sim.device.memory import first_by_identity, remember
 from cuarl.sim.device.rejected import Rejected
 from cuarl.sim.kit import effects as e
@@ -20,7 +21,7 @@ from cuarl.sim.phone.home_editing import home_menu
 from cuarl.sim.phone.reduce import apply
 from cuarl.sim.phone.view import outside, view
 from cuarl.sim.phone.world import World
-from cuarl.types import Action, Button, Click, Drag, Key, LongPress, OpenApp, Scroll, Swipe, TypeText
+from cuarl.types import Action, Button, Click, Drag, Key, LongPress, OpenApp, Scroll, Swipe, TypeText, held_keys
 
 __all__ = ["Rejected", "step"]
 
@@ -34,6 +35,8 @@ def step(world: World, action: Action) -> World:
     """Carry an action out. Raises ``Rejected``."""
     if action.kind not in ACTIONS:
         raise Rejected(f"a phone has no {action.kind}")
+    if held_keys(action):
+        raise Rejected(f"a phone can't hold {'+'.join(held_keys(action))} during a {action.kind}")
     if world.ui.toast:
         world = _without_toast(world)
     touch = TOUCHES.get(type(action))
@@ -251,15 +254,21 @@ def _type(world: World, action: TypeText) -> World:
 
 
 def _key(world: World, action: Key) -> World:
-    name = action.keys[-1].lower()
-    match name:
-        case "return" | "enter" | "kp_enter":
+    for _ in range(action.count):
+        world = _pressed_once(world, action)
+    return world
+
+
+def _pressed_once(world: World, action: Key) -> World:
+    key = named(action.keys[-1])
+    match key.x if key else action.keys[-1].lower():
+        case "Return" | "KP_Enter":
             return apply(world, e.Submit())
-        case "backspace" if world.ui.focus:
+        case "BackSpace" if world.ui.focus:
             return apply(world, e.Do("keys.erase"))
-        case "escape" | "back":
+        case "Escape" | "back":
             return apply(world, e.Back())
-        case "home":
+        case "Home":
             return apply(world, e.Home())
         case _:
             raise Rejected(f"this phone has no key {'+'.join(action.keys)!r}")

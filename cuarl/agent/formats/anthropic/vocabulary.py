@@ -11,7 +11,23 @@ from cuarl.agent.formats.call import CallError, unknown, word_of
 from cuarl.agent.formats.gestures import BUTTON_KEYS, DIRECTIONS, Direction, dragged, pressed, scrolled, usual_ms
 from cuarl.agent.formats.points import to_grid
 from cuarl.errors import AgentError
-from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Move, Scroll, Swipe, TypeText, Wait
+from cuarl.types import (
+    Action,
+    Button,
+    Click,
+    Drag,
+    Held,
+    Key,
+    LongPress,
+    MouseDown,
+    MouseUp,
+    Move,
+    Scroll,
+    Swipe,
+    TypeText,
+    Wait,
+    held_keys,
+)
 
 NOTCH_PX = 100
 """Pixels that a finger slides for one notch of a wheel."""
@@ -38,16 +54,26 @@ def read_action(
 def _click(a: Arguments, word: str, kind: DeviceKind) -> Action:
     button, count = _MOUSE[word]
     x, y = a.point("coordinate")
-    return Click(x=x, y=y, button=button, count=count)
+    return Click(x=x, y=y, button=button, count=count, held=_held(a, kind))
 
 
 def _move(a: Arguments, word: str, kind: DeviceKind) -> Action:
     x, y = a.point("coordinate")
-    return Move(x=x, y=y)
+    return Move(x=x, y=y, held=_held(a, kind))
+
+
+def _held(a: Arguments, kind: DeviceKind) -> Held:
+    """Keys held meanwhile. A phone holds none, so that they are left over there, which is refused by name."""
+    return a.held("text", other="key") if kind == "desktop" else ()
+
+
+def _mouse(a: Arguments, word: str, kind: DeviceKind) -> Action:
+    x, y = a.point("coordinate") if a.has("coordinate") else (None, None)
+    return MouseDown(x=x, y=y) if word == "left_mouse_down" else MouseUp(x=x, y=y)
 
 
 def _drag(a: Arguments, word: str, kind: DeviceKind) -> Action:
-    return dragged(kind, (a.point("start_coordinate"), a.point("coordinate")), holds=True)
+    return dragged(kind, (a.point("start_coordinate"), a.point("coordinate")), holds=True, held=_held(a, kind))
 
 
 def _scroll(a: Arguments, word: str, kind: DeviceKind) -> Action:
@@ -59,7 +85,7 @@ def _scroll(a: Arguments, word: str, kind: DeviceKind) -> Action:
     if kind == "phone":
         return scrolled(kind, a.screen, at, direction, notches * NOTCH_PX)
     x, y = at or (None, None)
-    return Scroll(x=x, y=y, direction=direction, amount=notches, unit="notch")
+    return Scroll(x=x, y=y, direction=direction, amount=notches, unit="notch", held=_held(a, kind))
 
 
 def _type(a: Arguments, word: str, kind: DeviceKind) -> Action:
@@ -72,7 +98,7 @@ def _key(a: Arguments, word: str, kind: DeviceKind) -> Action:
     keys = tuple(a.text("text").split("+"))
     if not all(keys):
         raise CallError("bad_argument", "text must name keys joined by +")
-    return pressed(kind, keys)
+    return pressed(kind, keys, a.presses(documented=True))
 
 
 def _wait(a: Arguments, word: str, kind: DeviceKind) -> Action:
@@ -96,7 +122,9 @@ _BOTH: dict[str, _Read] = {
 }
 _WORDS: dict[DeviceKind, dict[str, _Read]] = {
     "phone": _BOTH,
-    "desktop": _BOTH | dict.fromkeys(_MOUSE, _click) | {"mouse_move": _move},
+    "desktop": _BOTH
+    | dict.fromkeys(_MOUSE, _click)
+    | {"mouse_move": _move, "left_mouse_down": _mouse, "left_mouse_up": _mouse},
 }
 WORDS: dict[DeviceKind, tuple[str, ...]] = {kind: tuple(words) for kind, words in _WORDS.items()}
 
@@ -107,7 +135,10 @@ def write_action(action: Action, kind: DeviceKind, screen: Size, grid: Size) -> 
     def point(x: int, y: int) -> list[int]:
         return list(to_grid(x, y, screen, grid))
 
-    call = _write_shared(action, point) or (_write_phone if kind == "phone" else _write_desktop)(action, point)
+    call, held = None, held_keys(action)
+    if not held or (kind == "desktop" and not any("+" in key for key in held)):
+        call = _write_shared(action, point) or (_write_phone if kind == "phone" else _write_desktop)(action, point)
+        call = call | {"text": "+".join(held)} if call and held else call
     if call is None:
         raise AgentError(f"Anthropic's computer tool has no word for {action!r} on a {kind}")
     return call
@@ -136,7 +167,7 @@ def _write_phone(action: Action, point: _Point) -> dict[str, Any] | None:
         case Swipe(x=x, y=y, x2=x2, y2=y2) if action.duration_ms == usual_ms(Swipe) and point(x, y) != point(x2, y2):
             return {"action": "left_click_drag", "start_coordinate": point(x, y), "coordinate": point(x2, y2)}
         case Key(keys=keys) if isinstance(pressed("phone", keys), Key):
-            return _chord(keys)
+            return _chord(keys, action.count)
         case Button(name=name) if name in BUTTON_KEYS:
             return _chord((name,))
     return None
@@ -154,10 +185,15 @@ def _write_desktop(action: Action, point: _Point) -> dict[str, Any] | None:
         case Scroll(x=x, y=y, direction=direction, amount=amount, unit="notch"):
             where = {"coordinate": point(x, y)} if x is not None and y is not None else {}
             return {"action": "scroll"} | where | {"scroll_direction": direction, "scroll_amount": amount}
+        case MouseDown(button="left") | MouseUp(button="left"):
+            where = {"coordinate": point(action.x, action.y)} if action.x is not None and action.y is not None else {}
+            return {"action": "left_mouse_down" if isinstance(action, MouseDown) else "left_mouse_up"} | where
         case Key(keys=keys):
-            return _chord(keys)
+            return _chord(keys, action.count)
     return None
 
 
-def _chord(keys: tuple[str, ...]) -> dict[str, Any] | None:
-    return None if any("+" in key for key in keys) else {"action": "key", "text": "+".join(keys)}
+def _chord(keys: tuple[str, ...], count: int = 1) -> dict[str, Any] | None:
+    if any("+" in key for key in keys):
+        return None
+    return {"action": "key", "text": "+".join(keys)} | ({"repeat": count} if count > 1 else {})

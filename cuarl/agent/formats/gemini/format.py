@@ -44,6 +44,8 @@ _CALLS: dict[DeviceKind, tuple[tuple[str, str], ...]] = {
         ('{"name": "right_click", "args": {"x": 512, "y": 233}}', "click the right button"),
         ('{"name": "middle_click", "args": {"x": 512, "y": 233}}', "click the middle button"),
         ('{"name": "move", "args": {"x": 512, "y": 233}}', "move the pointer"),
+        ('{"name": "mouse_down", "args": {"x": 512, "y": 233}}', "press the left button and keep it down"),
+        ('{"name": "mouse_up", "args": {"x": 512, "y": 233}}', "let the left button go"),
         (
             '{"name": "drag_and_drop", "args": {"start_x": 512, "start_y": 233, "end_x": 512, "end_y": 80}}',
             "hold the left button",
@@ -55,6 +57,8 @@ _CALLS: dict[DeviceKind, tuple[tuple[str, str], ...]] = {
         ('{"name": "type", "args": {"text": "tea", "press_enter": true}}', "type, and press Enter if wanted"),
         ('{"name": "press_key", "args": {"key": "Escape"}}', "press a key"),
         ('{"name": "hotkey", "args": {"keys": ["ctrl", "c"]}}', "press keys together"),
+        ('{"name": "key_down", "args": {"key": "ctrl"}}', "press a key and keep it down"),
+        ('{"name": "key_up", "args": {"key": "ctrl"}}', "let a key go"),
         ('{"name": "wait", "args": {"seconds": 1}}', "let time pass"),
     ),
 }

@@ -8,10 +8,27 @@ from typing import Any, Literal
 from cuarl.agent.formats.arguments import Arguments
 from cuarl.agent.formats.base import DeviceKind, Size
 from cuarl.agent.formats.call import CallError, unknown
-from cuarl.agent.formats.gestures import BUTTON_KEYS, DIRECTIONS, dragged, pressed, scrolled, usual_ms
+from cuarl.agent.formats.gestures import BUTTON_KEYS, DIRECTIONS, dragged, plain, pressed, scrolled, usual_ms
 from cuarl.agent.formats.points import RELATIVE, to_grid
 from cuarl.errors import AgentError
-from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Move, OpenApp, Scroll, Swipe, TypeText, Wait
+from cuarl.types import (
+    Action,
+    Button,
+    Click,
+    Drag,
+    Key,
+    KeyDown,
+    KeyUp,
+    LongPress,
+    MouseDown,
+    MouseUp,
+    Move,
+    OpenApp,
+    Scroll,
+    Swipe,
+    TypeText,
+    Wait,
+)
 
 _MOUSE: dict[str, tuple[Literal["left", "right", "middle"], Literal[1, 2, 3]]] = {
     "click": ("left", 1), "double_click": ("left", 2), "triple_click": ("left", 3), "right_click": ("right", 1),
@@ -50,6 +67,23 @@ def _move(a: Arguments, name: str, kind: DeviceKind) -> Action:
     return Move(x=x, y=y)
 
 
+def _mouse(a: Arguments, name: str, kind: DeviceKind) -> Action:
+    x, y = a.xy()
+    return MouseDown(x=x, y=y) if name == "mouse_down" else MouseUp(x=x, y=y)
+
+
+def _one_key(a: Arguments, name: str, kind: DeviceKind) -> Action:
+    key = _named(a)
+    return KeyDown(key=key) if name == "key_down" else KeyUp(key=key)
+
+
+def _named(a: Arguments) -> str:
+    key = a.text("key")
+    if not key:
+        raise CallError("bad_argument", "key names no key")
+    return key
+
+
 def _long_press(a: Arguments, name: str, kind: DeviceKind) -> Action:
     x, y = a.xy()
     return LongPress(x=x, y=y, **({"duration_ms": LONG_PRESS_MS} | a.duration_ms("seconds")))
@@ -72,14 +106,11 @@ def _type(a: Arguments, name: str, kind: DeviceKind) -> Action:
 
 
 def _press(a: Arguments, name: str, kind: DeviceKind) -> Action:
-    key = a.text("key")
-    if not key:
-        raise CallError("bad_argument", "key names no key")
-    return pressed(kind, (key,))
+    return pressed(kind, (_named(a),), a.presses(documented=False))
 
 
 def _hotkey(a: Arguments, name: str, kind: DeviceKind) -> Action:
-    return Key(keys=a.keys())
+    return Key(keys=a.keys(), count=a.presses(documented=False))
 
 
 def _back(a: Arguments, name: str, kind: DeviceKind) -> Action:
@@ -110,7 +141,11 @@ _BOTH: dict[str, _Read] = {
 }
 _WORDS: dict[DeviceKind, dict[str, _Read]] = {
     "phone": _BOTH | {"long_press": _long_press, "go_back": _back, "open_app": _open},
-    "desktop": _BOTH | dict.fromkeys(_MOUSE, _click) | {"move": _move, "scroll": _scroll, "hotkey": _hotkey},
+    "desktop": _BOTH
+    | dict.fromkeys(_MOUSE, _click)
+    | {"move": _move, "scroll": _scroll, "hotkey": _hotkey}
+    | dict.fromkeys(("mouse_down", "mouse_up"), _mouse)
+    | dict.fromkeys(("key_down", "key_up"), _one_key),
 }
 WORDS: dict[DeviceKind, tuple[str, ...]] = {kind: tuple(words) for kind, words in _WORDS.items()}
 
@@ -122,7 +157,9 @@ def write_action(action: Action, kind: DeviceKind, screen: Size) -> tuple[str, d
         x, y = to_grid(x, y, screen, RELATIVE, last=LAST_SAID)
         return {f"{before}x": x, f"{before}y": y}
 
-    call = _write_shared(action, point) or (_write_phone if kind == "phone" else _write_desktop)(action, point)
+    call = None
+    if plain(action):
+        call = _write_shared(action, point) or (_write_phone if kind == "phone" else _write_desktop)(action, point)
     if call is None:
         raise AgentError(f"Gemini's computer use has no word for {action!r} on a {kind}")
     return call
@@ -172,6 +209,10 @@ def _write_desktop(action: Action, point: _Point) -> _Call | None:
         case Scroll(x=x, y=y, direction=direction, amount=amount, unit="px"):
             where: dict[str, Any] = point(x, y) if x is not None and y is not None else {}
             return "scroll", where | {"direction": direction, "magnitude_in_pixels": amount}
+        case MouseDown(x=int(x), y=int(y), button="left") | MouseUp(x=int(x), y=int(y), button="left"):
+            return action.kind, point(x, y)
+        case KeyDown(key=key) | KeyUp(key=key):
+            return action.kind, {"key": key}
         case Key(keys=keys):
             return ("press_key", {"key": keys[0]}) if len(keys) == 1 else ("hotkey", {"keys": list(keys)})
     return None

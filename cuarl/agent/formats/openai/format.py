@@ -41,6 +41,7 @@ _ACTIONS: dict[DeviceKind, tuple[tuple[str, str], ...]] = {
         ('{"type": "move", "x": 512, "y": 233}', "move the pointer"),
         ('{"type": "drag", "path": [{"x": 512, "y": 233}, {"x": 512, "y": 80}]}', "hold the button along a path"),
         ('{"type": "scroll", "x": 512, "y": 233, "scroll_x": 0, "scroll_y": 300}', "positive is down and right"),
+        ('{"type": "click", "button": "left", "x": 512, "y": 233, "keys": ["ctrl"]}', "hold keys meanwhile"),
         ('{"type": "keypress", "keys": ["ctrl", "c"]}', "press keys together"),
         ('{"type": "type", "text": "tea"}', "type; a line break at the end presses Enter"),
         ('{"type": "wait"}', "let two seconds pass"),

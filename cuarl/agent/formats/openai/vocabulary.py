@@ -8,10 +8,24 @@ from typing import Any, Literal
 from cuarl.agent.formats.arguments import Arguments
 from cuarl.agent.formats.base import DeviceKind, Size
 from cuarl.agent.formats.call import CallError, unknown, word_of
-from cuarl.agent.formats.gestures import BUTTON_KEYS, dragged, pressed, scrolled, usual_ms
+from cuarl.agent.formats.gestures import BUTTON_KEYS, dragged, plain, pressed, scrolled, usual_ms
 from cuarl.agent.formats.points import to_grid
 from cuarl.errors import AgentError
-from cuarl.types import Action, Button, Click, Drag, Key, LongPress, Move, Scroll, Swipe, TypeText, Wait
+from cuarl.types import (
+    Action,
+    Button,
+    Click,
+    Drag,
+    Held,
+    Key,
+    LongPress,
+    Move,
+    Scroll,
+    Swipe,
+    TypeText,
+    Wait,
+    held_keys,
+)
 
 WAIT_S = 2.0
 """What ``wait`` means: the tool gives no time."""
@@ -37,21 +51,26 @@ def _click(a: Arguments, kind: DeviceKind) -> Action:
     if kind == "phone" and button != "left":
         raise CallError("unsupported_on_device", f"a finger has no {button} button")
     x, y = a.xy()
-    return Click(x=x, y=y, button=_BUTTONS[button])
+    return Click(x=x, y=y, button=_BUTTONS[button], held=_held(a, kind))
 
 
 def _double(a: Arguments, kind: DeviceKind) -> Action:
     x, y = a.xy()
-    return Click(x=x, y=y, count=2)
+    return Click(x=x, y=y, count=2, held=_held(a, kind))
 
 
 def _move(a: Arguments, kind: DeviceKind) -> Action:
     x, y = a.xy()
-    return Move(x=x, y=y)
+    return Move(x=x, y=y, held=_held(a, kind))
+
+
+def _held(a: Arguments, kind: DeviceKind) -> Held:
+    """Keys held meanwhile. A phone holds none, so that they are left over there, which is refused by name."""
+    return a.held("keys") if kind == "desktop" else ()
 
 
 def _drag(a: Arguments, kind: DeviceKind) -> Action:
-    return dragged(kind, a.path("path"), holds=True)
+    return dragged(kind, a.path("path"), holds=True, held=_held(a, kind))
 
 
 def _scroll(a: Arguments, kind: DeviceKind) -> Action:
@@ -62,9 +81,10 @@ def _scroll(a: Arguments, kind: DeviceKind) -> Action:
     if across and down:
         a.fault("scrolls in two directions at once; the longer one is meant")
     at = a.xy() if a.has("x") or a.has("y") else None
+    held = _held(a, kind)
     if abs(down) >= abs(across):
-        return scrolled(kind, a.screen, at, "down" if down > 0 else "up", abs(down))
-    return scrolled(kind, a.screen, at, "right" if across > 0 else "left", abs(across))
+        return scrolled(kind, a.screen, at, "down" if down > 0 else "up", abs(down), held)
+    return scrolled(kind, a.screen, at, "right" if across > 0 else "left", abs(across), held)
 
 
 def _type(a: Arguments, kind: DeviceKind) -> Action:
@@ -73,7 +93,7 @@ def _type(a: Arguments, kind: DeviceKind) -> Action:
 
 
 def _keys(a: Arguments, kind: DeviceKind) -> Action:
-    return pressed(kind, a.keys())
+    return pressed(kind, a.keys(), a.presses(documented=False))
 
 
 def _wait(a: Arguments, kind: DeviceKind) -> Action:
@@ -109,7 +129,10 @@ def write_action(action: Action, kind: DeviceKind, screen: Size, grid: Size) -> 
         x, y = to_grid(x, y, screen, grid)
         return {"x": x, "y": y}
 
-    call = _write_shared(action, point) or (_write_phone if kind == "phone" else _write_desktop)(action, point)
+    call = None
+    if plain(action) or (kind == "desktop" and held_keys(action)):
+        call = _write_shared(action, point) or (_write_phone if kind == "phone" else _write_desktop)(action, point)
+        call = call | {"keys": list(held_keys(action))} if call and held_keys(action) else call
     if call is None:
         raise AgentError(f"OpenAI's computer tool has no word for {action!r} on a {kind}")
     return call

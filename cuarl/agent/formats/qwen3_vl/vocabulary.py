@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 from cuarl.agent.formats.arguments import Arguments
 from cuarl.agent.formats.base import DeviceKind, Size
 from cuarl.agent.formats.call import unknown, word_of
-from cuarl.agent.formats.gestures import usual_ms
+from cuarl.agent.formats.gestures import plain, usual_ms
 from cuarl.agent.formats.points import RELATIVE, to_grid
 from cuarl.errors import AgentError
 from cuarl.types import (
@@ -170,9 +170,9 @@ def write_action(action: Action, kind: DeviceKind, screen: Size, grid: Size = RE
     def point(x: int, y: int) -> list[int]:
         return list(to_grid(x, y, screen, grid))
 
-    written = _write_shared(action) or (
-        _write_phone(action, point) if kind == "phone" else _write_desktop(action, point)
-    )
+    written = None
+    if plain(action):
+        written = _write_shared(action) or (_write_phone if kind == "phone" else _write_desktop)(action, point)
     if written is None:
         raise AgentError(f"the {kind} vocabulary has no word for {action!r}")
     return written

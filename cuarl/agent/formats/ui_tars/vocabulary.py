@@ -9,7 +9,7 @@ from typing import Any, Literal
 from cuarl.agent.formats.arguments import Arguments
 from cuarl.agent.formats.base import DeviceKind, Size
 from cuarl.agent.formats.call import PLAIN_NUMBER, CallError, unknown
-from cuarl.agent.formats.gestures import DIRECTIONS, dragged, scrolled, usual_ms
+from cuarl.agent.formats.gestures import DIRECTIONS, dragged, plain, scrolled, usual_ms
 from cuarl.agent.formats.points import to_grid
 from cuarl.agent.formats.ui_tars.syntax import NUMBERS, POINTS, Call, written
 from cuarl.errors import AgentError
@@ -153,7 +153,9 @@ def write_action(action: Action, kind: DeviceKind, screen: Size, grid: Size, sty
         x, y = to_grid(x, y, screen, grid)
         return f"({x},{y})" if style == "box" else f"<point>{x} {y}</point>"
 
-    call = _write_shared(action) or (_write_phone if kind == "phone" else _write_desktop)(action, point, style)
+    call = None
+    if plain(action):
+        call = _write_shared(action) or (_write_phone if kind == "phone" else _write_desktop)(action, point, style)
     if call is None:
         raise AgentError(f"the {kind} vocabulary of UI-TARS has no word for {action!r}")
     return call

@@ -21,7 +21,11 @@ from cuarl.types import (
     Drag,
     Finish,
     Key,
+    KeyDown,
+    KeyUp,
     LongPress,
+    MouseDown,
+    MouseUp,
     Move,
     OpenApp,
     Scroll,
@@ -38,13 +42,19 @@ SCREEN = Size(WIDTH, HEIGHT)
 xs, ys = st.integers(0, WIDTH - 1), st.integers(0, HEIGHT - 1)
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
 directions = st.sampled_from(["up", "down", "left", "right"])
+helds = st.just(()) | st.lists(st.sampled_from(["ctrl", "SHIFT", "space", "+"]), max_size=2).map(tuple)
 durations = st.sampled_from([300, 500, 600, 2000]) | st.integers(1, 60_000)
 ACTIONS = {
     "click": st.builds(
-        Click, x=xs, y=ys, button=st.sampled_from(["left", "right", "middle"]), count=st.sampled_from([1, 2, 3])
+        Click, x=xs, y=ys, button=st.sampled_from(["left", "right", "middle"]), count=st.sampled_from([1, 2, 3]),
+        held=helds
     ),
     "long_press": st.builds(LongPress, x=xs, y=ys, duration_ms=durations),
-    "move": st.builds(Move, x=xs, y=ys),
+    "move": st.builds(Move, x=xs, y=ys, held=helds),
+    "mouse_down": st.builds(MouseDown, x=xs, y=ys) | st.builds(MouseDown, button=st.sampled_from(["left", "right"])),
+    "mouse_up": st.builds(MouseUp, x=xs, y=ys) | st.builds(MouseUp),
+    "key_down": st.builds(KeyDown, key=st.sampled_from(["ctrl", "é"])),
+    "key_up": st.builds(KeyUp, key=st.sampled_from(["ctrl", "é"])),
     "swipe": st.builds(Swipe, x=xs, y=ys, x2=xs, y2=ys, duration_ms=durations),
     "drag": st.builds(Drag, path=st.lists(st.tuples(xs, ys), min_size=2, max_size=3).map(tuple), duration_ms=durations),
     "scroll": st.builds(
@@ -54,7 +64,7 @@ ACTIONS = {
     "type": st.builds(TypeText, text=texts, submit=st.booleans()),
     "key": st.builds(
         Key, keys=st.lists(st.sampled_from(["ctrl", "c", "Return", "é", "+", "home", "a b"]), min_size=1,
-            max_size=3).map(tuple)
+            max_size=3).map(tuple), count=st.sampled_from([1, 1, 2, 100])
     ),
     "button": st.sampled_from(["back", "home", "recents", "menu", "power", "volume_up", "volume_down", "enter"]).map(
         lambda name: Button(name=name)
@@ -78,9 +88,9 @@ SAYS = {
     ("openai", "phone"): "click long_press swipe type key button wait finish",
     ("openai", "desktop"): "click move drag scroll type key wait finish",
     ("anthropic", "phone"): "click long_press swipe type key button wait finish",
-    ("anthropic", "desktop"): "click move drag scroll type key wait finish",
+    ("anthropic", "desktop"): "click move mouse_down mouse_up drag scroll type key wait finish",
     ("gemini", "phone"): "click long_press swipe type key button open_app wait finish",
-    ("gemini", "desktop"): "click move drag scroll type key wait finish",
+    ("gemini", "desktop"): "click move mouse_down mouse_up drag scroll type key key_down key_up wait finish",
 }
 
 
@@ -119,7 +129,8 @@ def test_a_format_has_words_for_the_actions_it_is_said_to_have_and_no_others(nam
         Click(x=1, y=2), LongPress(x=1, y=2), Move(x=1, y=2), Swipe(x=1, y=2, x2=3, y2=4), Drag(path=((1, 2), (3, 4))),
         TypeText(text="a"), Key(keys=("Tab",)), Button(name="home"), OpenApp(name="Clock"), Answer(text="5"), Finish(),
         Wait(seconds=5), Wait(seconds=2), Scroll(x=1, y=2, direction="up"),
-        Scroll(x=1, y=2, direction="up", amount=3, unit="notch"),
+        Scroll(x=1, y=2, direction="up", amount=3, unit="notch"), MouseDown(x=1, y=2), MouseUp(x=1, y=2),
+        KeyDown(key="ctrl"), KeyUp(key="ctrl"),
     ]  # fmt: skip
     format = family(name, kind)
     assert {a.kind for a in common if rendered(format, a) is not None} == set(SAYS[name, kind].split())

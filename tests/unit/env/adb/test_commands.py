@@ -18,6 +18,8 @@ SIZE = (100, 200)
         (TypeText(text="$HOME 'q'"), ["""input text '$HOME%s'"'"'q'"'"''"""]),
         (TypeText(text=""), []),
         (Key(keys=("ctrl", "c")), ["input keycombination 113 31"]),
+        (Key(keys=("Down",), count=3), ["input keyevent 20 20 20"]),
+        (Key(keys=("ctrl", "z"), count=2), ["input keycombination 113 54; input keycombination 113 54"]),
         (Wait(seconds=1.5), ["sleep 1.5"]),
         (Drag(path=((1, 2), (3, 4)), duration_ms=70), ["input draganddrop 1 2 3 4 70"]),
     ],
@@ -34,6 +36,7 @@ def test_an_action_is_what_androids_shell_calls_it(action, lines):
         (("ARROWLEFT",), "input keyevent 21"), (("ctrl+shift+t",), "input keycombination 113 59 48"),
         (("CTRL", "C"), "input keycombination 113 31"), (("A",), "input keycombination 59 29"),
         (("a",), "input keyevent 29"),
+        (("PgDn",), "input keyevent 93"), (("Option",), "input keyevent 57"), (("+",), "input keyevent 81"),
         (("Page_Down",), "input keyevent 93"), (("super", "d"), "input keycombination 117 32"),
     ],
     ids=str,
@@ -43,9 +46,14 @@ def test_b27_keys_are_understood_by_their_other_names(keys, line):
     assert commands(Key(keys=keys), SIZE) == [line]
 
 
-@pytest.mark.parametrize("key", ["PgDn", "Option", "Down Down", "F25", "+", "ctrl+nothing", ""])
+@pytest.mark.parametrize("key", ["Hyper", "Down Down", "F25", "é", "ctrl+nothing", ""])
 def test_b27_keys_that_are_not_there_are_refused_by_name(key):
     assert f"a phone has no key {key.rpartition('+')[2].lower()}" in refusal(Key(keys=(key,)), SIZE, unicode=False)
+
+
+def test_keys_are_not_held_during_a_tap():
+    reason = refusal(Click(x=1, y=2, held=("ctrl", "shift")), SIZE, unicode=False)
+    assert reason == "a phone can't hold ctrl+shift during a click"
 
 
 def test_text_beyond_ascii_goes_through_the_other_keyboard_or_is_refused_before_anything_is_typed():

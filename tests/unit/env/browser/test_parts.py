@@ -62,6 +62,7 @@ def test_keys_are_named_as_in_xdotool(keys, expected):
     ("keys", "expected"),
     [(("Esc",), ("Escape",)), (("Del",), ("Delete",)), (("KP_Enter",), ("Enter",)), (("ARROWLEFT",), ("ArrowLeft",)),
      (("ctrl+shift+t",), ("Control", "Shift", "t")), (("T", "SHIFT", "CTRL"), ("Shift", "Control", "t")),
+     (("PgDn",), ("PageDown",)), (("Option", "winleft", "x"), ("Alt", "Meta", "x")), (("ctrl++",), ("Control", "+")),
      (("shift", "A"), ("Shift", "A")), (("A",), ("A",)), (("ctrl", "control", "+"), ("Control", "+"))],
 )  # fmt: skip
 def test_b27_aliases_and_cases_of_keys_are_understood(keys, expected):
@@ -69,7 +70,7 @@ def test_b27_aliases_and_cases_of_keys_are_understood(keys, expected):
 
 
 @pytest.mark.parametrize(
-    "keys", [("PgDn",), ("Option",), ("printscreen",), ("Down Down",), ("ctrl", "c", "v"), ("ctrl", "c", "ctrl", "v")]
+    "keys", [("Hyper",), ("Down Down",), ("ctrl+",), ("ctrl", "c", "v"), ("ctrl", "c", "ctrl", "v")]
 )
 def test_b27_what_is_no_key_and_no_chord_is_refused_by_name(keys):
     with pytest.raises(UnknownKey, match=r"no key '|one key at a time"):

@@ -5,7 +5,25 @@ from __future__ import annotations
 import pytest
 
 from cuarl.env.browsergym.actions import UnmappedAction, read, write
-from cuarl.types import Action, Answer, Button, Click, Drag, Finish, Key, LongPress, Move, Scroll, Swipe, TypeText, Wait
+from cuarl.types import (
+    Action,
+    Answer,
+    Button,
+    Click,
+    Drag,
+    Finish,
+    Key,
+    KeyDown,
+    KeyUp,
+    LongPress,
+    MouseDown,
+    MouseUp,
+    Move,
+    Scroll,
+    Swipe,
+    TypeText,
+    Wait,
+)
 
 PAIRS: list[tuple[str, list[Action]]] = [
     ("mouse_click(12, 30, button='right')", [Click(x=12, y=30, button="right")]),
@@ -17,6 +35,10 @@ PAIRS: list[tuple[str, list[Action]]] = [
     ("keyboard_type('it\\'s\\n\"ü\"')", [TypeText(text='it\'s\n"ü"')]),
     ("keyboard_press('Control+a')", [Key(keys=("Control", "a"))]),
     ("keyboard_press('Control++')", [Key(keys=("Control", "+"))]),
+    ("mouse_down(3, 4, button='left')", [MouseDown(x=3, y=4)]),
+    ("mouse_up(3, 4, button='right')", [MouseUp(x=3, y=4, button="right")]),
+    ("keyboard_down('Shift')", [KeyDown(key="Shift")]),
+    ("keyboard_up('Shift')", [KeyUp(key="Shift")]),
     ("go_back()", [Button(name="back")]),
     ("noop(1500)", [Wait(seconds=1.5)]),
     ("send_msg_to_user('42')", [Answer(text="42")]),
@@ -34,6 +56,12 @@ def test_what_fingers_do_is_written_as_the_mouse_does_it() -> None:
     assert write(Swipe(x=1, y=2, x2=3, y2=4)) == "mouse_drag_and_drop(1, 2, 3, 4)"
     assert write(LongPress(x=1, y=2, duration_ms=700)) == "mouse_down(1, 2)\nnoop(700)\nmouse_up(1, 2)"
     assert write(Button(name="enter")) == "keyboard_press('Enter')"
+
+
+def test_held_keys_and_repeats_are_calls_of_their_own() -> None:
+    held = "keyboard_down('Control')\nmouse_click(1, 2, button='left')\nkeyboard_up('Control')"
+    assert write(Click(x=1, y=2, held=("ctrl",))) == held
+    assert write(Key(keys=("Down",), count=2)) == "keyboard_press('ArrowDown')\nkeyboard_press('ArrowDown')"
 
 
 def test_a_scroll_at_a_place_is_read() -> None:

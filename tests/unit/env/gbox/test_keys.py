@@ -6,19 +6,22 @@ import typing
 
 import pytest
 
-from cuarl.env.gbox.keys import _OTHERS, NAMES, UnknownKey, chord
+from cuarl.env.gbox.keys import UnknownKey, chord
+from cuarl.keys import KEYS as TABLE
 from cuarl.local.box import KEYS
+
+NAMES = {key.gbox for key in TABLE if key.gbox}
 
 
 def test_names_are_those_of_gboxs_own_client():
     pytest.importorskip("gbox_sdk", reason="GBox's own client is a development dependency: pip install gbox-sdk")
     from gbox_sdk.types.v1.boxes.action_press_key_params import KeysType
 
-    assert set(typing.get_args(typing.get_args(KeysType)[0])) == NAMES == KEYS
+    assert set(typing.get_args(typing.get_args(KeysType)[0])) == KEYS
 
 
-def test_every_other_name_leads_to_one_of_them():
-    assert set(_OTHERS.values()) <= NAMES
+def test_the_table_of_keys_has_names_of_boxes_alone_and_all_but_other_names_for_meta_and_alt():
+    assert set(KEYS) - NAMES == {"win", "cmd", "option"} and set(KEYS) >= NAMES
 
 
 @pytest.mark.parametrize(
