@@ -1,5 +1,6 @@
 """What holds for every format: its own words come back, points come back, nothing raises, prompts tell the truth."""
 
+import hashlib
 import json
 from typing import Any
 
@@ -134,6 +135,31 @@ def test_a_format_has_words_for_the_actions_it_is_said_to_have_and_no_others(nam
     ]  # fmt: skip
     format = family(name, kind)
     assert {a.kind for a in common if rendered(format, a) is not None} == set(SAYS[name, kind].split())
+
+
+PROMPTS = {
+    ("qwen3-vl", "phone"): "73cad6ef9a9940f0",
+    ("qwen3-vl", "desktop"): "232c72081c63b5ff",
+    ("qwen2.5-vl", "phone"): "5e0bf5b4c1d68a1b",
+    ("qwen2.5-vl", "desktop"): "b9b8950f49ea6f49",
+    ("ui-tars-1.0", "phone"): "f10d64fc4235d879",
+    ("ui-tars-1.0", "desktop"): "45aec5790986ab73",
+    ("ui-tars-1.5", "phone"): "c359039eb71789ef",
+    ("ui-tars-1.5", "desktop"): "b448feff47dd2c7b",
+    ("openai", "phone"): "6f7d011380bfc06b",
+    ("anthropic", "phone"): "f98d5c8a74f48c57",
+    ("gemini", "phone"): "c73f4e3b98842bc8",
+    ("json", "phone"): "49692714731734f5",
+    ("json", "desktop"): "93433da79ea83f1c",
+}
+"""The first half of the SHA-256 of prompts that policies were trained on."""
+
+
+@pytest.mark.parametrize(("name", "kind"), PROMPTS)
+def test_prompts_of_phones_and_of_the_shipped_base_stay_as_they_are(name: str, kind: Any) -> None:
+    """A policy that was trained on a prompt must find the same words again: change these only with the weights."""
+    prompt = family(name, kind).system_prompt
+    assert hashlib.sha256(prompt.encode()).hexdigest()[:16] == PROMPTS[name, kind]
 
 
 # --- coordinates ----------------------------------------------------------------------------------------------------
