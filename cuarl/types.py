@@ -123,6 +123,15 @@ class Scroll(Record):
     held: Held = _held()
 
 
+class SelectOption(Record):
+    """Choose the option with the text ``option`` of the list (drop-down or not) at a point."""
+
+    kind: Literal["select_option"] = "select_option"
+    x: NonNegativeInt
+    y: NonNegativeInt
+    option: str
+
+
 class TypeText(Record):
     """Type text into the focused field; ``submit`` presses Enter afterwards."""
 
@@ -198,6 +207,7 @@ Action = Annotated[
     | Swipe
     | Drag
     | Scroll
+    | SelectOption
     | TypeText
     | Key
     | KeyDown
@@ -219,6 +229,7 @@ ActionKind = Literal[
     "swipe",
     "drag",
     "scroll",
+    "select_option",
     "type",
     "key",
     "key_down",
@@ -237,7 +248,7 @@ Point = tuple[int, int]
 def points(action: Action) -> list[Point]:
     """The points of ``action`` in order: the ends of a swipe, the path of a drag; none for one without a place."""
     match action:
-        case Click() | LongPress() | Move():
+        case Click() | LongPress() | Move() | SelectOption():
             return [(action.x, action.y)]
         case Scroll(x=int(x), y=int(y)) | MouseDown(x=int(x), y=int(y)) | MouseUp(x=int(x), y=int(y)):
             return [(x, y)]

@@ -19,6 +19,7 @@ from cuarl.types import (
     Move,
     OpenApp,
     Scroll,
+    SelectOption,
     Swipe,
     TypeText,
     Wait,
@@ -42,6 +43,8 @@ def describe(action: Action) -> str:
             text = "drag " + " to ".join(f"({x}, {y})" for x, y in action.path)
         case Scroll():
             text = f"scroll {action.direction} {action.amount} {action.unit}"
+        case SelectOption():
+            text = f'select "{action.option}" ({action.x}, {action.y})'
         case TypeText():
             text = f'type "{action.text}"' + (" and enter" if action.submit else "")
         case Key():

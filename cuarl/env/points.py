@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cuarl.types import Action, Click, Drag, LongPress, MouseDown, MouseUp, Move, Scroll, Swipe
+from cuarl.types import Action, Click, Drag, LongPress, MouseDown, MouseUp, Move, Scroll, SelectOption, Swipe
 
 
 def points(action: Action) -> list[tuple[int, int]]:
@@ -12,7 +12,7 @@ def points(action: Action) -> list[tuple[int, int]]:
             return list(action.path)
         case Swipe():
             return [(action.x, action.y), (action.x2, action.y2)]
-        case Click() | LongPress() | Move():
+        case Click() | LongPress() | Move() | SelectOption():
             return [(action.x, action.y)]
         case Scroll() | MouseDown() | MouseUp() if action.x is not None or action.y is not None:
             return [(action.x or 0, action.y or 0)]

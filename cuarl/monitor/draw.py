@@ -21,6 +21,7 @@ from cuarl.types import (
     MouseUp,
     Move,
     Scroll,
+    SelectOption,
     Swipe,
 )
 
@@ -92,7 +93,7 @@ def _marked(picture: Image.Image, action: Action, scale: int) -> Image.Image:
     match action:
         case Click():
             pen.ring(path[0], rings=action.count)
-        case LongPress() | MouseDown() | MouseUp():
+        case LongPress() | MouseDown() | MouseUp() | SelectOption():
             pen.disc(path[0])
         case Move():
             pen.cross(path[0])
@@ -106,7 +107,7 @@ def _marked(picture: Image.Image, action: Action, scale: int) -> Image.Image:
 def _places(action: Action, size: tuple[int, int], scale: int) -> Sequence[Point]:
     """Where ``action`` is marked on a picture of ``size``, in pixels of the screenshot; nowhere without a place."""
     match action:
-        case Click() | LongPress() | Move():
+        case Click() | LongPress() | Move() | SelectOption():
             return [(action.x, action.y)]
         case MouseDown(x=int(x), y=int(y)) | MouseUp(x=int(x), y=int(y)):
             return [(x, y)]

@@ -16,12 +16,13 @@ from cuarl.env.browser.input import ACTIONS, TOUCH_ACTIONS, carry_out, refusal
 from cuarl.env.browser.keys import UnknownKey, chord
 from cuarl.env.browser.news import News, in_words
 from cuarl.env.browser.options import BrowserOptions
+from cuarl.env.browser.selecting import select
 from cuarl.env.browser.tabs import Tabs
 from cuarl.env.browser.traffic import Traffic
 from cuarl.env.settle import Patience, settle
 from cuarl.errors import EnvError
 from cuarl.tasks.task import TaskInstance
-from cuarl.types import NOTE, Action, Key, Observation, Screenshot, StepResult, TypeText
+from cuarl.types import NOTE, Action, Key, Observation, Screenshot, SelectOption, StepResult, TypeText
 
 CLOSE_S = 5.0
 WRITE_S = 20.0
@@ -110,6 +111,8 @@ class BrowserEnv(ABC):
             return StepResult(self._observation(tabs), info={"rejected": reason, "changed": False})
         if action.kind in ("answer", "finish"):
             return StepResult(self._observation(tabs), info={"changed": False})
+        if isinstance(action, SelectOption) and (reason := await select(action, tabs, self.options.scale)):
+            return StepResult(self._observation(tabs), info={"rejected": reason, "changed": False})
         shown = self._shown
         taken = await carry_out(action, tabs, self.options.scale, size)
         if not (taken or self._taken):

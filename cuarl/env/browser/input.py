@@ -37,8 +37,8 @@ from cuarl.types import (
 
 ACTIONS = frozenset(
     {
-        "click", "long_press", "move", "mouse_down", "mouse_up", "drag", "scroll", "type", "key", "key_down", "key_up",
-        "wait", "answer", "finish",
+        "click", "long_press", "move", "mouse_down", "mouse_up", "drag", "scroll", "select_option", "type", "key",
+        "key_down", "key_up", "wait", "answer", "finish",
     }
 )  # fmt: skip
 TOUCH_ACTIONS = frozenset({"click", "long_press", "swipe", "type", "button", "wait", "answer", "finish"})

@@ -2,7 +2,8 @@
 // of dates, times and colours stay closed, so that such fields are filled by the keyboard. Run in each document before its own
 // scripts; components (shadow DOM) are looked after as well, closed ones too.
 (() => {
-  const LISTS = 'select:not([multiple]):not([size]), ::picker(select) {appearance: base-select}';
+  const LISTS = `select:not([multiple]):is(:not([size]), [size=""], [size="0"], [size="1"]) {appearance: base-select !important}
+    ::picker(select) {appearance: base-select !important}`;
   const PICKED = /^(date|datetime-local|month|week|time|color)$/;
   const closed = Symbol.for('cuarl.shadow');
   const sheet = new CSSStyleSheet();
@@ -20,12 +21,32 @@
     });
   }
 
+  // lists that the sheet does not reach: a page's own important style, or a size that is no number
+  const openList = (event) => {
+    const list = event.composedPath().find((node) => node instanceof HTMLSelectElement);
+    if (list && !list.multiple && list.size <= 1 && getComputedStyle(list).appearance !== 'base-select')
+      list.style.setProperty('appearance', 'base-select', 'important');
+  };
   const picked = (event) => {
     const el = event.composedPath()[0];
     return el instanceof HTMLInputElement && PICKED.test(el.type) ? el : null;
   };
+  const typed = new WeakMap();
+  const setValue = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set;
+  const typeColour = (el, event) => {  // a colour is typed: six hexadecimal digits
+    if (event.ctrlKey || event.altKey || event.metaKey || !/^[#0-9a-f]$/i.test(event.key)) return;
+    const digits = event.key === '#' ? '' : (typed.get(el) ?? '') + event.key.toLowerCase();
+    typed.set(el, digits);
+    if (digits.length < 6) return;
+    typed.delete(el);
+    if (el.disabled || el.readOnly || el.value === `#${digits}`) return;
+    setValue.call(el, `#${digits}`);
+    for (const kind of ['input', 'change']) el.dispatchEvent(new Event(kind, {bubbles: true, composed: kind === 'input'}));
+  };
   const onClick = (event) => {
-    if (picked(event)) event.preventDefault();
+    const el = picked(event);
+    if (el) event.preventDefault();
+    if (el?.type === 'color') typed.delete(el);
   };
   const submit = (form) => {  // what Enter does in a field, as its default is prevented
     const button = form?.querySelector('button:not([type]), [type=submit], [type=image]');
@@ -34,6 +55,7 @@
   };
   const onKey = (event) => {
     const el = picked(event);
+    if (el?.type === 'color') typeColour(el, event);
     if (!el || el.type === 'color') return;  // that opens by a click, which is prevented
     const opens = event.key === 'F4' || event.key === ' ' || (event.altKey && /^Arrow(Up|Down)$/.test(event.key));
     if (!opens && event.key !== 'Enter') return;
@@ -49,6 +71,7 @@
       return;
     }
     root.addEventListener('click', onClick, true);
+    for (const kind of ['pointerdown', 'mousedown', 'keydown']) root.addEventListener(kind, openList, true);
     root.addEventListener('keydown', onKey, true);
   };
   tend(document);

@@ -38,6 +38,7 @@ from cuarl.types import (
     Move,
     OpenApp,
     Scroll,
+    SelectOption,
     Swipe,
     TypeText,
     Wait,
@@ -158,6 +159,8 @@ def parts(action: Action, size: tuple[int, int]) -> dict[str, Any]:
     match action:
         case TypeText():
             found |= {"text": action.text, "submit": action.submit}
+        case SelectOption():
+            found |= {"text": action.option}
         case Answer():
             found |= {"text": action.text}
         case Finish():
@@ -197,7 +200,7 @@ def fill(value: Any, words: Mapping[str, Any]) -> Any:
 
 def _placed(action: Action, size: tuple[int, int]) -> dict[str, Any]:
     match action:
-        case Click(x=x, y=y) | LongPress(x=x, y=y) | Move(x=x, y=y):
+        case Click(x=x, y=y) | LongPress(x=x, y=y) | Move(x=x, y=y) | SelectOption(x=x, y=y):
             start, end = (x, y), None
         case MouseDown(x=int(x), y=int(y)) | MouseUp(x=int(x), y=int(y)):
             start, end = (x, y), None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from cuarl.types import Action, Click, Drag, LongPress, MouseDown, MouseUp, Move, Scroll, Swipe
+from cuarl.types import Action, Click, Drag, LongPress, MouseDown, MouseUp, Move, Scroll, SelectOption, Swipe
 
 _DIRECTIONS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 
@@ -48,6 +48,8 @@ def marks(action: Action | None, width: int, height: int) -> Marks | None:
             return Marks(unit, dots=((action.x + 0.5, action.y + 0.5, 5 * unit),))
         case MouseDown(x=int(x), y=int(y)) | MouseUp(x=int(x), y=int(y)):
             return Marks(unit, dots=((x + 0.5, y + 0.5, 3 * unit),))
+        case SelectOption():
+            return Marks(unit, dots=((action.x + 0.5, action.y + 0.5, 3 * unit),))
         case Move():
             return Marks(unit, cross=(action.x + 0.5, action.y + 0.5))
         case Swipe():
