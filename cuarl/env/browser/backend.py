@@ -86,6 +86,10 @@ def check_options(options: Options, tasks: Sequence[Task]) -> None:
         )
     if len(pages) == len(tasks) and options.instruction == "mask":
         raise ConfigError("env.instruction is for pages of MiniWoB++ alone", hint="leave it out")
+    if len(pages) < len(tasks) and options.dialogs == "ask":
+        raise ConfigError(
+            "env.dialogs ask is for pages by address: those of MiniWoB++ are read at every step", hint="leave it out"
+        )
     if pages and options.reset == "script":
         raise ConfigError("env.reset script is for pages of MiniWoB++ alone", hint="leave it out")
 
@@ -101,7 +105,7 @@ def page_options(options: Options, tasks: Sequence[Task]) -> BrowserOptions:
         settle_ms=options.settle_ms,
         kind=options.actions,
         reset=options.reset,
-        accept_dialogs=options.dialogs == "accept",
+        dialogs=options.dialogs,
         fence=fence,
         traffic=_traffic(options, fence),
     )

@@ -96,6 +96,7 @@ class BrowserEnv(ABC):
         self._shown = await self._tabs.shoot()
         if self.options.settle != "frame":
             await self._settle(self._tabs)
+        self._tabs.asks = self.options.dialogs == "ask"
         return Observation(self._shown, {**self._text(self._tabs), **self._note(self._news.since(self._tabs)), **text})
 
     async def step(self, action: Action) -> StepResult:
@@ -106,7 +107,7 @@ class BrowserEnv(ABC):
         """
         tabs, size = self._ready(), self.options.pixels
         reason = refusal(action, size, self.capabilities.actions) or self._chorded(tabs, action)
-        reason = reason or tabs.uploads.refusal(action)
+        reason = reason or tabs.question.refusal(action) or tabs.uploads.refusal(action)
         if reason:
             return StepResult(self._observation(tabs), info={"rejected": reason, "changed": False})
         if action.kind in ("answer", "finish"):
@@ -126,7 +127,10 @@ class BrowserEnv(ABC):
 
     async def state(self) -> Mapping[str, Any]:
         """What validators read; see the subclass."""
-        return await self._state(self._ready())
+        tabs = self._ready()
+        async with tabs.bounded("answering the page"):
+            await tabs.question.cancel()
+        return await self._state(tabs)
 
     async def around(self, x: int, y: int) -> tuple[int, int, int, int] | None:
         """The element whose middle that is; None for one in which the place counts."""
@@ -214,7 +218,7 @@ class BrowserEnv(ABC):
         return Observation(self._shown, {**self._text(tabs), **self._note(news or {})})
 
     def _note(self, news: Mapping[str, Any]) -> dict[str, str]:
-        words = in_words(news, accepted=self.options.accept_dialogs)
+        words = in_words(news, dialogs=self.options.dialogs)
         return {NOTE: words} if words else {}
 
     def _text(self, tabs: Tabs) -> dict[str, str]:

@@ -49,6 +49,8 @@ BUTTONS = {"back": ("Alt", "ArrowLeft"), "enter": ("Enter",)}
 NOTCH_PX = 100
 DRAG_STEP_PX = 12
 """Pages see a drag as many small movements; libraries ignore a single jump."""
+LET_GO_S = 1.0
+"""How long a page may take to notice that a key was let go."""
 WHEEL_MS = 40
 """Wheel events are not acknowledged; this is how long a page takes to act on one."""
 
@@ -89,7 +91,10 @@ async def carry_out(action: Action, tabs: Tabs, scale: float, size: tuple[int, i
     page = await tabs.shown()
     try:
         async with tabs.bounded(f"the action {action.kind}", expected_s(action)):
-            await _done(action, tabs, page, scale, size)
+            if tabs.question.is_open:
+                await tabs.question.answer(action)
+                return True
+            await tabs.question.unless_asked(lambda: _done(action, tabs, page, scale, size))
     except Silence:
         if not _is_short(action) or not await goes_on(page):
             raise
@@ -122,9 +127,11 @@ async def _holding(page: Any, keys: Sequence[str]) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        for name in reversed(names):
-            if not page.is_closed():
-                await page.keyboard.up(name)
+        # a page that asks takes them when it goes on
+        with anyio.move_on_after(LET_GO_S, shield=True):
+            for name in reversed(names):
+                if not page.is_closed():
+                    await page.keyboard.up(name)
 
 
 async def _act(action: Action, tabs: Tabs, page: Any, scale: float, size: tuple[int, int]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cuarl.env.browser.options import Dialogs
 from cuarl.env.browser.tabs import Tabs
 
 LISTS = ("dialogs", "downloads", "blocked")
@@ -32,9 +33,12 @@ class News:
         return found
 
 
-def in_words(news: Mapping[str, Any], *, accepted: bool) -> str:
-    """The same for a model; ``accepted``: by which button questions were answered."""
-    button = "OK" if accepted else "Cancel"
+_BUTTONS: Mapping[Dialogs, str] = {"accept": "OK", "dismiss": "Cancel", "ask": ""}
+
+
+def in_words(news: Mapping[str, Any], *, dialogs: Dialogs) -> str:
+    """The same for a model; ``dialogs``: how questions are answered."""
+    button = _BUTTONS[dialogs]
     said = [_dialog(text, button) for text in news.get("dialogs", ())]
     said += [f"A file was downloaded: {name}." for name in news.get("downloads", ())]
     said += [f"This address can't be reached from here: {url}" for url in news.get("blocked", ())]
@@ -49,6 +53,9 @@ def _dialog(text: str, button: str) -> str:
     match kind:
         case "alert":
             return f'The page said in a dialog, which was closed: "{message}"'
+        case "confirm" | "prompt" if not button:
+            typed = ", or type the answer" if kind == "prompt" else ""
+            return f'The page asks in a dialog: "{message}" Press Enter for OK or Escape for Cancel{typed}.'
         case "confirm" | "prompt":
             return f'The page asked in a dialog, which was answered by {button}: "{message}"'
         case "beforeunload":

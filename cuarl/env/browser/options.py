@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Settle = Literal["frame", "idle", "fixed"]
 Reset = Literal["load", "script"]
+Dialogs = Literal["accept", "dismiss", "ask"]
 After = Literal["writes", "loads", "nothing"]
 Unrecorded = Literal["fail", "block", "network"]
 
@@ -51,8 +52,9 @@ class Options(EnvOptions):
     """Most pages at the same time in a browser, within max_concurrent_rollouts."""
     origins: Words = ()
     """Further origins (http://HOST:PORT) that pages may load from; a task's own origin or folder is always allowed."""
-    dialogs: Literal["accept", "dismiss"] = "accept"
-    """How confirm and prompt dialogs are answered, which a page's picture does not show."""
+    dialogs: Dialogs = "accept"
+    """How confirm and prompt dialogs are answered, which a page's picture does not show: by OK, by Cancel, or by the
+    policy (ask), which is told of them in words."""
     instruction: Literal["keep", "mask"] = "keep"
     """Whether pages of MiniWoB++ show their instruction, or only the prompt tells it."""
 
@@ -101,8 +103,8 @@ class BrowserOptions:
     """How long the browser may take to answer before it counts as hung."""
     kind: Literal["desktop", "phone"] = "desktop"
     """Whether a policy is offered a desktop's actions or a phone's, whose touches are those of a mouse here."""
-    accept_dialogs: bool = True
-    """Whether ``confirm`` and ``prompt`` are answered by OK."""
+    dialogs: Dialogs = "accept"
+    """How ``confirm`` and ``prompt`` are answered."""
     fence: Fence = field(default_factory=lambda: Fence())
     traffic: TrafficOptions = field(default_factory=lambda: TrafficOptions())
 

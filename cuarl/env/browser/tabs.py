@@ -19,6 +19,7 @@ from cuarl.env.browser.loading import NAVIGATION_S, load, towards
 from cuarl.env.browser.options import BrowserOptions
 from cuarl.env.browser.passing import first_line, is_passing
 from cuarl.env.browser.pickers import pickers
+from cuarl.env.browser.question import Question
 from cuarl.env.browser.traffic import Traffic
 from cuarl.env.browser.uploads import Uploads
 from cuarl.errors import EnvError
@@ -57,6 +58,10 @@ class Tabs:
         self.buttons_down: set[str] = set()
         """The same of the mouse's buttons."""
         self.uploads = Uploads()
+        self.question = Question()
+        self.asks = False
+        """Whether the policy answers questions, from now on."""
+        self._last: Screenshot | None = None
         self.dialogs: list[str] = []
         self.downloads: list[str] = []
         self.blocked: list[str] = []
@@ -143,10 +148,15 @@ class Tabs:
     async def shoot(self) -> Screenshot:
         """The picture of the shown tab."""
         async with self.bounded("taking a picture"):
-            shot = Screenshot.decode(await self._camera.take(self.shown))
+            data = await self.question.unless_asked(lambda: self._camera.take(self.shown))
+        if data is None:  # a page that asks stands still: what it shows is what it showed
+            assert self._last is not None, "the policy answers nothing before the first picture"
+            return self._last
+        shot = Screenshot.decode(data)
         size = self._options.pixels
         # a pop-up may have asked for another size: screens of an episode have one
-        return shot if (shot.width, shot.height) == size else Screenshot(shot.image.resize(size))
+        self._last = shot if (shot.width, shot.height) == size else Screenshot(shot.image.resize(size))
+        return self._last
 
     async def run(self, script: str, argument: Any = None, *, what: str = "reading the page") -> Any:
         """The value of a JavaScript expression or function in the shown tab."""
@@ -271,7 +281,10 @@ class Tabs:
 
         self._note(self.dialogs, f"{dialog.type}: {dialog.message}")
         page = dialog.page
-        if await answered(dialog, accept=self._options.accept_dialogs) or page not in self._pages:
+        if self.asks and dialog.type in ("confirm", "prompt") and page is self._pages[-1]:
+            self.question.asked(dialog)
+            return
+        if await answered(dialog, accept=self._options.dialogs != "dismiss") or page not in self._pages:
             return
         self._note(self.dialogs, "the tab hung at this dialog, and was loaded again")
         try:

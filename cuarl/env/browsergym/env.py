@@ -17,7 +17,22 @@ from cuarl.types import Action, Answer, Finish, StepResult
 
 CHILD = "cuarl.env.browsergym.child"
 KINDS: Mapping[Literal["phone", "desktop"], tuple[str, ...]] = {
-    "desktop": ("click", "double_click", "long_press", "move", "drag", "scroll", "type", "key", "wait", "answer"),
+    "desktop": (
+        "click",
+        "double_click",
+        "long_press",
+        "move",
+        "mouse_down",
+        "mouse_up",
+        "drag",
+        "scroll",
+        "type",
+        "key",
+        "key_down",
+        "key_up",
+        "wait",
+        "answer",
+    ),
     "phone": ("click", "double_click", "long_press", "swipe", "type", "button", "wait", "answer"),
 }
 """Actions that there are calls for, as rules of a table."""

@@ -81,6 +81,11 @@ class Table:
         named = {NAMES[rule.partition(" ")[0]] for rule in self.rules}
         return frozenset(named | ({"click"} if self.buttons or self.place else set()) | {"finish"})
 
+    @property
+    def holds(self) -> bool:
+        """Whether keys that are held during a click are sent with it."""
+        return any(_whole(self.rules.get(name)) for name in ("click left", "click", "any"))
+
     def value(self, action: Action, size: tuple[int, int]) -> Any:
         """What is sent for an action on a picture of ``size`` pixels. Raises NoWord."""
         rule = next((name for name in names(action) if name in self.rules), None)

@@ -90,7 +90,7 @@ class GymnasiumEnv:
     @property
     def capabilities(self) -> Capabilities:
         """What the table of actions can say."""
-        return Capabilities(self._table.kinds, state=True, kind=self._source.device)
+        return Capabilities(self._table.kinds, state=True, kind=self._source.device, held=self._table.holds)
 
     @property
     def volatile(self) -> tuple[str, ...]:

@@ -110,7 +110,8 @@ def terms(options: Options, schema: Mapping[str, Any], task: TaskInstance) -> Te
         actions = frozenset(task.preset.get("actions", ())) | {"answer", "finish"}
         return Terms(Capabilities(actions, state=False, kind=task.preset.get("device", options.device)), None)
     table = _table(options, action)
-    return Terms(Capabilities(table.kinds, state=True, kind=options.device), table, options.picture, options.goal_from)
+    can = Capabilities(table.kinds, state=True, kind=options.device, held=table.holds)
+    return Terms(can, table, options.picture, options.goal_from)
 
 
 def _table(options: Options, action: Mapping[str, Any]) -> Table:

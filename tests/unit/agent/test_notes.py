@@ -91,11 +91,11 @@ def test_browser_news_are_put_into_words():
             "the tab hung at this dialog, and was loaded again"],
         "downloads": ["list.txt"], "blocked": ["http://elsewhere.test/"], "tabs": 2, "opened": True,
     }  # fmt: skip
-    assert in_words(news, accepted=False) == (
+    assert in_words(news, dialogs="dismiss") == (
         'The page said in a dialog, which was closed: "Saved" The page asked in a dialog, which was answered by '
         'Cancel: "sure?" The page asked whether it may be left, and was left. The tab hung at this dialog, and was '
         "loaded again. A file was downloaded: list.txt. This address can't be reached from here: "
         "http://elsewhere.test/ A new tab was opened, and is shown; 2 are open."
     )
-    assert in_words({"tabs": 1, "opened": False}, accepted=True) == "A tab was closed; 1 is open."
-    assert in_words({}, accepted=True) == ""
+    assert in_words({"tabs": 1, "opened": False}, dialogs="accept") == "A tab was closed; 1 is open."
+    assert in_words({}, dialogs="accept") == ""

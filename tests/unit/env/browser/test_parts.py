@@ -202,6 +202,7 @@ def test_option_without_effect_is_refused():
         ({"viewport": "640x480"}, [miniwob]),
         ({"instruction": "mask"}, [web]),
         ({"reset": "script"}, [miniwob, web]),
+        ({"dialogs": "ask"}, [miniwob, web]),
     ):
         with pytest.raises(ConfigError):
             check_options(Options(**fields), tasks)
