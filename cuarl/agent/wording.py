@@ -117,7 +117,7 @@ class Wording:
 def instead(action: Action, screen: Size) -> Action | None:
     """What comes to the same: a finger's slide for a scroll, and finishing with the answer for answering."""
     match action:
-        case Scroll(x=int(x), y=int(y), direction=direction, amount=amount, unit="px"):
+        case Scroll(x=int(x), y=int(y), direction=direction, amount=amount, unit="px", held=()):
             return scrolled("phone", screen, (x, y), direction, amount)
         case Answer(text=text):
             return Finish(message=text)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cuarl.env.base import Capabilities
+from cuarl.env.held import beyond
 from cuarl.env.linux.env import NOTCH_PX, LinuxEnv
 from cuarl.env.linux.plan import TITLE_BUTTONS
 from cuarl.env.linux.windows import Window
@@ -89,6 +90,8 @@ class RecordedDesktop:
 
 def line_of(action: Action, windows: Sequence[Window]) -> Line:
     """What ``action`` is in a plan; ``windows`` from the lowest to the topmost. Raises Unsayable."""
+    if reason := beyond(action, "a plan"):
+        raise Unsayable(reason)
     match action:
         case TypeText(text=text, submit=submit):
             return {"type": text, **({"submit": True} if submit else {})}

@@ -27,8 +27,8 @@ class PlanLines:
                 self._point(action, dict(named.target), editable=named.editable)
             case TypeText():
                 self._type(action)
-            case Key(keys=keys):
-                self.lines.append({"key": "+".join(keys)})
+            case Key(keys=keys, count=count):
+                self.lines += [{"key": "+".join(keys)} for _ in range(count)]
             case Button(name=name):
                 self.lines.append({"press": name})
             case OpenApp(name=name):

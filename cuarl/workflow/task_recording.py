@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from cuarl.env.base import Capabilities
 from cuarl.env.browser.web import WebEnv
+from cuarl.env.held import beyond
 from cuarl.tasks.task import Task, TaskInstance
 from cuarl.types import Action, Click, Observation, StepResult
 from cuarl.workflow.plan_lines import Line, PlanLines
@@ -53,6 +54,8 @@ class RecordedEnv:
     async def step(self, action: Action) -> StepResult:
         """Carry out one action, and note how a plan says it."""
         named = None
+        if why := beyond(action, "a plan", repeats=True):
+            return StepResult(self._env.shown(), info={"rejected": why, "changed": False})
         if isinstance(action, Click):
             named = await self._env.name_at(action.x, action.y)
             if named is None:

@@ -32,7 +32,16 @@ def test_what_is_done_is_said_within_windows_and_the_plan_does_it_again(action, 
     assert line_of(again, WINDOWS) == line and type(again) is type(action)
 
 
-@pytest.mark.parametrize("action", [Click(x=500, y=400), LongPress(x=20, y=50), Drag(path=((20, 50), (30, 60)))])
+@pytest.mark.parametrize(
+    "action",
+    [
+        Click(x=500, y=400),
+        LongPress(x=20, y=50),
+        Drag(path=((20, 50), (30, 60))),
+        Click(x=20, y=50, held=("ctrl",)),
+        Key(keys=("Down",), count=2),
+    ],
+)
 def test_what_a_plan_can_not_say_is_refused(action):
     with pytest.raises(Unsayable):
         line_of(action, WINDOWS)

@@ -26,6 +26,7 @@ TAP = Click(x=1, y=1)
         ),
         ([(TAP, SAVE), (TypeText(text="Zoe"), None)], [{"click": "Save"}, {"type": "Zoe"}]),
         ([(Key(keys=("ctrl", "a")), None)], [{"key": "ctrl+a"}]),
+        ([(Key(keys=("Down",), count=2), None)], [{"key": "Down"}, {"key": "Down"}]),
         ([(Scroll(direction="down"), None)], [{"scroll": "down", "amount": 300}]),
         (
             [(Scroll(direction="down"), None), (Scroll(direction="down"), None), (TAP, SAVE)],

@@ -10,6 +10,7 @@ import pytest
 from cuarl.agent import formats
 from cuarl.agent.formats import ParsedAction, Size
 from cuarl.agent.formats.anthropic.format import fitting
+from cuarl.agent.wording import instead
 from cuarl.errors import AgentError
 from cuarl.types import (
     Action,
@@ -226,6 +227,12 @@ def test_what_a_family_has_no_word_for_is_never_said_as_something_else(name: str
     except AgentError:
         return
     assert format.parse(text, THOUSAND).action == action
+
+
+def test_a_scroll_with_keys_held_is_not_shown_as_a_slide_without_them() -> None:
+    scroll = Scroll(x=5, y=6, direction="down")
+    assert isinstance(instead(scroll, THOUSAND), Swipe)
+    assert instead(scroll.model_copy(update={"held": ("ctrl",)}), THOUSAND) is None
 
 
 NOT_CARRIED_OUT = [
