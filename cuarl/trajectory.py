@@ -16,6 +16,13 @@ from cuarl.types import Action, Failure, ImageRef, ParseError, Record, StopReaso
 
 SCHEMA_VERSION = 1
 
+BY, LABEL = "by", "label"
+"""Of a turn in ``info["decisions"]``: whose decision it was, and the answer that an oracle would have given."""
+BY_ORACLE = "oracle"
+"""That it was an oracle's, in a policy's episode."""
+LED = "led"
+"""Of an episode in ``info``: how many turns an oracle had before the policy began."""
+
 
 class Sampled(Record):
     """One model call, token-exact.
@@ -195,6 +202,11 @@ class Trajectory(Record):
     """Seconds that it took."""
     wall_s: float = 0.0
     info: Mapping[str, Any] = Field(default_factory=dict)
+
+    def decided(self, turn: int) -> Mapping[str, Any]:
+        """What was noted of the decision of a turn, by its index."""
+        noted: Mapping[str, Any] = self.info.get("decisions", {}).get(str(turn), {})
+        return noted
 
     @property
     def success(self) -> bool | None:

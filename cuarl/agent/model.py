@@ -51,8 +51,7 @@ class ModelAgent:
         """
         screen = observation.screenshot
         size = Size(screen.width, screen.height)
-        shown = shrunk(screen, self._format.sent(size))
-        self._history.see(shown, note(observation, history) if self._format.notes else "")
+        shown = self.see(observation, history)
         resized = await self._seen(size)
         sampled = await self._sample(task, history, seed, self._format.told(resized))
         if isinstance(sampled, PromptTooLong):
@@ -62,6 +61,13 @@ class ModelAgent:
         pictures = {} if shown is screen else {shown.digest: shown}
         decision = await self._read(sampled, screen, resized)
         return replace(decision, resized=resized, pictures=pictures, sampled=sampled)
+
+    def see(self, observation: Observation, history: Sequence[Turn]) -> Screenshot:
+        """Take in the present screen, which is all there is to do in a turn that somebody else has; as it is shown."""
+        screen = observation.screenshot
+        shown = shrunk(screen, self._format.sent(Size(screen.width, screen.height)))
+        self._history.see(shown, note(observation, history) if self._format.notes else "")
+        return shown
 
     async def _sample(
         self, task: TaskInstance, turns: Sequence[Turn], seed: int, system: str

@@ -141,12 +141,26 @@ class DemonstratingAgent:
 
     async def act(self, task: TaskInstance, observation: Observation, history: Sequence[Turn], seed: int) -> Decision:
         """The teacher's action, and the answer that calls for it. Raises ``AgentError`` if the format can't say it."""
+        action = await self.intends(task, observation, history, seed)
+        return Decision() if action is None else self.says(task, history, action)
+
+    async def intends(
+        self, task: TaskInstance, observation: Observation, history: Sequence[Turn], seed: int
+    ) -> Action | None:
+        """The teacher's action, None if it has none. Once a turn, before anything is said of it."""
         self._wording.see(observation, history)
         decision = await self._teacher.act(task, observation, history, seed)
         if decision.action is None:
-            return decision
+            return None
         screen = Size(observation.screenshot.width, observation.screenshot.height)
-        action = await self._aimed(decision.action, screen, seed)
+        return await self._aimed(decision.action, screen, seed)
+
+    def words(self, action: Action) -> str:
+        """The answer that calls for ``action`` on the present screen. Raises ``AgentError`` if there is none."""
+        return self._wording.understood(action)[0]
+
+    def says(self, task: TaskInstance, history: Sequence[Turn], action: Action) -> Decision:
+        """The decision to do ``action`` on the present screen. Raises ``AgentError`` if the format can't say it."""
         return self._wording.decision(task, history, action)
 
     async def _aimed(self, action: Action, screen: Size, seed: int) -> Action:

@@ -47,10 +47,11 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     "ppo": Algorithm("Proximal policy optimisation with a critic", "1707.06347"),
     "rejection": Algorithm("Imitate the policy's own best episodes", "2304.06767"),
     "sft": Algorithm("Imitate stored episodes", ""),
+    "dagger": Algorithm("Imitate an oracle in the states that the policy gets into", "1011.0686"),
 }  # fmt: skip
 """Every algorithm by name."""
 
-RATIO = frozenset(ALGORITHMS) - {"rejection", "sft"}
+RATIO = frozenset(ALGORITHMS) - {"rejection", "sft", "dagger"}
 """Those with a ratio of probabilities, which need exact logprobs of the whole distribution."""
 GROUP = RATIO - {"reinforce++", "ppo"}
 """Those that compare the attempts of a group."""
@@ -69,14 +70,17 @@ class Option:
     """… to one of these; empty: to anything that is not zero or unset."""
 
 
-_PRACTISED = frozenset(ALGORITHMS) - {"sft"}
+_COLLECTED = frozenset(ALGORITHMS) - {"sft"}
+_PRACTISED = _COLLECTED - {"dagger"}
+"""Those that learn from rewards."""
 _PPO = frozenset({"ppo"})
 _REJECTION = frozenset({"rejection"})
-_SFT = frozenset({"sft"})
+_DAGGER = frozenset({"dagger"})
+_SFT = frozenset({"sft"}) | _DAGGER
 
 OPTIONS: Mapping[str, Option] = {
-    "temperature": Option(_PRACTISED),
-    "reward": Option(_PRACTISED),
+    "temperature": Option(_COLLECTED),
+    "reward": Option(_COLLECTED),
     "shortest_path_coef": Option(_PRACTISED),
     "overlong_buffer": Option(RATIO),
     "overlong_penalty": Option(RATIO, "overlong_buffer"),
@@ -103,7 +107,7 @@ OPTIONS: Mapping[str, Option] = {
     "replay_per_task": Option(GROUP - {"gigpo"}, "credit", ("episode",)),
     "replay_max_age": Option(GROUP - {"gigpo"}, "replay_per_task"),
     "max_steps_off_policy": Option(_PRACTISED),
-    "sampler_device": Option(_PRACTISED),
+    "sampler_device": Option(_COLLECTED),
     "curriculum": Option(_PRACTISED),
     "curriculum_patience": Option(_PRACTISED, "curriculum", ("failure-filter",)),
     "curriculum_cooldown": Option(_PRACTISED, "curriculum", ("failure-filter",)),
@@ -116,11 +120,14 @@ OPTIONS: Mapping[str, Option] = {
     "value_learning_rate": Option(_PPO),
     "rejection_rule": Option(_REJECTION),
     "reward_threshold": Option(_REJECTION),
-    "validation_split": Option(_PRACTISED),
-    "validation_episodes": Option(_PRACTISED, "validation_split"),
+    "validation_split": Option(_COLLECTED),
+    "validation_episodes": Option(_COLLECTED, "validation_split"),
     "sft_runs": Option(_SFT),
     "sft_min_reward": Option(_SFT),
     "sft_weights": Option(_SFT),
     "rehearsal": Option(_SFT),
+    "dagger_beta": Option(_DAGGER),
+    "dagger_decay": Option(_DAGGER),
+    "dagger_aggregate": Option(_DAGGER),
 }
 """Every field that depends on the algorithm. A field that is not listed always has an effect."""

@@ -99,6 +99,12 @@ class Learning(Fields):
     rehearsal: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of the trained tokens that rehearse what the base was pre-trained for (pointing, reading, typing, finding
     one's way) on screens drawn anew, so that it is not unlearnt; for bases of cuarl model build."""
+    dagger_beta: Share = 0.5
+    """Probability with which the oracle acts in a turn of the first step; it labels all others."""
+    dagger_decay: Share = 0.9
+    """What that is multiplied with from step to step."""
+    dagger_aggregate: NonNegativeFloat = 1.0
+    """Episodes of earlier steps, and of the runs to imitate, that a step imitates again for each new one."""
 
 
 class AlgorithmOptions(Choice):

@@ -324,7 +324,9 @@ class _Run:
         """The record as it stands, scored."""
         assert self.stop is not None
         spec, record = self.spec, self._record
-        first = next((t.sampled for t in record.turns if t.sampled is not None), None)
+        asked = [t.sampled for t in record.turns if t.sampled is not None]
+        # an oracle's turns come from no version of a policy
+        first = next((sampled for sampled in asked if sampled.logprobs is not None), asked[0] if asked else None)
         trajectory = Trajectory(
             episode_id=spec.episode_id,
             run_id=spec.run_id,

@@ -36,6 +36,16 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Guidance:
+    """What an oracle does in an episode of a policy, whose every other turn it labels (``agent.guided``)."""
+
+    lead: float = 0.0
+    """Share of a solution's way that it goes before the policy begins."""
+    share: float = 0.0
+    """Probability with which it has any later turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeSpec:
     """One episode to run."""
 
@@ -48,6 +58,8 @@ class EpisodeSpec:
     run_id: str = ""
     step: int = 0
     purpose: Purpose = "rollout"
+    guidance: Guidance | None = None
+    """None: the agent is on its own."""
 
     @property
     def episode_id(self) -> str:
@@ -65,6 +77,7 @@ def plan(
     step: int = 0,
     purpose: Purpose = "rollout",
     first_group: int = 0,
+    guidance: Guidance | None = None,
 ) -> tuple[EpisodeSpec, ...]:
     """``group_size`` attempts at one instance of each task, in order.
 
@@ -86,6 +99,7 @@ def plan(
                 run_id=run_id,
                 step=step,
                 purpose=purpose,
+                guidance=guidance,
             )
             for attempt in range(group_size)
         )

@@ -63,6 +63,8 @@ class Batch:
     """Groups that were collected and left out of training, for they teach nothing; metrics count them."""
     importance: Mapping[str, float] = field(default_factory=dict)
     """In supervised training, how much an episode's tokens count, by its id; 1 where nothing is said."""
+    earlier: tuple[Group, ...] = ()
+    """Groups that are imitated, too, and were collected before; metrics of episodes leave them out."""
     rehearsal: tuple[Group, ...] = ()
     """What else is imitated, lest it be unlearnt: no episodes of anything, so that metrics of episodes leave it out."""
 

@@ -184,7 +184,8 @@ class Learner:
     def _updates(self, batch: Batch) -> list[Update]:
         config = self.config
         if config.objective == "imitation":
-            return supervised_updates(batch.groups, config.batch, batch.importance, batch.rehearsal)
+            imitated = (*batch.groups, *batch.earlier)
+            return supervised_updates(imitated, config.batch, batch.importance, batch.rehearsal)
         if config.objective == "rejection":
             return rejection_updates(batch.groups, config.batch, config.rejection)
         return policy_updates(

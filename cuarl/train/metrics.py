@@ -202,7 +202,8 @@ def _turn_metrics(turns: Sequence[Turn]) -> dict[str, float]:
 
 
 def _lag_metrics(turns: Sequence[Turn], policy_version: int) -> dict[str, float]:
-    lags = [policy_version - turn.sampled.policy_version for turn in turns if turn.sampled]
+    sampled = [turn.sampled for turn in turns if turn.sampled and turn.sampled.logprobs is not None]
+    lags = [policy_version - one.policy_version for one in sampled]
     return {"policy/lag_mean": _mean(lags), "policy/lag_max": float(max(lags))} if lags else {}
 
 

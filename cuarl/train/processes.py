@@ -102,5 +102,6 @@ def gather_batch(share: Batch) -> Batch:
         pictures,
         discarded=tuple(group for of, _ in parts for group in of.discarded),
         importance={episode: weight for of, _ in parts for episode, weight in of.importance.items()},
+        earlier=tuple(group for of, _ in parts for group in of.earlier),
         rehearsal=tuple(group for of, _ in parts for group in of.rehearsal),
     )

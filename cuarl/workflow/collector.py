@@ -9,7 +9,7 @@ its own, a server, or Tinker.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -17,7 +17,7 @@ from cuarl.config.schema import ExperimentConfig
 from cuarl.env.backend import Backend
 from cuarl.rollout.failures import FailureWindow
 from cuarl.rollout.setup import Episode, Setup
-from cuarl.rollout.spec import EpisodeSpec, plan
+from cuarl.rollout.spec import EpisodeSpec, Guidance, plan
 from cuarl.tasks.task import Task
 from cuarl.train.batch import Batch, teaches
 from cuarl.train.processes import gather_batch, waited_for
@@ -80,7 +80,9 @@ class Collector:
             return None
         return [self._by_id[i] for i in self.curriculum.choose(sorted(self._by_id), count)]
 
-    def specs(self, tasks: Sequence[Task], *, name: str, step: int, first_group: int) -> Sequence[EpisodeSpec]:
+    def specs(
+        self, tasks: Sequence[Task], *, name: str, step: int, first_group: int, guidance: Guidance | None = None
+    ) -> Sequence[EpisodeSpec]:
         """A group of episodes of each of ``tasks``; ``name`` tells them from all others of the run."""
         return plan(
             tasks,
@@ -91,6 +93,7 @@ class Collector:
             step=step,
             purpose="train",
             first_group=first_group,
+            guidance=guidance,
         )
 
     def task(self, task_id: str) -> Task:
@@ -116,14 +119,28 @@ class Processes(NamedTuple):
 ALONE = Processes()
 
 
+Guide = Callable[[int], Guidance | None]
+"""What an oracle does in the episodes of a step; None: the policy is on its own."""
+
+
+def _alone(step: int) -> None:
+    return None
+
+
 class InTurn:
     """Collects a step's groups before the step, with the policy as it is; each process runs its share of them."""
 
     def __init__(
-        self, collector: Collector, source: Source, *, processes: Processes = ALONE, watcher: Watcher = SILENT
+        self,
+        collector: Collector,
+        source: Source,
+        *,
+        processes: Processes = ALONE,
+        watcher: Watcher = SILENT,
+        guide: Guide = _alone,
     ) -> None:
         self._collector, self._source, self._watcher = collector, source, watcher
-        self._processes = processes
+        self._processes, self._guide = processes, guide
         self._setup = collector.setup(source.player)
         self._pictures: dict[str, Screenshot] = {}
 
@@ -175,6 +192,7 @@ class InTurn:
             name=f"{step:04d}{again}",
             step=step,
             first_group=number * _FURTHER + (step - 1) * config.groups_per_batch,
+            guidance=self._guide(step),
         )
         mine = [spec for i, spec in enumerate(specs) if i // config.group_size % world == rank]
         self._pictures = {}

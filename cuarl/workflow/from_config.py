@@ -107,7 +107,8 @@ def load_trained(resolved: Resolved, accelerator: Accelerator) -> TransformersPo
 def learner_config(config: ExperimentConfig) -> LearnerConfig:
     """How the learner has to learn."""
     learning = config.learning
-    objective = {"sft": "imitation", "rejection": "rejection"}.get(config.algorithm.type, "reward")
+    objectives = {"sft": "imitation", "dagger": "imitation", "rejection": "rejection"}
+    objective = objectives.get(config.algorithm.type, "reward")
     shards = sharded()
     if shards and (config.model_base_url or config.max_steps_off_policy):
         other = "policy openai" if config.model_base_url else "max_steps_off_policy"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from cuarl.config.schema import ExperimentConfig
@@ -11,8 +11,12 @@ from cuarl.config.sources import weights as source_weights
 from cuarl.errors import ConfigError
 from cuarl.store import Store
 from cuarl.train.batch import Batch
-from cuarl.trajectory import Group, Trajectory
+from cuarl.trajectory import BY, BY_ORACLE, LABEL, Group, Trajectory, Turn
+from cuarl.types import Screenshot
 from cuarl.workflow.collector import stretch
+
+Encode = Callable[[str], tuple[int, ...]]
+"""Ids of an answer, end of turn included (``Renderer.encode_answer``)."""
 
 
 class Imitation:
@@ -22,9 +26,18 @@ class Imitation:
     """
 
     def __init__(
-        self, config: ExperimentConfig, store: Store, runs_dir: Path, *, judged_until: float | None = None
+        self,
+        config: ExperimentConfig,
+        store: Store,
+        runs_dir: Path,
+        *,
+        encode: Encode,
+        judged_until: float | None = None,
     ) -> None:
-        """What people said of episodes after ``judged_until`` (Unix time) doesn't count, as where a run is resumed."""
+        """What people said of episodes after ``judged_until`` (Unix time) doesn't count, as where a run is resumed.
+
+        ``encode`` gives the ids of an oracle's answers.
+        """
         from cuarl.run import Run, find_run
 
         self._config, self._store = config, store
@@ -32,10 +45,12 @@ class Imitation:
         found = [t for run_id in ids for t in store.trajectories(run=run_id)]
         said = {i: s for run_id in ids for i, s in store.overruled(run=run_id, before=judged_until).items()}
         weights = source_weights(config.learning.sft_weights)
-        worth = [shown(t) for t in found if earned(t, config.learning.sft_min_reward, said.get(t.episode_id))]
+        least = config.learning.sft_min_reward
+        good = (t for t in found if is_labelled(t) or earned(t, least, said.get(t.episode_id)))
+        worth = [shown(t, encode) for t in good]
         self._episodes = [t for t in worth if _can_be_imitated(t) and weights[source_of(t)]]
         self._importance = {t.episode_id: weights[source_of(t)] for t in self._episodes}
-        if not self._episodes:
+        if not self._episodes and config.learning.sft_runs:
             raise ConfigError(
                 f"none of the {len(found)} episodes can be imitated: they need token ids and a reward of at least "
                 f"{config.learning.sft_min_reward:g}",
@@ -52,22 +67,61 @@ class Imitation:
         """A ``train.loop.Collect``."""
         count = self._config.groups_per_batch * self._config.group_size
         chosen = list(stretch(self._episodes, self._config.seed, step, count))
+        return Batch(alone(chosen), self.pictures(chosen), importance=self._importance)
+
+    @property
+    def episodes(self) -> Sequence[Trajectory]:
+        """All of them, as they are imitated."""
+        return self._episodes
+
+    @property
+    def importance(self) -> Mapping[str, float]:
+        """How much each counts, by its id."""
+        return self._importance
+
+    def pictures(self, chosen: Sequence[Trajectory]) -> dict[str, Screenshot]:
+        """Of the prompts of some episodes, from the store."""
         digests = {ref.digest for t in chosen for turn in t.turns if turn.sampled for ref in turn.sampled.images}
-        groups = tuple(Group(group_id=t.group_id, task_id=t.task_id, seed=t.seed, trajectories=(t,)) for t in chosen)
-        return Batch(
-            groups, {digest: self._store.blobs.get(digest) for digest in sorted(digests)}, importance=self._importance
-        )
+        return {digest: self._store.blobs.get(digest) for digest in sorted(digests)}
+
+
+def alone(chosen: Sequence[Trajectory]) -> tuple[Group, ...]:
+    """Each episode as a group."""
+    return tuple(Group(group_id=t.group_id, task_id=t.task_id, seed=t.seed, trajectories=(t,)) for t in chosen)
 
 
 def source_of(trajectory: Trajectory) -> Source:
     """Who showed an episode."""
     who = trajectory.agent.partition(":")[0]
-    known: Mapping[str, Source] = {"human": "human", "assisted": "corrected", "oracle": "plan"}
+    known: Mapping[str, Source] = {"human": "human", "assisted": "corrected", "oracle": "plan", "guided": "plan"}
     return known.get(who, "policy")
 
 
-def shown(trajectory: Trajectory) -> Trajectory:
+def is_labelled(trajectory: Trajectory) -> bool:
+    """Whether an oracle stood beside the policy."""
+    return trajectory.agent.startswith("guided:")
+
+
+def labelled(trajectory: Trajectory, encode: Encode) -> Trajectory:
+    """``trajectory`` as the oracle beside it would have it: its own turns, and in the policy's what it would have said.
+
+    The prompts stay those that the policy was given. Turns of which it knew nothing are left out.
+    """
+    turns: list[Turn] = []
+    for turn in trajectory.turns:
+        decided = trajectory.decided(turn.index)
+        if decided.get(BY) == BY_ORACLE and turn.rejected is None:
+            turns.append(turn)
+        elif (text := decided.get(LABEL)) and turn.sampled is not None:
+            said = {"text": text, "token_ids": encode(text), "logprobs": None, "stop": "eos"}
+            turns.append(turn.model_copy(update={"sampled": turn.sampled.model_copy(update=said)}))
+    return trajectory.model_copy(update={"turns": tuple(turns)})
+
+
+def shown(trajectory: Trajectory, encode: Encode) -> Trajectory:
     """``trajectory`` with the turns alone that are worth imitating: carried out, and of a correction the person's."""
+    if is_labelled(trajectory):
+        return labelled(trajectory, encode)
     corrected, decisions = source_of(trajectory) == "corrected", trajectory.info.get("decisions", {})
     turns = tuple(
         turn

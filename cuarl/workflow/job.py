@@ -82,7 +82,9 @@ class Job:
         evaluation_tasks = parts.tasks_of(experiment, "eval")
         experiment = experiment.for_tasks([*tasks, *evaluation_tasks])
         config = experiment.config
-        environments.check(config, [*tasks, *evaluation_tasks], settings)
+        made = environments.check(config, [*tasks, *evaluation_tasks], settings)
+        if config.algorithm.type == "dagger":
+            preflight.check_oracle(made, tasks)
         preflight.check_place(experiment)
         _tell_shared(experiment, tasks, evaluation_tasks)
         _tell_unproven(experiment, tasks, evaluation_tasks)

@@ -17,13 +17,13 @@ from cuarl.train.processes import any_of, from_main, gather_batch, on_another_no
 from cuarl.train.shutdown import Shutdown
 from cuarl.train.watch import naming_lost_peers
 from cuarl.types import Sink
-from cuarl.workflow import players
+from cuarl.workflow import dagger, players
 from cuarl.workflow.checkpoints import RecordedCheckpoints
 from cuarl.workflow.collector import Collector, InTurn, Processes
 from cuarl.workflow.from_config import learner_config, load_trained
 from cuarl.workflow.job import Job
 from cuarl.workflow.source import Source
-from cuarl.workflow.trainer import Collecting, Place, Trainer, imitation, recorded
+from cuarl.workflow.trainer import Collecting, Place, Trainer, beside_new, imitation, recorded
 from cuarl.workflow.workers import hire
 
 if TYPE_CHECKING:
@@ -111,7 +111,15 @@ async def _collecting(
             yield collecting
         return
     async with _source(job, place, learner, server) as source:
-        in_turn = InTurn(collector, source, processes=Processes.of(learner), watcher=job.experiment.watcher)
+        place_of, watcher = Processes.of(learner), job.experiment.watcher
+        if config.algorithm.type == "dagger":
+            in_turn = InTurn(collector, source, processes=place_of, watcher=watcher, guide=dagger.guide(config))
+            beside = beside_new(job, place, learner.policy) if place.store is not None else nullcontext()
+            with beside as more:
+                told = source.told if server is None else server.told
+                yield Collecting(dagger.Dagger(config, in_turn, learner.policy.encode_answer, more), told)
+            return
+        in_turn = InTurn(collector, source, processes=place_of, watcher=watcher)
         yield Collecting(in_turn, source.told if server is None else server.told)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from anyio import CancelScope
@@ -14,25 +15,27 @@ from cuarl.agent import formats
 from cuarl.agent.base import Agent
 from cuarl.agent.formats import Format
 from cuarl.agent.formats.described.format import Described
+from cuarl.agent.guided import GuidedAgent
 from cuarl.agent.model import ModelAgent
 from cuarl.agent.pointing import Pointer
 from cuarl.agent.prompt import Window
 from cuarl.agent.relay import Followed
 from cuarl.agent.scripted import DemonstratingAgent, DoNothingAgent, OracleAgent, RandomAgent
-from cuarl.agent.wording import Wording
+from cuarl.agent.wording import Resize, Wording, Write
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.base import AimedEnv, Env
 from cuarl.errors import ConfigError
-from cuarl.policy.sampler import Sampler, SamplingParams
+from cuarl.policy.sampler import Message, PromptTooLong, Sampler, SamplingParams
 from cuarl.policy.spec import ModelSpec
 from cuarl.rollout.setup import MakeAgent
-from cuarl.rollout.spec import EpisodeSpec
+from cuarl.rollout.spec import EpisodeSpec, Guidance
 from cuarl.suggest import did_you_mean, nearest
-from cuarl.trajectory import Trajectory
+from cuarl.trajectory import Sampled, Trajectory
 from cuarl.workflow import signals
 
 if TYPE_CHECKING:
     from cuarl.policy.base import Policy
+    from cuarl.policy.prompt import Renderer
     from cuarl.policy.transformers_policy import TransformersPolicy
 
 SCRIPTED: dict[str, Callable[[Env], Agent]] = {
@@ -172,7 +175,7 @@ class ModelAgents:
         if isinstance(env, Followed):
             return env.follow(self.sampler, params, spec.sampling_seed)
         format = _format(config, self.model, env)
-        return ModelAgent(
+        agent = ModelAgent(
             self.sampler,
             format,
             params=params,
@@ -181,18 +184,54 @@ class ModelAgents:
             pointer=env if config.env.describes and isinstance(env, Pointer) else None,
             group=spec.group_id,
         )
+        return agent if spec.guidance is None else guided(config, agent, spec.guidance, env)
+
+
+def guided(config: ExperimentConfig, policy: ModelAgent, guidance: Guidance, env: Env) -> Agent:
+    """``policy`` with an oracle beside it, which speaks in its words. Raises AgentError where nothing is known."""
+    around = env.around if isinstance(env, AimedEnv) else None
+    spoken = _wording(config, env, partial(written, _renderer(config)), _renderer(config).seen_size)
+    oracle = DemonstratingAgent(OracleAgent(env), spoken, around=around)
+    return GuidedAgent(policy, oracle, share=guidance.share)
+
+
+def _renderer(config: ExperimentConfig) -> Renderer:
+    """What prompts of the model look like; its weights are not needed, which workers don't have."""
+    return _loaded_renderer(config.model_name, config.trust_remote_code)
+
+
+@lru_cache(maxsize=2)
+def _loaded_renderer(model: str, trust_remote_code: bool) -> Renderer:
+    from cuarl.policy.load import load_renderer
+
+    return load_renderer(ModelSpec(model=model, trust_remote_code=trust_remote_code))
+
+
+def written(
+    renderer: Renderer, messages: Sequence[Message], text: str, max_tokens: int | None
+) -> Sampled | PromptTooLong:
+    """A record of a given answer as ``TransformersPolicy.written`` makes it, of no policy."""
+    prompt = renderer.render(messages, max_tokens=max_tokens)
+    if isinstance(prompt, PromptTooLong):
+        return prompt
+    images = tuple(shot.ref for shot in prompt.screenshots)
+    return Sampled(prompt_ids=prompt.ids, images=images, token_ids=renderer.encode_answer(text), text=text)
 
 
 def wording(config: ExperimentConfig, policy: TransformersPolicy, env: Env) -> Wording:
     """The words of ``policy`` for what is done in one episode of ``env``."""
+    return _wording(config, env, policy.written, policy.seen_size)
+
+
+def _wording(config: ExperimentConfig, env: Env, write: Write, resize: Resize) -> Wording:
     from cuarl.policy.tiny import GRID, is_own
 
     format = _format(config, config.model_name, env)
     return Wording(
         format,
-        policy.written,
+        write,
         window=_window(config, format),
-        resize=policy.seen_size,
+        resize=resize,
         # our own bases were taught to name points in these steps, and learn little from others
         step=GRID if is_own(config.model_name) else None,
     )

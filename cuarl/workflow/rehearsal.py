@@ -56,10 +56,14 @@ class Rehearsal:
         self._make, self._share, self._seed, self._pool = make, share, seed, pool
         self._ahead: dict[tuple[int, int, Kind], Future[Rehearsed]] = {}
 
-    async def added(self, batch: Batch, step: int) -> Batch:
-        """``batch`` with what is rehearsed beside it, so that it is ``share`` of the trained tokens, or a bit more."""
-        kinds = sorted({kind_of(t) for g in batch.groups for t in g.trajectories})
-        wanted = _tokens(batch.groups) * self._share / (1 - self._share)
+    async def added(self, batch: Batch, step: int, beside: Sequence[Group] = ()) -> Batch:
+        """``batch`` with what is rehearsed, so that it is ``share`` of the trained tokens, or a bit more.
+
+        ``beside`` are groups that are imitated as well, and in another part of the batch.
+        """
+        imitated = (*beside, *batch.groups, *batch.earlier)
+        kinds = sorted({kind_of(t) for g in imitated for t in g.trajectories})
+        wanted = _tokens(imitated) * self._share / (1 - self._share)
         screens: list[Rehearsed] = []
         while sum(screen.tokens for screen in screens) < wanted:
             screens.append(await self._drawn(step, len(screens), kinds[len(screens) % len(kinds)]))

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from cuarl.train.loop import Collect, Metrics, Saver, Settled, Trainable
     from cuarl.train.shutdown import Shutdown
     from cuarl.types import Sink
+    from cuarl.workflow.dagger import Beside
+    from cuarl.workflow.imitation import Imitation
+    from cuarl.workflow.rehearsal import Rehearsal
 
 
 # --- where a run is kept -------------------------------------------------------------------------------------------
@@ -96,18 +99,41 @@ def imitation(job: Job, place: Place, renderer: Renderer) -> Iterator[Collect]:
 
     ``renderer`` is that of the policy.
     """
-    from cuarl.workflow.imitation import Imitation
-    from cuarl.workflow.rehearsal import rehearsing
-
-    if place.store is None:
-        raise ValueError("only the main process reads episodes")
-    begun = datetime.fromisoformat(place.run.manifest.created_at).timestamp()
-    found = Imitation(job.config, place.store, job.experiment.settings.runs_dir, judged_until=begun)
-    inputs.check_imitated(job.experiment, place.run.path, found.ids)
-    with rehearsing(job.config, renderer) as rehearsal:
+    with _sources(job, place, renderer) as (found, rehearsal):
 
         async def collect(step: int, policy_version: int) -> Batch:
             batch = await found(step, policy_version)
             return batch if rehearsal is None else await rehearsal.added(batch, step)
 
         yield collect
+
+
+@contextmanager
+def beside_new(job: Job, place: Place, renderer: Renderer) -> Iterator[Beside]:
+    """What dagger adds to the new episodes of each step; a resumed run has its own earlier ones, too."""
+    from cuarl.workflow.dagger import Aggregate, Beside, collected_before
+
+    with _sources(job, place, renderer) as (found, rehearsal):
+        assert place.store is not None, "_sources has seen to it"
+        mine = collected_before(place.store, place.run.run_id)
+        yield Beside(job.config, Aggregate(job.config, found, renderer.encode_answer, mine), rehearsal)
+
+
+@contextmanager
+def _sources(job: Job, place: Place, renderer: Renderer) -> Iterator[tuple[Imitation, Rehearsal | None]]:
+    from cuarl.workflow.imitation import Imitation
+    from cuarl.workflow.rehearsal import rehearsing
+
+    if place.store is None:
+        raise ValueError("only the main process reads episodes")
+    begun = datetime.fromisoformat(place.run.manifest.created_at).timestamp()
+    found = Imitation(
+        job.config,
+        place.store,
+        job.experiment.settings.runs_dir,
+        encode=renderer.encode_answer,
+        judged_until=begun,
+    )
+    inputs.check_imitated(job.experiment, place.run.path, found.ids)
+    with rehearsing(job.config, renderer) as rehearsal:
+        yield found, rehearsal

@@ -158,7 +158,7 @@ def _announced(job: Job, run: Run, step: int) -> dict[str, Any]:
         "steps": config.max_steps,
         "eval_every": config.eval_every,
         "reward": config.reward,
-        "imitates": config.algorithm.type == "sft",
+        "imitates": config.algorithm.type in ("sft", "dagger"),
     }
 
 

@@ -191,7 +191,8 @@ def test_an_episode_recorded_through_the_page_is_one_played_by_script_token_for_
         assert len(mine.info["decisions"]) == len(mine.turns)
     config = resolve(flags={"algorithm": "sft", "sft_runs": [run.name]}).config
     with Store.open(f"sqlite:///{tmp_path}/runs/cuarl.db", runs_dir=tmp_path / "runs") as store:
-        assert sorted(Imitation(config, store, tmp_path / "runs").ids) == sorted(t.episode_id for t in shown)
+        imitated = Imitation(config, store, tmp_path / "runs", encode=len)
+        assert sorted(imitated.ids) == sorted(t.episode_id for t in shown)
 
 
 def test_a_page_in_a_browser_is_shown_on_the_page_and_worked_by_its_vocabulary(tmp_path, policy, chromium, elsewhere):

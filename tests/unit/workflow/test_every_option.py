@@ -152,7 +152,7 @@ def read_in_env(env):
 def read(trainer, env):
     """What every such run reads besides."""
     shared = reads("workflow/collector.py") | reads("workflow/imitation.py") | reads("workflow/episodes.py")
-    shared |= reads("workflow/rehearsal.py", "rehearsing")
+    shared |= reads("workflow/rehearsal.py", "rehearsing") | reads("workflow/dagger.py")
     shared |= (
         reads("workflow/evaluation.py")
         | reads("workflow/job.py")

@@ -40,7 +40,7 @@ def shown(tmp_path, store):
 
 def imitation(tmp_path, store, shown, **fields):
     asked = experiment(tmp_path, algorithm="sft", sft_runs=[shown], groups_per_batch=2, group_size=3, **fields)
-    return Imitation(asked.config, store, tmp_path / "runs")
+    return Imitation(asked.config, store, tmp_path / "runs", encode=len)
 
 
 @pytest.mark.anyio
@@ -110,5 +110,5 @@ def test_a_persons_verdict_wins_over_the_reward_and_one_after_the_runs_start_doe
     said = [store.save_human_verdict(HumanVerdict(episode_id=i, success=s)) for i, s in ((off, False), (on, True))]
     assert imitation(tmp_path, store, shown, sft_min_reward=1.0).ids == [on]
     asked = experiment(tmp_path, algorithm="sft", sft_runs=[shown], sft_min_reward=1.0)
-    resumed = Imitation(asked.config, store, tmp_path / "runs", judged_until=before)
+    resumed = Imitation(asked.config, store, tmp_path / "runs", encode=len, judged_until=before)
     assert resumed.ids == [off] and all(v.at >= before for v in said)
