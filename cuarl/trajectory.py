@@ -20,8 +20,6 @@ BY, LABEL = "by", "label"
 """Of a turn in ``info["decisions"]``: whose decision it was, and the answer that an oracle would have given."""
 BY_ORACLE = "oracle"
 """That it was an oracle's, in a policy's episode."""
-LED = "led"
-"""Of an episode in ``info``: how many turns an oracle had before the policy began."""
 
 
 class Sampled(Record):

@@ -1,7 +1,6 @@
 """A policy with an oracle beside it, which acts in some turns and says of all others what it would have done.
 
-So the oracle's answers are known in the states that the policy itself gets into (DAgger, arXiv:1011.0686), and an
-episode may begin somewhere on the way of a solution.
+So the oracle's answers are known in the states that the policy itself gets into (DAgger, arXiv:1011.0686).
 """
 
 from __future__ import annotations
@@ -22,20 +21,19 @@ from cuarl.types import Action, Finish, Observation
 class GuidedAgent:
     """Does what ``policy`` decides, unless it is ``oracle``'s turn. For one episode.
 
-    The oracle has the turns before ``lead``, and each later one with probability ``share``. Of the policy's turns it
-    notes what it would have said, in ``Decision.info``. A policy that ends the episode too early is overruled: nothing
-    is learnt of an episode that is over.
+    The oracle has a turn with probability ``share``. Of the policy's turns it notes what it would have said, in
+    ``Decision.info``. A policy that ends the episode too early is overruled: nothing is learnt of one that is over.
     """
 
-    def __init__(self, policy: ModelAgent, oracle: DemonstratingAgent, *, lead: int = 0, share: float = 0.0) -> None:
+    def __init__(self, policy: ModelAgent, oracle: DemonstratingAgent, *, share: float = 0.0) -> None:
         self.name = f"guided:{policy.name}"
-        self._policy, self._oracle, self._lead, self._share = policy, oracle, lead, share
+        self._policy, self._oracle, self._share = policy, oracle, share
 
     async def act(self, task: TaskInstance, observation: Observation, history: Sequence[Turn], seed: int) -> Decision:
         """The policy's decision, or the oracle's in its place."""
         wanted = await self._oracle.intends(task, observation, history, seed)
         label = self._words(wanted)
-        chosen = len(history) < self._lead or random.Random(f"oracle/{seed}").random() < self._share
+        chosen = random.Random(f"oracle/{seed}").random() < self._share
         if wanted is not None and label and chosen:
             self._policy.see(observation, history)
             return self._by_oracle(task, history, wanted)

@@ -39,10 +39,8 @@ class Limits:
 class Guidance:
     """What an oracle does in an episode of a policy, whose every other turn it labels (``agent.guided``)."""
 
-    lead: float = 0.0
-    """Share of a solution's way that it goes before the policy begins."""
     share: float = 0.0
-    """Probability with which it has any later turn."""
+    """Probability with which it has a turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
