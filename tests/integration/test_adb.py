@@ -8,12 +8,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import anyio
 import pytest
+
+from tests import warm
 
 pytest.importorskip("adbutils", reason="pip install 'cuarl[android]'")
 
@@ -119,8 +120,7 @@ def test_after_kill_9_a_sweep_undoes_what_was_begun_and_the_device_is_free(place
     phone = FakePhone("one", clutter=0.0)
     with served(phone) as port:
         monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", str(port))
-        command = [sys.executable, "-m", "cuarl", *words, "--adb-settle-ms", "30000"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
+        with warm.Command(*words, "--adb-settle-ms", "30000", stdout=warm.PIPE, stderr=warm.STDOUT) as run:
             while not any("brightness 40" in line for line in phone.ran) and run.poll() is None:
                 time.sleep(0.05)
             assert run.poll() is None, run.stdout.read()

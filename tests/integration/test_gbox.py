@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import anyio
 import pytest
+
+from tests import warm
 
 pytest.importorskip("uvicorn", reason="the local server needs the extra web")
 
@@ -123,9 +123,7 @@ def test_sweep_ends_the_boxes_of_a_killed_run(tmp_path):
             "GBOX_BASE_URL": url,
             "CUARL_SESSIONS_DIR": str(tmp_path / "s"),
         }
-        return subprocess.Popen(
-            [sys.executable, "-m", "cuarl", *words], env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True
-        )
+        return warm.Command(*words, env=environment, cwd=tmp_path, stdout=warm.PIPE)
 
     with serving() as (fake, url):
         with cuarl(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -17,6 +15,7 @@ pytest.importorskip("uvicorn", reason="the local servers need the extra web")
 from cuarl.env.leases import Ledger
 from cuarl.local.faults import Faults
 from cuarl.trajectory import Trajectory
+from tests import warm
 from tests.fakes.gym_server import AGENT_KEY, BOX_KEY, GYM_KEY, Field, field
 from tests.integration.rollout_place import Place, bare
 
@@ -168,11 +167,8 @@ def test_sweep_ends_the_executions_of_a_killed_run(actor: str, tmp_path: Path) -
         keys = {**servers.variables, "CUARL_SESSIONS_DIR": str(tmp_path / "s"), "OMP_NUM_THREADS": "1"}
         environment = {**os.environ, **keys}
 
-        def cuarl(*words: str) -> subprocess.Popen[str]:
-            command = [sys.executable, "-m", "cuarl", *words]
-            return subprocess.Popen(
-                command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-            )
+        def cuarl(*words: str) -> warm.Command:
+            return warm.Command(*words, env=environment, cwd=tmp_path, stdout=warm.PIPE, stderr=warm.STDOUT)
 
         slow = ("--env", "gym", "--gym-settle-ms", "30000", "--agent", "random")
         options = slow if actor == "cuarl" else (*ACTORS[actor], "--max-tokens", "120")

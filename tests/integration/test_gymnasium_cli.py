@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from cuarl.env.leases import Ledger
+from tests import warm
 from tests.integration.rollout_place import Place, bare
 
 pytest.importorskip("gymnasium")
@@ -142,9 +141,9 @@ def test_what_a_killed_run_leaves_hanging_is_listed_and_swept(place: Place) -> N
         "--gymnasium-actions",
         "{click: 0}",
     ]
-    words = [sys.executable, "-m", "cuarl", "rollout", "--env", "gymnasium", *hangs, "--gymnasium-goal", "Go",
+    words = ["rollout", "--env", "gymnasium", *hangs, "--gymnasium-goal", "Go",
              "--gymnasium-success", "return ge 1", "--agent", "random", "--episodes", "1"]  # fmt: skip
-    process = subprocess.Popen(words, cwd=place.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = warm.Command(*words, cwd=place.folder, stdout=warm.DEVNULL, stderr=warm.DEVNULL)
     end = time.monotonic() + 60
     while sessions(place) != ["live"]:
         assert time.monotonic() < end

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import signal
-import subprocess
-import sys
 from contextlib import contextmanager
 
 import httpx
 import pytest
 
+from tests import warm
 from tests.integration.rollout_place import Place, bare
 
 pytestmark = pytest.mark.integration
@@ -19,8 +18,7 @@ pytestmark = pytest.mark.integration
 @contextmanager
 def local(*words):
     """The variables that a stand-in prints."""
-    command = [sys.executable, "-m", "cuarl", "local", *words, "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with warm.Command("local", *words, "--port", "0", stdout=warm.PIPE, stderr=warm.PIPE) as process:
         try:
             line = process.stdout.readline()
             assert line.startswith("export "), line + process.stderr.read()

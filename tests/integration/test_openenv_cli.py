@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.integration.rollout_place import Place, bare
 
 pytest.importorskip("websockets", reason="the extra openenv is not installed")
@@ -27,8 +26,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 def served(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("CUARL_SERVE_TOKEN", "serve-token-canary-7d10")
     monkeypatch.setenv("OPENENV_TOKEN", "serve-token-canary-7d10")
-    words = [sys.executable, "-m", "cuarl", "serve-env", "--tasks", "tasks.json", "--port", "0", "--json"]
-    process = subprocess.Popen(words, cwd=place.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    words = ("serve-env", "--tasks", "tasks.json", "--port", "0", "--json")
+    process = warm.Command(*words, cwd=place.folder, stdout=warm.PIPE, stderr=warm.PIPE)
     assert process.stdout is not None
     line = process.stdout.readline()
     assert line, process.communicate()[1]

@@ -6,13 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import warm
 from tests.integration.rollout_place import Place, bare
 from tests.peers import FOLDER, OPENENV, needs_openenv
 
@@ -29,8 +29,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 @pytest.fixture
 def served(place: Place) -> Iterator[str]:
-    words = [sys.executable, "-m", "cuarl", "serve-env", "--tasks", "tasks.json", "--port", "0", "--json"]
-    process = subprocess.Popen(words, cwd=place.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    words = ("serve-env", "--tasks", "tasks.json", "--port", "0", "--json")
+    process = warm.Command(*words, cwd=place.folder, stdout=warm.PIPE, stderr=warm.PIPE)
     assert process.stdout is not None
     line = process.stdout.readline()
     assert line, process.communicate()[1]

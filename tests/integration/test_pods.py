@@ -27,6 +27,7 @@ from cuarl.errors import PrerequisiteError
 from cuarl.local.faults import Faults
 from cuarl.local.kubernetes import FakeKubernetes
 from cuarl.types import StopReason
+from tests import warm
 from tests.fakes import certificates
 from tests.fakes.kubernetes import TOKEN, cluster
 from tests.integration.rollout_place import Place, bare
@@ -195,12 +196,8 @@ def test_pods_that_die_are_named_and_replaced(place: Place, monkeypatch: pytest.
 
 def killed_within_an_episode(folder: Path, variables: dict[str, str], ended) -> None:
     environment = os.environ | variables | {"CUARL_SESSIONS_DIR": str(folder / "sessions")}
-    command = [
-        sys.executable, "-m", "cuarl", "rollout", "--env", "pods", "--agent", "oracle", "--tasks", "system",
-        "--episodes",
-        "3", "--pods-settle-ms", "30000",
-    ]  # fmt: skip
-    with subprocess.Popen(command, env=environment, cwd=folder, stdout=subprocess.PIPE, text=True) as run:
+    words = "rollout --env pods --agent oracle --tasks system --episodes 3 --pods-settle-ms 30000"
+    with warm.Command(*words.split(), env=environment, cwd=folder, stdout=warm.PIPE) as run:
         while not ended() and run.poll() is None:
             time.sleep(0.05)
         assert run.poll() is None, run.stdout and run.stdout.read()
@@ -309,10 +306,8 @@ def test_server_of_a_pod_starts_with_the_manifest_s_words_and_leaves_nothing(pla
 
 
 def test_session_without_a_token_of_the_user_s_makes_one(place: Place) -> None:
-    command = [sys.executable, "-m", "cuarl", "sessions", "serve", "phone", "--port", "0", "--json"]
-    with subprocess.Popen(
-        command, cwd=place.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as server:
+    words = ("sessions", "serve", "phone", "--port", "0", "--json")
+    with warm.Command(*words, cwd=place.folder, stdout=warm.PIPE, stderr=warm.PIPE) as server:
         try:
             assert server.stdout is not None
             told = json.loads(server.stdout.readline())

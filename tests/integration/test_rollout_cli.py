@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from cuarl.trajectory import Trajectory
+from tests import warm
 from tests.integration.small_model import qwen3_folder, tokenizer  # noqa: F401
 from tests.unit.store.samples import save
 
@@ -231,11 +230,8 @@ def test_verify_of_a_run_without_a_policy_has_nothing_to_say(place):
 
 def test_interrupt_keeps_what_was_complete_and_marks_the_rest(place):
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    command = [sys.executable, "-m", "cuarl", "rollout", "--tasks", "tasks.json", "--agent", "random", "--episodes",
-               "5000", "--max-concurrent-rollouts", "4", "--json"]  # fmt: skip
-    process = subprocess.Popen(
-        command, cwd=place.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    words = "rollout --tasks tasks.json --agent random --episodes 5000 --max-concurrent-rollouts 4 --json"
+    process = warm.Command(*words.split(), cwd=place.folder, env=environment, stdout=warm.PIPE, stderr=warm.PIPE)
     seen_lines = [process.stdout.readline() for _ in range(6)]
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)

@@ -6,14 +6,13 @@ import base64
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import warm
 from tests.integration.rollout_place import Place, bare
 from tests.unit.policy.pictures import screen
 
@@ -28,11 +27,9 @@ class Server:
     """A running ``cuarl serve``, its run called ``name``."""
 
     def __init__(self, folder: Path, *options: str, name: str = "rec", **variables: str) -> None:
-        words = [sys.executable, "-m", "cuarl", "serve", "--port", "0", "--name", name, "--json", *options]
+        words = ["serve", "--port", "0", "--name", name, "--json", *options]
         environment = {**os.environ, "CUARL_SERVE_TOKEN": TOKEN, "OMP_NUM_THREADS": "1", **variables}
-        self.process = subprocess.Popen(
-            words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        self.process = warm.Command(*words, cwd=folder, env=environment, stdout=warm.PIPE, stderr=warm.PIPE)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, self.process.communicate()[1]

@@ -16,6 +16,7 @@ from peft import PeftModel
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForImageTextToText
 
+from tests import warm
 from tests.integration.rollout_place import Place, bare
 from tests.integration.small_model import qwen3_folder, qwen25_folder, tokenizer  # noqa: F401
 from tests.unit.policy.other_families import save_family
@@ -94,6 +95,8 @@ def whole(tmp_path_factory, options):
 
 def started(folder, args, launcher=()):
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{folder}", "OMP_NUM_THREADS": "1"}
+    if not launcher:
+        return warm.Command(*args, cwd=folder, env=environment, stdout=warm.DEVNULL, stderr=warm.PIPE)
     return subprocess.Popen(
         [sys.executable, "-m", *launcher, "cuarl", *args],
         cwd=folder,
