@@ -197,7 +197,7 @@ def test_presets_that_no_device_can_be_set_up_by_are_found_before_anything_start
     assert isinstance(error, TaskError)
 
 
-def test_prove_prints_a_row_for_each_task_and_names_what_it_can_not_play(tmp_path: Path) -> None:
+def test_prove_prints_a_row_for_each_task_and_says_what_it_lacks_to_play_one(tmp_path: Path) -> None:
     rows = [
         {"id": "abroad", "description": "a", "env": "pods", "checks": [{"path": "answer", "value": "b"}]},
         {"id": "planned", "description": "b", "env": "pods", "checks": [{"path": "answer", "value": "b"}],
@@ -205,12 +205,14 @@ def test_prove_prints_a_row_for_each_task_and_names_what_it_can_not_play(tmp_pat
     ]  # fmt: skip
     file = tmp_path / "mine.json"
     file.write_text(json.dumps(rows[:1]), encoding="utf-8")
-    done = run("validate", "toy_02_enable_wifi", str(file), "--prove", "--jobs", "1")
-    assert done.error is None and "not played here, so not proven: abroad" in done.err
+    error = run("validate", str(file), "--prove").error
+    assert error is not None and "no Kubernetes cluster is set" in error.what and error.hint
+    done = run("validate", "toy_02_enable_wifi", "--prove", "--jobs", "1")
+    assert done.error is None
     assert re.search(r"^toy_02_enable_wifi  3/3 +\d", done.out, re.MULTILINE)
     file.write_text(json.dumps(rows), encoding="utf-8")
     refused = run("validate", str(file))
-    assert refused.error is not None and "the environment pods can't follow one" in refused.out
+    assert refused.error is not None and "does not tell things by text: name a place by at" in refused.out
     assert "  plan 1      click: a\n" in run("show", str(file)).out
     for words in (["--set", "env.viewport=320x320"], ["--prove", "--seeds", "0"]):
         error = run("validate", "toy_02_enable_wifi", *words).error
