@@ -22,8 +22,8 @@ pytestmark = pytest.mark.integration
 
 OFTEN = 4
 COUNTED = (
-    f"<script>const n = Number(sessionStorage.n ?? 0); if (n < {OFTEN}) {{{{ sessionStorage.n = n + 1; {{}} "
-    f"}}}}</script>"
+    f"<script>const n = Number(sessionStorage.n ?? 0); document.title = n; "
+    f"if (n < {OFTEN}) {{{{ sessionStorage.n = n + 1; {{}} }}}}</script>"
 )
 NEXT = {
     "reload": COUNTED.format("location.reload()"),
@@ -105,7 +105,7 @@ def test_b01_the_last_page_is_read_and_acted_on(visit, name):
     last = "0" if reloads else str(OFTEN)
 
     async def work(env):
-        state = await until(env, last)
+        state = await until(env, str(OFTEN))
         assert (state["url"].rpartition("/")[2], state["text"].strip()) == (last, f"page {last}")
         assert (await env.step(Click(x=20, y=20))).observation.text["url"] == state["url"]
 
