@@ -84,7 +84,8 @@ async def _listening(talk: Handler, port: int) -> AsyncIterator[int]:
         await stop_accepting(server)
         server.close()
         tasks = list(talking.values())
-        for task in tasks:
+        for writer, task in talking.items():
+            writer.transport.abort()  # a client that does not read would hold back what is still to be sent
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for writer in talking:
@@ -93,6 +94,11 @@ async def _listening(talk: Handler, port: int) -> AsyncIterator[int]:
 
 async def _close(writer: asyncio.StreamWriter) -> None:
     writer.close()
+    # in a task of its own: whoever is cancelled within wait_closed cancels it for those who wait later, too
+    await asyncio.shield(_closed(writer))
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
     with suppress(ConnectionError):
         await writer.wait_closed()
 

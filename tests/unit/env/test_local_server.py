@@ -27,3 +27,24 @@ def test_a_connection_is_closed_however_far_it_has_come_when_its_server_ends(rou
             pass
         gc.collect()
     assert [str(leak.message) for leak in leaks] == []
+
+
+class Talkative(FakePhone):
+    async def run(self, command):
+        return bytes(32 << 20)
+
+
+def test_a_server_ends_while_a_client_does_not_read_the_answer_that_ends_its_connection():
+    def request(text):
+        return f"{len(text):04x}{text}".encode()
+
+    async def connect():
+        async with serve(Talkative("one")) as port:
+            client = socket.create_connection(("127.0.0.1", port))
+            client.sendall(request("host:transport:one") + request("exec:screencap"))
+            await asyncio.to_thread(client.recv, 4)
+            await asyncio.sleep(0.1)  # all is written, and its connection waits to be closed
+        return client
+
+    with asyncio.run(asyncio.wait_for(connect(), 10)):
+        pass
