@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from cuarl.policy.master import Master
 from cuarl.pretrain.batches import Batch, BatchMaker, Maker, batches
 from cuarl.pretrain.calls import Kind
 from cuarl.pretrain.layout import Layout, head_of
@@ -48,7 +49,7 @@ class Pretraining:
         self.head = LetterHead(model.config.text_config.hidden_size, token).to(device)
         self._used_head = self.head if used is self.model else deepcopy(self.head).to(torch.bfloat16)
         self._kept = [*self.model.parameters(), *self.head.parameters()]
-        self._used = [*used.parameters(), *self._used_head.parameters()]
+        self._master = Master([*used.parameters(), *self._used_head.parameters()], self._kept)
         self.optimiser = torch.optim.AdamW(
             self._kept,
             lr=plan.learning_rate,
@@ -81,13 +82,7 @@ class Pretraining:
     def take(self, weights: dict[str, torch.Tensor]) -> None:
         """Go on with other weights."""
         self.model.load_state_dict(weights)
-        self._use()
-
-    def _use(self) -> None:
-        """Let what is computed with be what is kept."""
-        if self._used[0] is not self._kept[0]:
-            with torch.no_grad():
-                torch._foreach_copy_(self._used, self._kept)
+        self._master.write()
 
     def batches(self, make: Maker) -> BatchMaker:
         """What makes batches of what ``make`` makes."""
@@ -112,13 +107,11 @@ class Pretraining:
             group["lr"] = self.plan.rate(self._since, done)
         found = forward()
         found["loss"].backward()
-        if self._used[0] is not self._kept[0]:
-            for kept, used in zip(self._kept, self._used, strict=True):
-                kept.grad, used.grad = None if used.grad is None else used.grad.float(), None
+        self._master.take_gradients()
         nn.utils.clip_grad_norm_(self._kept, 1.0)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
-        self._use()
+        self._master.write()
         self._since += 1
         return {k: v.detach() for k, v in found.items()}
 

@@ -30,6 +30,7 @@ from accelerate.utils import broadcast, gather_object
 from cuarl.errors import TrainError
 from cuarl.policy.adapters.modalities import Modalities
 from cuarl.policy.base import Policy
+from cuarl.policy.master import Master
 from cuarl.policy.work import Work, total
 from cuarl.train.batch import (
     Batch,
@@ -99,8 +100,8 @@ class Learner:
         if config.gradient_checkpointing:
             _checkpoint_activations(policy.base)
         self._shards = Shards(policy, self.accelerator) if config.sharded else None
-        if self._shards is not None:
-            self._parameters = self._shards.parameters
+        self._master = Master(self._parameters if self._shards is None else self._shards.parameters)
+        self._parameters = self._master.parameters
         head = self._objective.head
         self._head_parameters = list(head.parameters()) if head is not None else []
         self._optimizer = self._make_optimizer()
@@ -225,12 +226,14 @@ class Learner:
                 break
             loss, inputs = self._objective.loss(rows, pictures)
             self.accelerator.backward(loss.total)
+            self._master.take_gradients()
             report.add(loss, rows, inputs, unpadded=self._objective.scorer.unpadded)
         if not self._changed and self._shards is None and any_of(giving_up):
             raise StepUndone
         if self._shards is not None:
             for _ in range(max(map(len, parts)) - len(parts[mine])):
                 self.accelerator.backward(self._objective.stand_by(update, pictures))
+                self._master.take_gradients()
         sum_over_processes(self.accelerator, [*self._parameters, *self._head_parameters])
 
     def _step(self, update: Update, report: StepReport) -> None:
@@ -240,6 +243,7 @@ class Learner:
         if self._finite(norm, report):
             self._check_adapters(update, norm)
             self._optimizer.step()
+            self._master.write()
             self._changed = True
         self._optimizer.zero_grad()
 
@@ -346,6 +350,8 @@ class Learner:
             "nonfinite": self._nonfinite,
         }
         state |= {"episodes": self.episodes, "replay": self.replay.state()}
+        if master := self._master.state():
+            state["master"] = master
         if self._objective.head is not None:
             state["value_head"] = self._objective.head.state_dict()
         if self._objective.start is not None:
@@ -361,6 +367,7 @@ class Learner:
         self._optimizer.load_state_dict(state["optimizer"])
         if self._shards is not None:
             shard_moments(self._optimizer.optimizer)
+        self._master.restore(state.get("master"))
         if self._objective.head is not None:
             self._objective.head.load_state_dict(state["value_head"])
         if self._objective.start is not None:

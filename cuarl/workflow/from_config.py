@@ -50,7 +50,7 @@ def model_spec(resolved: Resolved, device: str) -> ModelSpec:
         return _spec(config, start.model or config.model_name, device, adapter=start.adapter, train="adapter")
     base = start.model or config.model_name if start else config.model_name
     if not config.use_lora:
-        # steps of 1e-5 are lost in the rounding of 16-bit weights
+        # the optimiser needs them in float32 anyway, so 16 bits would save no memory (``policy.master``)
         dtype = "float32" if config.dtype == "auto" else config.dtype
         return _spec(config, base, device, train="full", train_vision=config.train_vision, dtype=dtype)
     custom = config.lora_target_option == "custom"

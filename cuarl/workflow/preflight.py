@@ -72,9 +72,10 @@ def model_facts(experiment: Experiment, spec: ModelSpec, examined: Examined | No
     weights = examined.parameters * (2 if half else 4)
     facts = {"weights": f"{examined.parameters / 1e6:,.1f} million, {_size(weights)} on {device}"}
     if trained and spec.train == "full":
-        state = examined.parameters * 12
+        originals = 4 * examined.parameters if half else 0
+        state = originals + 12 * examined.parameters
         facts["weights"] += f", and {_size(state)} of gradients and optimiser"
-        room += f"; a checkpoint takes about {_size(weights + 8 * examined.parameters)}"
+        room += f"; a checkpoint takes about {_size(weights + originals + 8 * examined.parameters)}"
     return facts | {"disk": room}
 
 

@@ -1,6 +1,7 @@
 """Trains a tiny policy for two steps and writes weights and metrics: run alone, or by accelerate in several
 processes."""
 
+import copy
 import json
 import sys
 import warnings
@@ -47,25 +48,30 @@ def gathered(batch, rank, world):
     return whole
 
 
-def saved_and_restored(learner, folder):
-    """Weights and moments survive a checkpoint that is put together from the shards."""
-    before, moments = weights(learner.policy), learner.state()["optimizer"]["state"]
+def saved_and_restored(learner, folder, batch):
+    """Weights and moments survive a checkpoint that is put together from the shards, whatever is learnt after it."""
+    before, state = weights(learner.policy), copy.deepcopy(learner.state())
+    moments, originals = state["optimizer"]["state"], state.get("master", ())
     checkpoints = Checkpoints(folder / "checkpoints", learner, About(run="mine", base_model="org/model"))
     checkpoints.save(3)
     checkpoints.commit(3, {})
     learner.accelerator.wait_for_everyone()
+    learner.begin_step(4)
+    learner.update(batch, 4)
     for p in learner.policy.parameters():
         p.data.add_(1.0)
     assert checkpoints.restore() == 3
     assert all(torch.equal(before[name], p) for name, p in weights(learner.policy).items())
-    again = learner.state()["optimizer"]["state"]
+    again = learner.state()
+    assert all(torch.equal(a, b) for a, b in zip(originals, again.get("master", ()), strict=True))
+    again = again["optimizer"]["state"]
     assert all(torch.equal(moments[i][k], again[i][k]) for i in moments for k in ("exp_avg", "exp_avg_sq", "step"))
 
 
 def main(folder, kind="grpo"):
-    full = kind == "full"
+    full, short = kind.startswith("full"), kind.endswith("16")
     accelerator = join_processes()
-    policy = tiny_policy(full=full)
+    policy = tiny_policy(full=full, dtype=torch.bfloat16 if short else torch.float32)
     policy.model.to(accelerator.device)
     # with a critic and a penalty in the reward every process needs what all have seen of the rows
     extra = {"baseline": "critic", "kl_coef": 0.1} if kind == "ppo" else {}
@@ -92,9 +98,10 @@ def main(folder, kind="grpo"):
             batch = cut_off(played(policy, [(1, 0)], turns=1))
         else:
             batch = played(policy, [(1, 0, 0), (1, 1)], with_pictures=False, seed=1)
-        history.append(learner.update(gathered(batch, rank, world), step))
+        batch = gathered(batch, rank, world)
+        history.append(learner.update(batch, step))
     if config.sharded:
-        saved_and_restored(learner, folder)
+        saved_and_restored(learner, folder, batch)
     folder.mkdir(exist_ok=True)
     save_file(weights(policy), folder / f"rank{rank}.safetensors")
     (folder / f"rank{rank}.json").write_text(json.dumps(history))

@@ -43,20 +43,25 @@ def saved(checkpoints, step, metrics=None):
     return {p.name: p.read_bytes() for p in folder.iterdir()}
 
 
-@pytest.mark.parametrize("full", [False, True], ids=["adapter", "full fine-tuning"])
-def test_an_interrupted_run_equals_an_uninterrupted_one_byte_for_byte(tmp_path, full):
-    learner, checkpoints = started(tmp_path / "whole", full=full)
+@pytest.mark.parametrize(
+    "of",
+    [{}, {"full": True}, {"full": True, "dtype": torch.bfloat16, "rate": 1e-4}],
+    ids=["adapter", "full fine-tuning", "in 16 bits"],
+)
+def test_an_interrupted_run_equals_an_uninterrupted_one_byte_for_byte(tmp_path, of):
+    learner, checkpoints = started(tmp_path / "whole", **of)
     whole = train(learner, 1, 4)
-    expected = saved(checkpoints, 4)
+    expected, remembered = saved(checkpoints, 4), (tmp_path / "whole/trainer/step-000004/state.pt").read_bytes()
 
-    learner, checkpoints = started(tmp_path / "cut", full=full)
+    learner, checkpoints = started(tmp_path / "cut", **of)
     cut = train(learner, 1, 2)
     saved(checkpoints, 2)
-    learner, checkpoints = started(tmp_path / "cut", full=full)
+    learner, checkpoints = started(tmp_path / "cut", **of)
     assert checkpoints.restore() == 2
     assert learner.policy.version == 2
     cut += train(learner, 3, 4)
     assert saved(checkpoints, 4) == expected
+    assert (tmp_path / "cut/trainer/step-000004/state.pt").read_bytes() == remembered
     assert cut == whole
 
 

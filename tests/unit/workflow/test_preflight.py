@@ -82,6 +82,13 @@ def test_training_all_weights_is_told_with_its_state(settings, model):
     spec = ModelSpec(model=str(model), device="cpu", train="full", dtype="float32")
     told = preflight.model_facts(experiment(settings), spec, examine(spec), trained=True)
     assert "of gradients and optimiser" in told["weights"] and "a checkpoint takes about" in told["disk"]
+    # a weight of 16 bits has an original of 32 beside it
+    short = preflight.model_facts(
+        experiment(settings), spec.model_copy(update={"dtype": "bfloat16"}), examine(spec), trained=True
+    )
+    size = examine(spec).parameters / 2**20
+    assert f"{2 * size:.0f} MiB on" in short["weights"] and f"and {16 * size:.0f} MiB" in short["weights"]
+    assert f"takes about {14 * size:.0f} MiB" in short["disk"]
 
 
 def cut(model):
