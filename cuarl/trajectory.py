@@ -207,6 +207,11 @@ class Trajectory(Record):
         return noted
 
     @property
+    def led(self) -> int:
+        """In how many turns an oracle decided."""
+        return sum(self.decided(turn.index).get(BY) == BY_ORACLE for turn in self.turns)
+
+    @property
     def success(self) -> bool | None:
         """The verdict, or None where there is none."""
         return None if self.verdict is None else self.verdict.success

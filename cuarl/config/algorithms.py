@@ -111,6 +111,7 @@ OPTIONS: Mapping[str, Option] = {
     "curriculum": Option(_PRACTISED),
     "curriculum_patience": Option(_PRACTISED, "curriculum", ("failure-filter",)),
     "curriculum_cooldown": Option(_PRACTISED, "curriculum", ("failure-filter",)),
+    "hint_turns": Option(GROUP - {"gigpo"}, "credit", ("episode",)),
     "critic_level": Option(_PPO),
     "critic_trunk": Option(_PPO),
     "critic_warmup_steps": Option(_PPO),

@@ -72,6 +72,9 @@ class Learning(Fields):
     """Groups without success in a row after which a task is set aside."""
     curriculum_cooldown: PositiveInt = 3
     """Rounds through all tasks for which it is set aside."""
+    hint_turns: NonNegativeInt = 0
+    """Where all attempts of a group fail, collect it again in the same step, led by the first turns of the oracle: at
+    first so many, fewer as the task is solved more often; for tasks that an oracle can do; 0 means never."""
     critic_level: Literal["turn", "token"] = "turn"
     """Whether the critic of ppo values each turn or each token."""
     critic_trunk: Literal["detached", "shared"] = "detached"

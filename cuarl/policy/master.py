@@ -44,8 +44,9 @@ class Master:
             torch._foreach_copy_(list(used), list(kept))
 
     def state(self) -> list[torch.Tensor]:
-        """The originals that are no parameters of the model, whole; every process must call it where there are shards."""
-        return [k.full_tensor() if isinstance(k, DTensor) else k.detach() for k, _ in self._pairs]
+        """The originals that are no parameters of the model, whole; with shards every process must call it."""
+        kept = (k.detach() for k, _ in self._pairs)
+        return [k.full_tensor() if isinstance(k, DTensor) else k for k in kept]
 
     @torch.no_grad()
     def restore(self, state: Sequence[torch.Tensor] | None) -> None:

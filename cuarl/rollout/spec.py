@@ -37,10 +37,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guidance:
-    """What an oracle does in an episode of a policy, whose every other turn it labels (``agent.guided``)."""
+    """What an oracle does in an episode of a policy (``agent.guided``)."""
 
     share: float = 0.0
-    """Probability with which it has a turn."""
+    """Probability with which it has a turn; it labels every other one."""
+    first: int | None = None
+    """Instead, it leads in so many turns at first, and says nothing of the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

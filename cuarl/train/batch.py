@@ -65,6 +65,9 @@ class Batch:
     """In supervised training, how much an episode's tokens count, by its id; 1 where nothing is said."""
     earlier: tuple[Group, ...] = ()
     """Groups that are imitated, too, and were collected before; metrics of episodes leave them out."""
+    led: Mapping[str, Group] = field(default_factory=dict)
+    """Groups that an oracle led (``hints``), by the id of the group of failures that each was collected for; metrics of
+    episodes leave them out."""
     rehearsal: tuple[Group, ...] = ()
     """What else is imitated, lest it be unlearnt: no episodes of anything, so that metrics of episodes leave it out."""
 
@@ -72,6 +75,14 @@ class Batch:
     def collected(self) -> tuple[Group, ...]:
         """All groups of the step."""
         return (*self.groups, *self.discarded)
+
+    @property
+    def learnt(self) -> tuple[Group, ...]:
+        """The groups to learn from: those that were led, if that teaches, in the place of the failures they are for."""
+        led = {failed: group for failed, group in self.led.items() if group_advantages(group.rewards).mixed}
+        there = {group.group_id for group in self.groups}
+        more = (group for failed, group in led.items() if failed not in there)
+        return (*(led.get(group.group_id, group) for group in self.groups), *more)
 
 
 Update = tuple[TokenRow, ...]

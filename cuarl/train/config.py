@@ -26,6 +26,8 @@ class LearnerConfig(Record):
     replay: ReplayConfig = ReplayConfig()
     curriculum: CurriculumConfig | None = None
     """How tasks are chosen; None: the learner is not asked."""
+    hint_turns: NonNegativeInt = 0
+    """How far an oracle leads at first where a group fails whole; 0: not at all."""
     batch: BatchConfig = BatchConfig()
     loss: LossConfig = LossConfig()
     reference: Literal["base", "start"] = "base"

@@ -44,6 +44,7 @@ from cuarl.train.batch import (
 from cuarl.train.config import LearnerConfig
 from cuarl.train.curriculum import Curriculum
 from cuarl.train.gradients import check_trained_names, dead_adapters, reproducible, sum_over_processes
+from cuarl.train.hints import Hints
 from cuarl.train.metrics import sampling_metrics
 from cuarl.train.objective import Objective, Pictures
 from cuarl.train.processes import any_of, join_processes
@@ -54,6 +55,7 @@ from cuarl.train.schedule import learning_rate
 from cuarl.train.shaping import overlong_cost
 from cuarl.train.sharding import Shards, clip_gradients, shard_moments, whole
 from cuarl.train.shutdown import StepUndone
+from cuarl.trajectory import Group
 
 logger = logging.getLogger(__name__)
 
@@ -107,6 +109,7 @@ class Learner:
         self._optimizer = self._make_optimizer()
         self.replay = Replay(config.replay)
         self.curriculum = Curriculum(config.curriculum) if config.curriculum else None
+        self.hints = Hints(config.hint_turns) if config.hint_turns else None
         self.episodes = 0
         """How many episodes were learnt from, in the whole run."""
         self.stream: CheckpointedStream | None = None
@@ -164,8 +167,9 @@ class Learner:
 
     def _learn(self, batch: Batch, step: int) -> dict[str, float]:
         report, sampled = StepReport(self._set_learning_rates(step)), self.policy.take_work()
-        batch = replace(batch, groups=without(batch.groups, self.policy.special.unsayable, self.policy.decode))
-        learnt, replayed = self.replay.filled(batch, step) if self.config.replay.per_task else (batch, 0)
+        batch = replace(batch, groups=self._sayable(batch.groups))
+        learnt = replace(batch, groups=self._sayable(batch.learnt)) if batch.led else batch
+        learnt, replayed = self.replay.filled(learnt, step) if self.config.replay.per_task else (learnt, 0)
         # keys and values would lie beside the activations; graphs are captured anew with the next samples
         self.policy.release_memory(_ENGINE_KEPT)
         with reproducible(self.policy.device):
@@ -181,6 +185,9 @@ class Learner:
         self.episodes += sum(len(g.trajectories) for g in batch.collected)
         work = self._work(sampled)
         return report.metrics() | after | self._remembered(batch, step, replayed) | self._memory() | work
+
+    def _sayable(self, groups: Sequence[Group]) -> tuple[Group, ...]:
+        return without(groups, self.policy.special.unsayable, self.policy.decode)
 
     def _updates(self, batch: Batch) -> list[Update]:
         config = self.config
@@ -337,6 +344,8 @@ class Learner:
         if self.curriculum is not None:
             self.curriculum.observe(batch.collected)
             found |= self.curriculum.metrics()
+        if self.hints is not None:
+            found |= self.hints.observe(list(batch.led.values()))
         if not self.config.replay.per_task:
             return found
         self.replay.remember(batch, step)
@@ -358,6 +367,8 @@ class Learner:
             state["start"] = self._objective.start.state()
         if self.curriculum is not None:
             state["curriculum"] = self.curriculum.state()
+        if self.hints is not None:
+            state["hints"] = self.hints.state()
         if self.stream is not None:
             state["stream"] = self.stream.state()
         return state
@@ -374,6 +385,8 @@ class Learner:
             self._objective.start.restore(state["start"])
         if self.curriculum is not None:
             self.curriculum.restore(state["curriculum"])
+        if self.hints is not None:
+            self.hints.restore(state["hints"])
         self.replay.restore(state["replay"])
         self.episodes = state["episodes"]
         self.restored_stream = state.get("stream")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cuarl.errors import TrainError
-from cuarl.trajectory import Group, Sampled, Trajectory, Turn
+from cuarl.trajectory import BY, BY_ORACLE, Group, Sampled, Trajectory, Turn
 
 Place = tuple[int, int]
 """Position of a turn in its batch: the episode, then the turn."""
@@ -65,9 +65,10 @@ class TokenRow:
 
 
 def policy_rows(groups: Sequence[Group]) -> list[TokenRow]:
-    """A row for each turn of each scored episode, in order, with advantages of 0; none for a turn that said nothing.
+    """A row for each turn of each scored episode, in order, with advantages of 0.
 
-    Raises TrainError for a turn that can't be trained on, by name.
+    None for a turn that said nothing, or that an oracle had in the policy's stead: it was not sampled. Raises
+    TrainError for a turn that can't be trained on, by name.
     """
     return [row for place in _numbered(groups) for row in _policy_rows(*place)]
 
@@ -132,6 +133,8 @@ def without(
 
 def _policy_rows(group: int, episode: int, trajectory: Trajectory) -> Iterator[TokenRow]:
     for turn in _saying(trajectory) if trajectory.reward is not None else ():
+        if trajectory.decided(turn.index).get(BY) == BY_ORACLE:
+            continue
         sampled = _exact(trajectory, turn.index, turn.sampled)
         if sampled.logprobs is None:
             raise _refusal(trajectory, turn.index, "has no logprobs of the distribution it was sampled from")

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.backend import Backend
+from cuarl.rollout import seeds
 from cuarl.rollout.failures import FailureWindow
 from cuarl.rollout.setup import Episode, Setup
 from cuarl.rollout.spec import EpisodeSpec, Guidance, plan
 from cuarl.tasks.task import Task
 from cuarl.train.batch import Batch, teaches
+from cuarl.train.hints import failed_whole
 from cuarl.train.processes import gather_batch, waited_for
-from cuarl.trajectory import Group, Trajectory
+from cuarl.trajectory import Trajectory
 from cuarl.types import Screenshot
 from cuarl.workflow import episodes as parts
 from cuarl.workflow.from_config import shaping
@@ -31,6 +33,7 @@ from cuarl.workflow.watcher import SILENT, Watcher
 
 if TYPE_CHECKING:
     from cuarl.train.curriculum import Curriculum
+    from cuarl.train.hints import Hints
     from cuarl.train.learner import Learner
 
 T = TypeVar("T")
@@ -60,6 +63,7 @@ class Collector:
     record: parts.Recording | None = None
     """None in a process that leaves recording to the main one."""
     curriculum: Curriculum | None = None
+    hints: Hints | None = None
 
     def __post_init__(self) -> None:
         self.failures = FailureWindow(max_share=self.config.max_failed_share)
@@ -99,6 +103,22 @@ class Collector:
     def task(self, task_id: str) -> Task:
         """One of the tasks."""
         return self._by_id[task_id]
+
+    def may_solve(self, task_id: str) -> bool:
+        """Whether an oracle may know how a task is done."""
+        return self.backend.may_solve(self._by_id[task_id])
+
+
+def hinted(group_id: str) -> str:
+    """The id of the group that is collected for one that failed whole."""
+    return f"{group_id}.hint"
+
+
+def led_spec(spec: EpisodeSpec, turns: int) -> EpisodeSpec:
+    """``spec`` once more, on the same device, led by an oracle for so many turns, with chances of its own."""
+    group_id = hinted(spec.group_id)
+    chance = seeds.digest("hint", spec.sampling_seed)
+    return replace(spec, group_id=group_id, sampling_seed=chance, guidance=Guidance(first=turns))
 
 
 # --- in turn with training -----------------------------------------------------------------------------------------
@@ -151,7 +171,8 @@ class InTurn:
             batch = await self._step(step)
         finally:
             await self._source.rest()
-        return replace(batch, groups=self._source.accept(batch.groups))
+        led = self._source.accept(tuple(batch.led.values())) if batch.led else ()
+        return replace(batch, groups=self._source.accept(batch.groups), led=dict(zip(batch.led, led, strict=True)))
 
     async def _step(self, step: int) -> Batch:
         """Once, and again in place of groups that teach nothing (DAPO's dynamic sampling)."""
@@ -159,21 +180,25 @@ class InTurn:
         batch = await self._collect(step, 0, config.groups_per_batch)
         if not rounds:
             return batch
-        kept, flat, pictures = self._split(batch)
+        batch = self._split(batch)
         for number in range(1, rounds + 1):
-            missing = config.groups_per_batch - len(kept)
+            missing = config.groups_per_batch - len(batch.learnt)
             if not missing:
                 break
-            further = await self._collect(step, number, missing)
-            more, less, seen = self._split(further)
-            kept, flat, pictures = kept + more, flat + less, {**pictures, **seen}
-        return Batch(tuple(kept), pictures, tuple(flat))
+            further = self._split(await self._collect(step, number, missing))
+            batch = Batch(
+                batch.groups + further.groups,
+                {**batch.pictures, **further.pictures},
+                batch.discarded + further.discarded,
+                led={**batch.led, **further.led},
+            )
+        return batch
 
-    def _split(self, batch: Batch) -> tuple[list[Group], list[Group], Mapping[str, Screenshot]]:
-        """The groups that teach, and those that don't."""
+    def _split(self, batch: Batch) -> Batch:
+        """``batch`` with the groups that teach nothing set apart."""
         how = shaping(self._collector.config)
-        kept = [group for group in batch.groups if teaches(group, how)]
-        return kept, [group for group in batch.groups if group not in kept], batch.pictures
+        kept = tuple(group for group in batch.groups if teaches(group, how))
+        return replace(batch, groups=kept, discarded=tuple(group for group in batch.groups if group not in kept))
 
     def _next_tasks(self, step: int, number: int, count: int) -> list[Task]:
         found = self._collector.by_curriculum(count)
@@ -185,7 +210,7 @@ class InTurn:
 
     async def _collect(self, step: int, number: int, count: int) -> Batch:
         """``count`` groups; ``number`` says how often the step has collected before."""
-        collector, config, (rank, world) = self._collector, self._collector.config, self._processes
+        collector, config = self._collector, self._collector.config
         again = f".again{number}" if number else ""
         specs = collector.specs(
             self._next_tasks(step, number, count),
@@ -194,9 +219,32 @@ class InTurn:
             first_group=number * _FURTHER + (step - 1) * config.groups_per_batch,
             guidance=self._guide(step),
         )
+        batch = await self._run(specs, f"step {step} of {config.max_steps}")
+        return await self._with_hints(batch, specs, f"step {step}, with hints")
+
+    async def _with_hints(self, batch: Batch, specs: Sequence[EpisodeSpec], name: str) -> Batch:
+        """``batch``, and in place of the groups that failed whole the same again, led by an oracle, if that teaches."""
+        collector, hints = self._collector, self._collector.hints
+        if hints is None:
+            return batch
+        failed = {g.group_id for g in batch.groups if failed_whole(g) and collector.may_solve(g.task_id)}
+        led = [led_spec(spec, hints.length(spec.task.task_id)) for spec in specs if spec.group_id in failed]
+        if not led:
+            return batch
+        again = await self._run(led, name)
+        of = {hinted(group_id): group_id for group_id in failed}
+        return replace(
+            batch,
+            pictures={**batch.pictures, **again.pictures},
+            led={of[group.group_id]: group for group in again.groups},
+        )
+
+    async def _run(self, specs: Sequence[EpisodeSpec], name: str) -> Batch:
+        """The groups of ``specs``, each process its share of them; ``name`` is what people see of it."""
+        collector, config, (rank, world) = self._collector, self._collector.config, self._processes
         mine = [spec for i, spec in enumerate(specs) if i // config.group_size % world == rank]
         self._pictures = {}
-        watched = self._watcher.progress(f"step {step} of {config.max_steps}", len(mine), part=True)
+        watched = self._watcher.progress(name, len(mine), part=True)
         with waited_for(), watched as progress:
             async with parts.serving(collector.backend):
                 groups = await parts.collected(

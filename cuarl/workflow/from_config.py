@@ -129,6 +129,7 @@ def learner_config(config: ExperimentConfig) -> LearnerConfig:
                 per_task=learning.replay_per_task, max_age=learning.replay_max_age, seed=config.seed
             ),
             "curriculum": _curriculum(config),
+            "hint_turns": learning.hint_turns,
             "batch": batch_config(config),
             "loss": _loss_config(config),
             "reference": learning.kl_reference,

@@ -11,12 +11,13 @@ from cuarl import objects
 from cuarl.config.algorithms import RATIO
 from cuarl.config.keys import value_of
 from cuarl.config.schema import ExperimentConfig
+from cuarl.env.backend import Backend
 from cuarl.errors import ConfigError
 from cuarl.rollout.reward import needs_verdict
 from cuarl.tasks.select import require_checks
 from cuarl.tasks.split import kept_aside
 from cuarl.tasks.task import Task
-from cuarl.workflow import environments, inputs, preflight, rehearsal
+from cuarl.workflow import environments, inputs, players, preflight, rehearsal
 from cuarl.workflow import episodes as parts
 from cuarl.workflow.evaluation import EvaluationPlan
 from cuarl.workflow.experiment import Experiment
@@ -85,6 +86,8 @@ class Job:
         made = environments.check(config, [*tasks, *evaluation_tasks], settings)
         if config.algorithm.type == "dagger":
             preflight.check_oracle(made, tasks)
+        if config.learning.hint_turns:
+            _check_hints(experiment, made, tasks)
         preflight.check_place(experiment)
         _tell_shared(experiment, tasks, evaluation_tasks)
         _tell_unproven(experiment, tasks, evaluation_tasks)
@@ -160,6 +163,21 @@ def _tell_unproven(experiment: Experiment, tasks: Sequence[Task], evaluated: Seq
     every = list({task.id: task for task in (*tasks, *evaluated)}.values())
     if said := said_of(experiment.settings, every, [*config.tasks, *config.eval_tasks]):
         experiment.watcher.note(said)
+
+
+def _check_hints(experiment: Experiment, made: Backend, tasks: Sequence[Task]) -> None:
+    """See that an oracle can lead in some of the tasks, and say in how many it can't. Raises ConfigError."""
+    players.check_points(experiment.config)
+    unknown = [task.id for task in tasks if not made.may_solve(task)]
+    if len(unknown) == len(tasks):
+        raise ConfigError(
+            "nothing tells how any of the tasks is solved, so no group can be led",
+            where="--hint-turns",
+            hint="write plans for them (docs/guides/tasks.md#plans), or leave --hint-turns out",
+        )
+    if unknown:
+        shown = ", ".join(unknown[:3]) + (f" and {len(unknown) - 3} more" if len(unknown) > 3 else "")
+        experiment.watcher.note(f"no hints in tasks that nothing tells how to solve: {shown}")
 
 
 def _check_endpoint(experiment: Experiment) -> None:

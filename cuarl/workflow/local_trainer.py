@@ -104,6 +104,7 @@ async def _collecting(
         run_id=place.run.run_id,
         record=place.record,
         curriculum=learner.curriculum,
+        hints=learner.hints,
         backend=hire.backend(config, job.tasks, job.experiment.settings, job.workers),
     )
     if config.max_steps_off_policy:

@@ -15,7 +15,7 @@ from cuarl.agent import formats
 from cuarl.agent.base import Agent
 from cuarl.agent.formats import Format
 from cuarl.agent.formats.described.format import Described
-from cuarl.agent.guided import GuidedAgent
+from cuarl.agent.guided import GuidedAgent, LedAgent
 from cuarl.agent.model import ModelAgent
 from cuarl.agent.pointing import Pointer
 from cuarl.agent.prompt import Window
@@ -192,6 +192,8 @@ def guided(config: ExperimentConfig, policy: ModelAgent, guidance: Guidance, env
     around = env.around if isinstance(env, AimedEnv) else None
     spoken = _wording(config, env, partial(written, _renderer(config)), _renderer(config).seen_size)
     oracle = DemonstratingAgent(OracleAgent(env), spoken, around=around)
+    if guidance.first is not None:
+        return LedAgent(policy, oracle, turns=guidance.first)
     return GuidedAgent(policy, oracle, share=guidance.share)
 
 
