@@ -36,25 +36,25 @@ class Master:
                 kept.grad += used.grad
             used.grad = None
 
-    @torch.no_grad()
     def write(self) -> None:
         """Round the originals into what is computed with, in place."""
         if self._pairs:
             kept, used = zip(*((_local(k), _local(u)) for k, u in self._pairs), strict=True)
-            torch._foreach_copy_(list(used), list(kept))
+            with torch.no_grad():
+                torch._foreach_copy_(list(used), list(kept))
 
     def state(self) -> list[torch.Tensor]:
         """The originals that are no parameters of the model, whole; with shards every process must call it."""
         kept = (k.detach() for k, _ in self._pairs)
         return [k.full_tensor() if isinstance(k, DTensor) else k for k in kept]
 
-    @torch.no_grad()
     def restore(self, state: Sequence[torch.Tensor] | None) -> None:
         """Take ``state()`` back; None takes what is computed with instead. Raises ValueError if it does not fit."""
         if state is not None and len(state) != len(self._pairs):
             raise ValueError(f"{len(state)} float32 weights for {len(self._pairs)} of 16 bits")
-        for i, (kept, used) in enumerate(self._pairs):
-            _local(kept).copy_(_local(used) if state is None else _like(kept, state[i]))
+        with torch.no_grad():
+            for i, (kept, used) in enumerate(self._pairs):
+                _local(kept).copy_(_local(used) if state is None else _like(kept, state[i]))
 
 
 def _original(used: nn.Parameter) -> nn.Parameter:

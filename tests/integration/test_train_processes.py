@@ -61,6 +61,7 @@ def test_two_processes_with_all_weights_in_bfloat16_stay_together_and_near_one(t
     one, two, history = alone_and_in_two(tmp_path, "full-16", preset)
     assert {p.dtype for p in two.values()} == {torch.bfloat16}
     # rows are cut otherwise, so passes round otherwise; then the spacing of the weights themselves
-    assert all(torch.allclose(one[name].float(), two[name].float(), rtol=2**-7, atol=5e-3) for name in one)
+    apart = torch.cat([(one[name].float() - two[name].float()).abs().flatten() for name in one])
+    assert apart.mean() < 1e-3 and apart.max() < 1.5e-2, "of five updates of at most 1e-2 each"
     for alone, shared in zip(*history, strict=True):
         assert shared["optim/grad_norm"] == pytest.approx(alone["optim/grad_norm"], rel=0.05)
