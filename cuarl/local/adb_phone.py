@@ -245,7 +245,7 @@ class FakePhone:
         if world.ui.app == app.key:
             await self._act(Button(name="home"))
         world = _world(sim)
-        sim.world = world.with_ui(stacks=world.ui.stacks.put(app.key, ()), scroll=Bag())
+        sim.world = world.with_ui(stacks=world.ui.stacks.without(app.key), scroll=Bag())
         return 0, b""
 
     async def _dumpsys(self, words: Sequence[str]) -> Reply | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -18,6 +19,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
+    import asyncio
+
     from cuarl.train.shutdown import Shutdown
 
 T = TypeVar("T")
@@ -25,6 +28,8 @@ T = TypeVar("T")
 ENDING = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 _PATIENCE_S = 20.0
 _OUTPUTS = (1, 2)
+_UNHEARD_S = 1.0
+"""How long a signal may go unheard that came just before a wait began, or to another thread than the one that waits."""
 
 
 class _Received:
@@ -120,8 +125,35 @@ def _listening(listener: Callable[[int], object]) -> Iterator[None]:
 
 def wait_for(child: subprocess.Popen[bytes]) -> int:
     """The exit code of a process that ends as this one is told to; it must not get the terminal's signals by itself."""
+    waiting = threading.Thread(target=child.wait, daemon=True)
     with _listening(child.send_signal):
-        return child.wait()
+        waiting.start()
+        while waiting.is_alive():
+            waiting.join(_UNHEARD_S)
+    return child.wait()
+
+
+@contextmanager
+def _waking(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Inside, ``loop`` is woken by every signal of this process.
+
+    Otherwise it goes on waiting where the signal came just before it began to, or to another thread.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    woken, wakes = socket.socketpair()
+    for end_ in (woken, wakes):
+        end_.setblocking(False)
+    outer = signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+    loop.add_reader(woken, woken.recv, 4096)
+    try:
+        yield
+    finally:
+        loop.remove_reader(woken)
+        signal.set_wakeup_fd(outer)
+        woken.close()
+        wakes.close()
 
 
 def run(work: Callable[[], Awaitable[T]], shutdown: Shutdown | None = None) -> T:
@@ -140,15 +172,16 @@ def run(work: Callable[[], Awaitable[T]], shutdown: Shutdown | None = None) -> T
 
     async def watched() -> None:
         loop = asyncio.get_running_loop()
-        if shutdown is not None:
-            shutdown.soon = loop.call_soon_threadsafe
-            with _listening(lambda number: shutdown.request()), shutdown.cutting():
+        with _waking(loop):
+            if shutdown is not None:
+                shutdown.soon = loop.call_soon_threadsafe
+                with _listening(lambda number: shutdown.request()), shutdown.cutting():
+                    result.append(await work())
+                return
+            with anyio.CancelScope() as scope, _listening(lambda number: loop.call_soon_threadsafe(scope.cancel)):
                 result.append(await work())
-            return
-        with anyio.CancelScope() as scope, _listening(lambda number: loop.call_soon_threadsafe(scope.cancel)):
-            result.append(await work())
-        if scope.cancel_called:  # work that was done just then has not obeyed
-            result.clear()
+            if scope.cancel_called:  # work that was done just then has not obeyed
+                result.clear()
 
     anyio.run(watched)
     if not result:

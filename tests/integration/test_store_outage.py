@@ -5,6 +5,7 @@ import math
 import time
 from contextlib import contextmanager
 
+import psutil
 import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
@@ -38,7 +39,11 @@ def test_c55_links_cut_between_two_steps_cost_one_warning(flaky_server, tmp_path
         admin = create_engine(parse_url(SERVER), isolation_level="AUTOCOMMIT")
         with admin.connect() as connection:
             cut = connection.execute(
-                text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'cuarl'")
+                text(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'cuarl'"
+                    " AND client_port = ANY(:ports)"  # of this process: other tests run at the same time
+                ),
+                {"ports": [link.laddr.port for link in psutil.Process().net_connections("tcp")]},
             ).all()
         admin.dispose()
         assert cut

@@ -48,3 +48,18 @@ def test_a_server_ends_while_a_client_does_not_read_the_answer_that_ends_its_con
 
     with asyncio.run(asyncio.wait_for(connect(), 10)):
         pass
+
+
+def test_an_app_that_was_stopped_is_among_the_recent_ones_and_opens_where_it_begins():
+    async def played():
+        phone = FakePhone("one", clutter=0.0)
+        settings = "com.android.settings"
+        for command in ("start -n", "force-stop"):
+            await phone.run(f"am {command} {settings}")
+        ended = [await phone.run(f"input keyevent {code}; echo $?") for code in (187, 3)]
+        await phone.run(f"am start -n {settings}")
+        return ended, (await phone.sim()).world.ui
+
+    ended, ui = asyncio.run(played())
+    assert ended == [b"0\n", b"0\n"]
+    assert ui.page == "settings/main"

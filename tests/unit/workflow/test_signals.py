@@ -69,6 +69,39 @@ except KeyboardInterrupt:
 """
 
 
+ELSEWHERE = """
+import signal, subprocess, sys, threading, time
+import anyio
+from cuarl.workflow import signals
+
+signals.install()
+
+def send():
+    time.sleep(0.5)
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+    time.sleep(60)
+
+threading.Thread(target=send, daemon=True).start()
+print("working", flush=True)
+"""
+AWAITING = (
+    ELSEWHERE
+    + """
+try:
+    signals.run(lambda: anyio.sleep(60))
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+)
+LAUNCHING = (
+    ELSEWHERE
+    + """
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+print("interrupted" if signals.wait_for(child) == -signal.SIGTERM else "not told", flush=True)
+"""
+)
+
+
 def started(code, **options):
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, **options)
 
@@ -97,6 +130,14 @@ def test_a_signal_while_the_end_is_written_is_heard_before_anything_else_is_begu
         read_until(process, "working")
         process.send_signal(signal.SIGTERM)
         assert process.stdout.read().splitlines() == ["torn down", "interrupted"]
+
+
+@pytest.mark.parametrize("code", [AWAITING, LAUNCHING], ids=["awaiting", "a child"])
+def test_a_signal_that_interrupts_no_wait_is_heard(code):
+    """As one that another thread gets; one that comes in the moment before the wait begins can't be made."""
+    with started(code) as process:
+        read_until(process, "working")
+        assert process.communicate(timeout=20)[0] == "interrupted\n"
 
 
 def test_what_a_shell_told_a_process_to_ignore_stays_ignored():
