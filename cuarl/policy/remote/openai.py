@@ -12,7 +12,7 @@ from cuarl.errors import ConfigError, SamplerError
 from cuarl.policy.prompt import Prompt, Renderer
 from cuarl.policy.remote import adapters
 from cuarl.policy.remote.http import SHOWN, Endpoint, ServedModel, ServerLost, error_in, json_of
-from cuarl.policy.remote.tokens import generate_body, read_generated
+from cuarl.policy.remote.tokens import generate_body, read_generated, weight_versions
 from cuarl.policy.remote.wire import (
     Encoding,
     EndpointFeatures,
@@ -159,9 +159,12 @@ class OpenAISampler:
         if refused is not None:
             return refused
         self.raise_for(reply)
-        sampled = read_generated(json_of(reply), prompt, request, self.features, renderer)
-        if not sampled.exact:
+        body = json_of(reply)
+        sampled = read_generated(body, prompt, request, self.features, renderer)
+        if sampled.prompt_ids != prompt.ids:
             self._tell_once("prompt", difference(prompt.ids, sampled.prompt_ids))
+        elif not sampled.exact and len(versions := weight_versions(body)) > 1:
+            self._tell_once("weights", f"weights were exchanged while it sampled ({' → '.join(versions)}): not exact")
         sampled = sampled.model_copy(update={"policy": self.name, "policy_version": self.version})
         return sampled.before_any(self._placeholders, renderer.decode)
 

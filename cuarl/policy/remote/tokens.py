@@ -2,7 +2,8 @@
 
 The prompt goes as ids, so an earlier answer stands in it as it was sampled, whatever a tokenizer would make of its
 text. A picture is one placeholder, which the server expands; placeholders that are expanded already would be expanded
-again without a word, so the reply's ids of the prompt are compared with ours. Pure.
+again without a word, so the reply's ids of the prompt are compared with ours. The reply says, too, which of the
+server's weights sampled which tokens: an answer of two is of no policy that is known here. Pure.
 """
 
 from __future__ import annotations
@@ -31,6 +32,14 @@ from cuarl.trajectory import Sampled
 def unexpanded(ids: Sequence[int], image: int) -> list[int]:
     """``ids`` with one placeholder for each picture."""
     return [b for a, b in pairwise([-1, *ids]) if not a == b == image]
+
+
+def weight_versions(body: Any) -> list[str]:
+    """Names of the server's weights that sampled the spans of the answer, in order; empty where it doesn't tell."""
+    try:
+        return [str(span["version"]) for span in body["choices"][0].get("weight_versions") or ()]
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise SamplerError("the reply's weight versions can't be read", where=str(body)[:200]) from error
 
 
 def generate_body(
@@ -74,7 +83,7 @@ def read_generated(
         raise SamplerError("the reply is no generated tokens", where=str(body)[:200]) from error
     if told and len(told) != len(ids):
         raise SamplerError(f"the reply has {len(ids)} token ids but {len(told)} log-probabilities")
-    prompt_ids = tuple(body.get("prompt_token_ids") or ())
+    prompt_ids, one_policy = tuple(body.get("prompt_token_ids") or ()), len(set(weight_versions(body))) <= 1
     return Sampled(
         prompt_ids=prompt_ids,
         images=tuple(s.ref for s in prompt.screenshots),
@@ -83,5 +92,5 @@ def read_generated(
         text=renderer.decode(ids),
         stop=stop_of(finish, None),
         temperature=request.params.temperature,
-        exact=bool(ids) and prompt_ids == prompt.ids,
+        exact=bool(ids) and prompt_ids == prompt.ids and one_policy,
     )

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -35,45 +36,80 @@ OPTIONS = (
 )  # fmt: skip
 
 
+class Server:
+    """``vllm serve`` over a copy of the shipped base in ``folder``, at one port however often it is started.
+
+    ``generation`` are settings in its ``generation_config.json``.
+    """
+
+    def __init__(self, folder: Path, generation: Mapping[str, Any] = MappingProxyType({})) -> None:
+        self._model, self._log = folder / "model", folder / "vllm.log"
+        shutil.copytree(tiny.path(), self._model)
+        about = self._model / "generation_config.json"
+        about.write_text(json.dumps({**json.loads(about.read_text(encoding="utf-8")), **generation}), encoding="utf-8")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self._port = free.getsockname()[1]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """The base URL."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    def start(self) -> None:
+        """Start it, unless it runs; it may not answer yet."""
+        if self._process is not None:
+            return
+        words = [str(COMMAND), "serve", str(self._model), *OPTIONS, "--port", str(self._port)]
+        with self._log.open("wb") as out:
+            self._process = subprocess.Popen(
+                words, env={**os.environ, **ENVIRONMENT}, stdout=out, stderr=out, start_new_session=True
+            )
+
+    def wait(self) -> None:
+        """Wait until it answers."""
+        end = time.monotonic() + START_S
+        while time.monotonic() < end:
+            assert self._process is not None and self._process.poll() is None, self._said()
+            try:
+                httpx.get(f"{self.url}/models", timeout=5.0).raise_for_status()
+            except httpx.HTTPError:
+                time.sleep(1.0)
+            else:
+                return
+        raise AssertionError(f"vllm is not up after {START_S} s: {self._said()}")
+
+    def kill(self) -> None:
+        """As a machine that is gone: it and its engine end at once."""
+        assert self._process is not None, "it runs"
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._process = None
+
+    def stop(self) -> None:
+        """End it in order, if it runs."""
+        if self._process is None:
+            return
+        os.killpg(self._process.pid, signal.SIGTERM)
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        self._process = None
+
+    def _said(self) -> str:
+        return self._log.read_text(encoding="utf-8", errors="replace")[-3000:]
+
+
 @contextmanager
 def serving(folder: Path, generation: Mapping[str, Any]) -> Iterator[str]:
-    """Serve the shipped base with these settings in its ``generation_config.json``; yields the URL."""
-    model = folder / "model"
-    shutil.copytree(tiny.path(), model)
-    about = model / "generation_config.json"
-    about.write_text(json.dumps({**json.loads(about.read_text(encoding="utf-8")), **generation}), encoding="utf-8")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = folder / "vllm.log"
-    with log.open("wb") as out:
-        words = [str(COMMAND), "serve", str(model), *OPTIONS, "--port", str(port)]
-        process = subprocess.Popen(
-            words, env={**os.environ, **ENVIRONMENT}, stdout=out, stderr=out, start_new_session=True
-        )
-        try:
-            url = f"http://127.0.0.1:{port}/v1"
-            _await(url, process, log)
-            yield url
-        finally:
-            os.killpg(process.pid, signal.SIGTERM)
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-
-
-def _await(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + START_S
-    while time.monotonic() < end:
-        assert process.poll() is None, log.read_text(encoding="utf-8", errors="replace")[-3000:]
-        try:
-            httpx.get(f"{url}/models", timeout=5.0).raise_for_status()
-        except httpx.HTTPError:
-            time.sleep(1.0)
-        else:
-            return
-    raise AssertionError(
-        f"vllm is not up after {START_S} s: {log.read_text(encoding='utf-8', errors='replace')[-3000:]}"
-    )
+    """Inside, one answers; yields its URL."""
+    server = Server(folder, generation)
+    server.start()
+    try:
+        server.wait()
+        yield server.url
+    finally:
+        server.stop()

@@ -42,8 +42,13 @@ def asked(end: int, *, limit: int | None = None, stop: tuple[str, ...] = ()) -> 
     return SampleRequest((first, said, second), params, seed=9, max_prompt_tokens=limit)
 
 
-def answering(renderer: Renderer, change: Callable[[list[int]], list[int]] = list) -> tuple[OpenAISampler, list[Any]]:
-    """A sampler, and what its server was sent. The server expands placeholders, and may ``change`` the prompt."""
+def answering(
+    renderer: Renderer, change: Callable[[list[int]], list[int]] = list, **told: Any
+) -> tuple[OpenAISampler, list[Any]]:
+    """A sampler, and what its server was sent. The server expands placeholders, and may ``change`` the prompt.
+
+    ``told`` is further said of the answer.
+    """
     sent: list[Any] = []
     special = renderer.special
 
@@ -53,7 +58,12 @@ def answering(renderer: Renderer, change: Callable[[list[int]], list[int]] = lis
         width = renderer.picture_tokens(64, 96)
         ids = [i for token in body["token_ids"] for i in [token] * (width if token == special.image else 1)]
         content = [{"token_id": i, "logprob": -0.5, "rank": 1} for i in (70, special.end_of_turn)]
-        choice = {"token_ids": [70, special.end_of_turn], "finish_reason": "stop", "logprobs": {"content": content}}
+        choice = {
+            "token_ids": [70, special.end_of_turn],
+            "finish_reason": "stop",
+            "logprobs": {"content": content},
+            **told,
+        }
         return httpx.Response(200, json={"prompt_token_ids": change(ids), "choices": [choice]})
 
     sampler = OpenAISampler(
@@ -102,13 +112,31 @@ def test_a_server_that_expands_otherwise_is_not_exact(renderer: Renderer) -> Non
     assert isinstance(found, Sampled) and not found.exact
 
 
+@pytest.mark.parametrize(("second", "exact"), [("default", True), ("step-7", False)])
+def test_an_answer_of_two_weights_is_not_exact_and_that_is_said(
+    second: str, exact: bool, renderer: Renderer, caplog: pytest.LogCaptureFixture
+) -> None:
+    spans = [{"version": "default", "start": 0, "end": 1}, {"version": second, "start": 1, "end": 2}]
+    sampler, _ = answering(renderer, weight_versions=spans)
+    found = anyio.run(sampler.sample, asked(renderer.special.end_of_turn))
+    assert isinstance(found, Sampled) and found.exact is exact
+    assert ("weights were exchanged while it sampled (default → step-7)" in caplog.text) is not exact
+
+
 def test_a_prompt_that_is_too_long_is_not_sent(renderer: Renderer) -> None:
     sampler, sent = answering(renderer)
     assert isinstance(anyio.run(sampler.sample, asked(renderer.special.end_of_turn, limit=5)), PromptTooLong)
     assert sent == []
 
 
-@pytest.mark.parametrize("reply", [{}, {"choices": [{"token_ids": None, "finish_reason": "stop"}]}])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {},
+        {"choices": [{"token_ids": None, "finish_reason": "stop"}]},
+        {"choices": [{"token_ids": [70], "finish_reason": "stop", "weight_versions": [1]}]},
+    ],
+)
 def test_what_is_no_answer_is_an_error(renderer: Renderer, reply: Any) -> None:
     request = asked(renderer.special.end_of_turn)
     with pytest.raises(SamplerError):
