@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,6 +33,10 @@ TASKS_FOR = ("adb", "phone")
 """What ``env`` of a task that a device can run says; ``phone`` needs the program ``cuarl-device`` on it."""
 POLL_S = 0.2
 """How often is looked whether a device has become free."""
+SICK = 2
+"""Episodes in a row for which a device could not be brought up, from which on it rests while others can be had."""
+REST_S = 60.0
+"""How long it rests: it fails faster than others succeed, and would have most episodes of a run."""
 WHO = "cuarl sessions list --kind adb"
 
 
@@ -131,6 +136,20 @@ class _Held:
     lease: Lease
     lock: Lock = field(default_factory=Lock)
     users: int = 1
+    failed: int = 0
+    """Episodes in a row for which it could not be brought up."""
+    failed_at: float = 0.0
+
+    def give_back(self, sound: bool) -> None:
+        """Its episode is over."""
+        self.failed = 0 if sound else self.failed + 1
+        self.failed_at = time.monotonic()
+        self.lock.release()
+
+    @property
+    def rests(self) -> bool:
+        """Whether others should be taken in its place."""
+        return self.failed >= SICK and time.monotonic() < self.failed_at + REST_S
 
 
 _HELD: dict[tuple[Path, str], _Held] = {}
@@ -176,7 +195,7 @@ class Devices:
             by_shell=by_shell(task, self._options.state),
             plan=task.plan if task.env == "adb" else (),
             note_undo=partial(note_undo, held.lease),
-            release=held.lock.release,
+            release=held.give_back,
         )
 
     async def close(self) -> None:
@@ -200,8 +219,10 @@ class Devices:
     async def _lend(self) -> Phone:
         while True:
             ready = await self._ready()
-            for phone, held in self._held.items():
-                if phone in ready and held.lock.acquire(blocking=False):
+            there = {phone: held for phone, held in self._held.items() if phone in ready}
+            fit = {phone: held for phone, held in there.items() if not held.rests}
+            for phone, held in (fit or there).items():
+                if held.lock.acquire(blocking=False):
                     return phone
             if not any(held.lock.locked() for held in self._held.values()):
                 raise EnvError("no device of this run is ready any more", hint="adb devices -l")

@@ -46,7 +46,7 @@ class AdbEnv:
     tasks in the words of its state, which the shell alone sets up and reads. ``plan`` is what the oracle follows.
     Without ``prepare`` the device is taken as it is shown, since somebody else has set it up. ``note_undo`` is told
     what will end the episode on the device, before anything is begun, and nothing once that is done; ``release`` is
-    called at the end.
+    called at the end, and told whether the device could be brought up for the episode.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class AdbEnv:
         plan: Sequence[Line] = (),
         prepare: bool = True,
         note_undo: Callable[[Sequence[str]], None] | None = None,
-        release: Callable[[], None] | None = None,
+        release: Callable[[bool], None] | None = None,
     ) -> None:
         self.device, self._options = device, options or Options()
         quiet = self._options.settle_ms
@@ -182,7 +182,7 @@ class AdbEnv:
                 await self._tear_down(undo)
         finally:
             if release is not None:
-                release()
+                release(self._shown is not None)
 
     # --- the course of an episode ----------------------------------------------------------------------------------
 

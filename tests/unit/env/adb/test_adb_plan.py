@@ -166,10 +166,10 @@ def test_a_screen_that_never_rests_is_asked_again_and_then_given_up(moving, fail
 def test_a_plan_that_some_parameters_spoil_fails_its_episode_and_gives_the_phone_back() -> None:
     async def work(env_of, phone):
         given_back = list[bool]()
-        env = env_of(plan=[{"press": "bakc"}], release=lambda: given_back.append(True))
+        env = env_of(plan=[{"press": "bakc"}], release=given_back.append)
         with pytest.raises(TaskError, match="step 1 of the plan: press is 'bakc'"):
             await env.reset(shell_task(), 0)
         await env.close()
-        assert given_back == [True]
+        assert given_back == [False]  # it was not brought up
 
     with_phone(work)

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("adbutils", reason="pip install 'cuarl[android]'")
 
 from cuarl.env.adb import console
-from cuarl.env.adb.backend import Devices, Phone, check_tasks, choose
+from cuarl.env.adb.backend import SICK, Devices, Phone, check_tasks, choose
 from cuarl.env.adb.env import AdbEnv
 from cuarl.env.adb.lease import claim
 from cuarl.env.adb.options import Options as AdbOptions
@@ -83,6 +83,37 @@ def test_two_runs_never_share_a_device(ledger):
             await in_thread(chosen, adb, ["p0"], ledger)
         with pytest.raises(PrerequisiteError, match="another run has taken"):
             await first.start()
+
+    with_phones(2, work)
+
+
+def test_a_device_that_can_not_be_brought_up_rests_while_another_can(ledger, monkeypatch):
+    """It fails faster than others succeed, and would have most episodes of a run."""
+
+    async def episode(devices):
+        env = await devices.env(shell_task())
+        try:
+            await env.reset(shell_task(), 0)
+        except EnvError:
+            return f"{env.device_name} failed"
+        finally:
+            await env.close()
+        return env.device_name
+
+    async def work(adb, phones):
+        devices = Devices(phones_of(adb, "p0", "p1"), ledger, QUICK)
+        await devices.start()
+        phones[0].halves = 1000  # pictures that are cut short
+        assert [await episode(devices) for _ in range(5)] == ["p0 failed"] * SICK + ["p1"] * (5 - SICK)
+        phones[1].gone = True  # better one that was sick than none
+        assert await episode(devices) == "p0 failed"
+        phones[0].halves, phones[1].gone = 0, False
+        assert await episode(devices) == "p1"
+        monkeypatch.setattr("cuarl.env.adb.backend.REST_S", 0.0)
+        assert [await episode(devices) for _ in range(3)] == ["p0"] * 3
+        monkeypatch.undo()
+        assert await episode(devices) == "p0"
+        await devices.close()
 
     with_phones(2, work)
 
