@@ -60,6 +60,9 @@ class Learning(Fields):
     """How the divergence is estimated from sampled tokens."""
     entropy_coef: NonNegativeFloat = 0.0
     """Weight of an entropy bonus."""
+    entropy_floor: NonNegativeFloat = 0.0
+    """Mean entropy of the trained tokens, in nats, below which a step has an entropy bonus of its own, which grows
+    while it stays below and shrinks above; 0 means none."""
     dynamic_sampling_rounds: NonNegativeInt = 0
     """How often a step may collect again in place of groups whose rewards are all equal; 0 means never."""
     replay_per_task: NonNegativeInt = 0
@@ -75,6 +78,9 @@ class Learning(Fields):
     hint_turns: NonNegativeInt = 0
     """Where all attempts of a group fail, collect it again in the same step, led by the first turns of the oracle: at
     first so many, fewer as the task is solved more often; for tasks that an oracle can do; 0 means never."""
+    imitation_coef: NonNegativeFloat = 0.0
+    """Where all attempts of a group fail, the weight of a loss that imitates the oracle's demonstration of the task;
+    0 means none."""
     critic_level: Literal["turn", "token"] = "turn"
     """Whether the critic of ppo values each turn or each token."""
     critic_trunk: Literal["detached", "shared"] = "detached"

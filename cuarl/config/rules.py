@@ -109,11 +109,12 @@ def _contradictions(config: ExperimentConfig) -> list[str]:
             "algorithm.dynamic_sampling_rounds collects again within a step, which max_steps_off_policy has no place "
             "for: set one to 0"
         )
-    if config.max_steps_off_policy and learning.hint_turns:
-        found.append(
-            "algorithm.hint_turns collects again within a step, which max_steps_off_policy has no place for: set one "
-            "to 0"
-        )
+    for name in ("hint_turns", "imitation_coef") if config.max_steps_off_policy else ():
+        if getattr(learning, name):
+            found.append(
+                f"algorithm.{name} collects again within a step, which max_steps_off_policy has no place for: set one "
+                "to 0"
+            )
     if (config.lora_target_option == "custom") != bool(config.lora_target_modules):
         found.append("lora_target_option custom and lora_target_modules need each other")
     if config.kl_penalty_coef and not config.use_lora and learning.kl_reference == "base":

@@ -68,6 +68,9 @@ class Batch:
     led: Mapping[str, Group] = field(default_factory=dict)
     """Groups that an oracle led (``hints``), by the id of the group of failures that each was collected for; metrics of
     episodes leave them out."""
+    demonstrated: Mapping[str, Group] = field(default_factory=dict)
+    """An oracle's episode each, by the id of the group of failures that it was collected for; metrics of episodes leave
+    them out."""
     rehearsal: tuple[Group, ...] = ()
     """What else is imitated, lest it be unlearnt: no episodes of anything, so that metrics of episodes leave it out."""
 
@@ -97,11 +100,18 @@ def teaches(group: Group, shaping: Shaping) -> bool:
 
 
 def policy_updates(
-    groups: Sequence[Group], config: BatchConfig, *, keep_flat: bool = False, precompute: Precompute = list
+    groups: Sequence[Group],
+    config: BatchConfig,
+    *,
+    keep_flat: bool = False,
+    precompute: Precompute = list,
+    demonstrated: Sequence[Group] = (),
+    share: float = 0.0,
 ) -> list[Update]:
     """Turn the groups of a training step into S = ``num_substeps`` updates; group i belongs to update i modulo S.
 
-    ``keep_flat`` keeps rows whose advantages are all 0 (see the module docstring). ``precompute`` is called once.
+    ``keep_flat`` keeps rows whose advantages are all 0 (see the module docstring). ``precompute`` is called once. The
+    episodes of ``demonstrated`` are imitated beside it: the mean over the tokens of each has the weight ``share``.
     Raises TrainError for a turn that can't be trained on, by name.
     """
     groups = [shaped(group, config.shaping) for group in groups]
@@ -113,7 +123,17 @@ def policy_updates(
     rows = _weighted(rows, config, keep_flat=keep_flat or config.baseline == "critic")
     if not config.looks_ahead:  # rows without a gradient are gone, and cost no forward pass
         rows = precompute(rows)
-    return _updates(rows, config)
+    first = sum(len(group.trajectories) for group in groups)
+    return _updates([*rows, *_imitated(demonstrated, first, share * config.num_substeps)], config)
+
+
+def _imitated(demonstrated: Sequence[Group], first: int, share: float) -> list[TokenRow]:
+    """Rows of demonstrations, numbered as episodes from ``first`` on; demonstration i belongs to update i modulo S."""
+    rows = supervised_rows(demonstrated, {})
+    tokens: Counter[int] = Counter()
+    for row in rows:
+        tokens[row.group] += len(row.token_ids)
+    return [replace(row, episode=first + row.episode, weight=share / tokens[row.group], imitated=True) for row in rows]
 
 
 def supervised_updates(

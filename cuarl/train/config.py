@@ -28,6 +28,10 @@ class LearnerConfig(Record):
     """How tasks are chosen; None: the learner is not asked."""
     hint_turns: NonNegativeInt = 0
     """How far an oracle leads at first where a group fails whole; 0: not at all."""
+    imitation_coef: NonNegativeFloat = 0.0
+    """Weight of imitating an oracle's demonstration where a group fails whole."""
+    entropy_floor: NonNegativeFloat = 0.0
+    """Mean entropy of a token, in nats, below which there is an entropy bonus; 0: never."""
     batch: BatchConfig = BatchConfig()
     loss: LossConfig = LossConfig()
     reference: Literal["base", "start"] = "base"

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cuarl.train.advantage import group_advantages
-from cuarl.trajectory import Group
+from cuarl.trajectory import Group, Trajectory
 
 _ENOUGH = 0.5
 """Share of a led group's attempts that succeed from which on the lead gets shorter."""
@@ -40,11 +40,11 @@ class Hints:
         return self._lengths.get(task_id, self._first)
 
     def observe(self, led: Sequence[Group]) -> dict[str, float]:
-        """Learn how led groups went; metrics of them. Groups without a verdict say nothing."""
+        """Learn how led groups went; metrics of them. Attempts without a reward say nothing."""
         outcomes: list[float] = []
         turns: list[int] = []
         for group in led:
-            found = [float(t.success) for t in group.trajectories if t.success is not None]
+            found = [float(_earned(t)) for t in group.trajectories if t.scored]
             outcomes += found
             turns += [t.led for t in group.trajectories]
             if found:
@@ -72,6 +72,11 @@ class Hints:
 
 
 def failed_whole(group: Group) -> bool:
-    """Whether there are verdicts, no success among them, and nothing to be learnt from how the rewards differ."""
-    outcomes = [t.success for t in group.trajectories if t.success is not None]
-    return bool(outcomes) and not any(outcomes) and not group_advantages(group.rewards).mixed
+    """Whether there are rewards, none of them for a success, and nothing to be learnt from how they differ."""
+    compared = group_advantages(group.rewards)
+    return compared.scored > 0 and not compared.mixed and not any(map(_earned, group.trajectories))
+
+
+def _earned(t: Trajectory) -> bool:
+    """Whether an attempt has a reward for its success: where claiming it is a part of that, only if it was claimed."""
+    return bool(t.success) and t.reward is not None and t.reward > 0

@@ -43,6 +43,7 @@ from cuarl.train.batch import (
 )
 from cuarl.train.config import LearnerConfig
 from cuarl.train.curriculum import Curriculum
+from cuarl.train.entropy import EntropyFloor
 from cuarl.train.gradients import check_trained_names, dead_adapters, reproducible, sum_over_processes
 from cuarl.train.hints import Hints
 from cuarl.train.metrics import sampling_metrics
@@ -110,6 +111,7 @@ class Learner:
         self.replay = Replay(config.replay)
         self.curriculum = Curriculum(config.curriculum) if config.curriculum else None
         self.hints = Hints(config.hint_turns) if config.hint_turns else None
+        self.entropy_floor = EntropyFloor(config.entropy_floor) if config.entropy_floor else None
         self.episodes = 0
         """How many episodes were learnt from, in the whole run."""
         self.stream: CheckpointedStream | None = None
@@ -170,10 +172,13 @@ class Learner:
         batch = replace(batch, groups=self._sayable(batch.groups))
         learnt = replace(batch, groups=self._sayable(batch.learnt)) if batch.led else batch
         learnt, replayed = self.replay.filled(learnt, step) if self.config.replay.per_task else (learnt, 0)
+        if self.entropy_floor is not None:
+            self._objective.entropy_bonus = self.entropy_floor.coef
         # keys and values would lie beside the activations; graphs are captured anew with the next samples
         self.policy.release_memory(_ENGINE_KEPT)
         with reproducible(self.policy.device):
-            updates = self._updates(learnt)  # rows of tokens a_t with log μ(a_t), A_t, w_t, and what else l_t needs
+            share = self.config.imitation_coef / max(1, len(batch.collected))
+            updates = self._updates(learnt, share)  # rows of tokens a_t with log μ(a_t), A_t, w_t, and what l_t needs
             report.skipped_flat = updates.count(())
             with self._training():
                 for update in filter(None, updates):
@@ -184,12 +189,16 @@ class Learner:
         self.policy.updated(step)
         self.episodes += sum(len(g.trajectories) for g in batch.collected)
         work = self._work(sampled)
-        return report.metrics() | after | self._remembered(batch, step, replayed) | self._memory() | work
+        found = report.metrics()
+        if self.entropy_floor is not None:
+            found |= self.entropy_floor.observe(found)
+        return found | after | self._remembered(batch, step, replayed) | self._memory() | work
 
     def _sayable(self, groups: Sequence[Group]) -> tuple[Group, ...]:
         return without(groups, self.policy.special.unsayable, self.policy.decode)
 
-    def _updates(self, batch: Batch) -> list[Update]:
+    def _updates(self, batch: Batch, share: float) -> list[Update]:
+        """The batch's updates; each demonstration beside what is learnt from rewards has a ``share`` in the loss."""
         config = self.config
         if config.objective == "imitation":
             imitated = (*batch.groups, *batch.earlier)
@@ -199,8 +208,10 @@ class Learner:
         return policy_updates(
             batch.groups,
             config.batch,
-            keep_flat=config.loss.uses_flat_groups,
+            keep_flat=self._objective.loss_config.uses_flat_groups,
             precompute=lambda rows: self._objective.precompute(rows, batch.pictures),
+            demonstrated=list(batch.demonstrated.values()),
+            share=share,
         )
 
     @contextmanager
@@ -286,7 +297,7 @@ class Learner:
     def _post_kl(self, updates: Sequence[Update], pictures: Pictures) -> dict[str, float]:
         """How far the step moved the policy."""
         # every epoch has the same rows
-        rows = list({row.place: row for update in updates for row in update}.values())
+        rows = list({row.place: row for update in updates for row in update if not row.imitated}.values())
         if not self.config.compute_post_kl or not rows:
             return {}
         return post_kl(rows, self._objective.logprobs(rows, pictures), self.config.loss.log_ratio_limit)
@@ -346,6 +357,8 @@ class Learner:
             found |= self.curriculum.metrics()
         if self.hints is not None:
             found |= self.hints.observe(list(batch.led.values()))
+        if self.config.imitation_coef:
+            found["imitation/groups"] = float(len(batch.demonstrated))
         if not self.config.replay.per_task:
             return found
         self.replay.remember(batch, step)
@@ -369,6 +382,8 @@ class Learner:
             state["curriculum"] = self.curriculum.state()
         if self.hints is not None:
             state["hints"] = self.hints.state()
+        if self.entropy_floor is not None:
+            state["entropy_floor"] = self.entropy_floor.state()
         if self.stream is not None:
             state["stream"] = self.stream.state()
         return state
@@ -387,6 +402,8 @@ class Learner:
             self.curriculum.restore(state["curriculum"])
         if self.hints is not None:
             self.hints.restore(state["hints"])
+        if self.entropy_floor is not None:
+            self.entropy_floor.restore(state["entropy_floor"])
         self.replay.restore(state["replay"])
         self.episodes = state["episodes"]
         self.restored_stream = state.get("stream")

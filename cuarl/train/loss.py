@@ -246,6 +246,13 @@ def policy_loss(
     return Loss(total, {name: value.detach().float() for name, value in sums.items()})
 
 
+def beside(loss: Loss, logprobs: torch.Tensor, weights: torch.Tensor) -> Loss:
+    """``loss`` and ``−sum_t w_t log pi(a_t)`` of imitated tokens; ``logprobs`` and ``weights`` are (N,)."""
+    sums = {"imitated": torch.ones_like(logprobs).sum(), "imitated_nll": -logprobs.sum()}
+    total = loss.total - (weights * logprobs).sum()
+    return Loss(total, loss.sums | {name: value.detach().float() for name, value in sums.items()})
+
+
 def cross_entropy(
     logprobs: torch.Tensor, weights: torch.Tensor, *, entropy: torch.Tensor, rehearsed: torch.Tensor | None = None
 ) -> Loss:

@@ -21,7 +21,7 @@ from cuarl.policy.inputs import Inputs, Row
 from cuarl.policy.score import Scorer
 from cuarl.train.batch import micro_batches, share_of_rank
 from cuarl.train.config import LearnerConfig
-from cuarl.train.loss import Loss, Tokens, cross_entropy, policy_loss
+from cuarl.train.loss import Loss, LossConfig, Tokens, beside, cross_entropy, policy_loss
 from cuarl.train.reference import StartWeights
 from cuarl.train.rows import Place, TokenRow
 from cuarl.train.value import ValueHead, value_loss
@@ -65,6 +65,16 @@ class Objective:
             )
         self.start = StartWeights(policy) if config.reference == "start" and config.penalised else None
         self.head = self._value_head()
+        self.entropy_bonus = 0.0
+        """Weight of an entropy bonus beside the configured one; the learner's, who may change it between updates."""
+
+    @property
+    def loss_config(self) -> LossConfig:
+        """How tokens turn into a gradient, as it is now."""
+        loss = self._config.loss
+        if not self.entropy_bonus:
+            return loss
+        return loss.model_copy(update={"entropy_coef": loss.entropy_coef + self.entropy_bonus})
 
     def _value_head(self) -> ValueHead | None:
         batch = self._config.batch
@@ -88,6 +98,19 @@ class Objective:
         if config.objective != "reward":
             rehearsed = self._spread([float(r.rehearsed) for r in rows], rows)
             return MicroBatch(cross_entropy(logprobs, weights, entropy=entropy, rehearsed=rehearsed), inputs)
+        imitated = self._spread([float(r.imitated) for r in rows], rows).bool()
+        if not imitated.any():
+            loss = self._of_rewards(rows, logprobs, weights, entropy)
+            return MicroBatch(self._with_critic(loss, scores.hidden, rows), inputs)
+        own = ~imitated
+        loss = self._of_rewards([r for r in rows if not r.imitated], logprobs[own], weights[own], entropy[own])
+        return MicroBatch(beside(loss, logprobs[imitated], weights[imitated]), inputs)
+
+    def _of_rewards(
+        self, rows: Sequence[TokenRow], logprobs: torch.Tensor, weights: torch.Tensor, entropy: torch.Tensor
+    ) -> Loss:
+        """The policy's loss; of each token of ``rows``, (N,), what the policy and the batch say."""
+        config = self._config
         tokens = Tokens(
             behaviour=self._flat([r.logprobs for r in rows]),
             advantages=self._flat([r.advantages for r in rows]),
@@ -96,8 +119,7 @@ class Objective:
             proximal=self._flat([r.proximal for r in rows]) if config.loss.decoupled else None,
         )
         reference = self._flat([r.reference for r in rows]) if config.loss.kl_penalty_coef else None
-        loss = policy_loss(logprobs, tokens, config.loss, entropy=entropy, reference=reference)
-        return MicroBatch(self._with_critic(loss, scores.hidden, rows), inputs)
+        return policy_loss(logprobs, tokens, self.loss_config, entropy=entropy, reference=reference)
 
     def _with_critic(self, loss: Loss, hidden: torch.Tensor | None, rows: Sequence[TokenRow]) -> Loss:
         """The policy's loss and the critic's: the head's own, whose share in the policy's layers is ``coef``."""

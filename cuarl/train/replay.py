@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -57,9 +57,9 @@ class Replay:
         self._forget(step)
         groups = [self._filled(group, step) for group in batch.groups]
         used = sum(new is not old for new, old in zip(groups, batch.groups, strict=True))
-        return (
-            (Batch(tuple(groups), {**self._pictures, **batch.pictures}, batch.discarded), used) if used else (batch, 0)
-        )
+        if not used:
+            return batch, 0
+        return replace(batch, groups=tuple(groups), pictures={**self._pictures, **batch.pictures}), used
 
     def remember(self, batch: Batch, step: int) -> None:
         """Keep the successes of a batch as it was collected, those of step ``step``."""

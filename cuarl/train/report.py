@@ -72,12 +72,15 @@ class StepReport:
             return values
         sums = _add(gather_object([self._sums]))
         tokens = sums["tokens"]
-        values |= {metric: sums[name] / tokens for name, metric in _MEANS.items() if name in sums}
+        if tokens:
+            values |= {metric: sums[name] / tokens for name, metric in _MEANS.items() if name in sums}
+        if sums.get("imitated"):
+            values["imitation/nll"] = sums["imitated_nll"] / sums["imitated"]
         values |= {
             "policy/loss": sums["loss"] / updates,
             "optim/grad_norm": math.fsum(self._norms) / updates,
             "train/rows": sums["rows"],
-            "train/tokens": tokens,
+            "train/tokens": tokens + sums.get("imitated", 0.0),
             "train/packed_frac": sums["packed"] / sums["rows"],
             "train/padding_frac": 1 - sums["real"] / sums["padded"],
         }
@@ -85,7 +88,7 @@ class StepReport:
             values |= _imitation_metrics(sums)
         if sums.get("values"):
             values |= _value_metrics(sums, updates)
-        if "first_tokens" in sums:
+        if sums.get("first_tokens"):
             values["policy/logprob_diff_mean"] = sums["first_diff"] / sums["first_tokens"]
         return {name: value for name, value in values.items() if math.isfinite(value)}
 

@@ -54,6 +54,8 @@ class TokenRow:
     """Weight of each of them in the critic's loss."""
     rehearsed: bool = False
     """Whether this is no turn of an episode, but something that the policy is kept in practice with."""
+    imitated: bool = False
+    """Whether it is an oracle's turn, to be made likelier beside what is learnt from rewards."""
 
     def __len__(self) -> int:
         return len(self.prompt_ids) + len(self.token_ids)

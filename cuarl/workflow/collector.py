@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.backend import Backend
-from cuarl.rollout import seeds
 from cuarl.rollout.failures import FailureWindow
 from cuarl.rollout.setup import Episode, Setup
 from cuarl.rollout.spec import EpisodeSpec, Guidance, plan
 from cuarl.tasks.task import Task
 from cuarl.train.batch import Batch, teaches
-from cuarl.train.hints import failed_whole
 from cuarl.train.processes import gather_batch, waited_for
 from cuarl.trajectory import Trajectory
 from cuarl.types import Screenshot
 from cuarl.workflow import episodes as parts
+from cuarl.workflow import oracle_help
 from cuarl.workflow.from_config import shaping
 from cuarl.workflow.players import Player
 from cuarl.workflow.source import Source
@@ -109,18 +108,6 @@ class Collector:
         return self.backend.may_solve(self._by_id[task_id])
 
 
-def hinted(group_id: str) -> str:
-    """The id of the group that is collected for one that failed whole."""
-    return f"{group_id}.hint"
-
-
-def led_spec(spec: EpisodeSpec, turns: int) -> EpisodeSpec:
-    """``spec`` once more, on the same device, led by an oracle for so many turns, with chances of its own."""
-    group_id = hinted(spec.group_id)
-    chance = seeds.digest("hint", spec.sampling_seed)
-    return replace(spec, group_id=group_id, sampling_seed=chance, guidance=Guidance(first=turns))
-
-
 # --- in turn with training -----------------------------------------------------------------------------------------
 
 
@@ -191,6 +178,7 @@ class InTurn:
                 {**batch.pictures, **further.pictures},
                 batch.discarded + further.discarded,
                 led={**batch.led, **further.led},
+                demonstrated={**batch.demonstrated, **further.demonstrated},
             )
         return batch
 
@@ -220,29 +208,16 @@ class InTurn:
             guidance=self._guide(step),
         )
         batch = await self._run(specs, f"step {step} of {config.max_steps}")
-        return await self._with_hints(batch, specs, f"step {step}, with hints")
-
-    async def _with_hints(self, batch: Batch, specs: Sequence[EpisodeSpec], name: str) -> Batch:
-        """``batch``, and in place of the groups that failed whole the same again, led by an oracle, if that teaches."""
-        collector, hints = self._collector, self._collector.hints
-        if hints is None:
+        helping = oracle_help.specs(specs, batch, config.learning, collector.hints, collector.may_solve)
+        if not helping:
             return batch
-        failed = {g.group_id for g in batch.groups if failed_whole(g) and collector.may_solve(g.task_id)}
-        led = [led_spec(spec, hints.length(spec.task.task_id)) for spec in specs if spec.group_id in failed]
-        if not led:
-            return batch
-        again = await self._run(led, name)
-        of = {hinted(group_id): group_id for group_id in failed}
-        return replace(
-            batch,
-            pictures={**batch.pictures, **again.pictures},
-            led={of[group.group_id]: group for group in again.groups},
-        )
+        return oracle_help.added(batch, await self._run(helping, f"step {step}, with an oracle's help"))
 
     async def _run(self, specs: Sequence[EpisodeSpec], name: str) -> Batch:
         """The groups of ``specs``, each process its share of them; ``name`` is what people see of it."""
         collector, config, (rank, world) = self._collector, self._collector.config, self._processes
-        mine = [spec for i, spec in enumerate(specs) if i // config.group_size % world == rank]
+        number = {group_id: i for i, group_id in enumerate(dict.fromkeys(spec.group_id for spec in specs))}
+        mine = [spec for spec in specs if number[spec.group_id] % world == rank]
         self._pictures = {}
         watched = self._watcher.progress(name, len(mine), part=True)
         with waited_for(), watched as progress:

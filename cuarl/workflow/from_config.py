@@ -130,6 +130,8 @@ def learner_config(config: ExperimentConfig) -> LearnerConfig:
             ),
             "curriculum": _curriculum(config),
             "hint_turns": learning.hint_turns,
+            "imitation_coef": learning.imitation_coef,
+            "entropy_floor": learning.entropy_floor,
             "batch": batch_config(config),
             "loss": _loss_config(config),
             "reference": learning.kl_reference,

@@ -86,8 +86,8 @@ class Job:
         made = environments.check(config, [*tasks, *evaluation_tasks], settings)
         if config.algorithm.type == "dagger":
             preflight.check_oracle(made, tasks)
-        if config.learning.hint_turns:
-            _check_hints(experiment, made, tasks)
+        if config.learning.hint_turns or config.learning.imitation_coef:
+            _check_oracle_helps(experiment, made, tasks)
         preflight.check_place(experiment)
         _tell_shared(experiment, tasks, evaluation_tasks)
         _tell_unproven(experiment, tasks, evaluation_tasks)
@@ -165,19 +165,20 @@ def _tell_unproven(experiment: Experiment, tasks: Sequence[Task], evaluated: Seq
         experiment.watcher.note(said)
 
 
-def _check_hints(experiment: Experiment, made: Backend, tasks: Sequence[Task]) -> None:
-    """See that an oracle can lead in some of the tasks, and say in how many it can't. Raises ConfigError."""
+def _check_oracle_helps(experiment: Experiment, made: Backend, tasks: Sequence[Task]) -> None:
+    """See that an oracle can help in some of the tasks, and say in which it can't. Raises ConfigError."""
+    option = "--hint-turns" if experiment.config.learning.hint_turns else "--imitation-coef"
     players.check_points(experiment.config)
     unknown = [task.id for task in tasks if not made.may_solve(task)]
     if len(unknown) == len(tasks):
         raise ConfigError(
-            "nothing tells how any of the tasks is solved, so no group can be led",
-            where="--hint-turns",
-            hint="write plans for them (docs/guides/tasks.md#plans), or leave --hint-turns out",
+            "nothing tells how any of the tasks is solved, so nobody can help where a group fails",
+            where=option,
+            hint=f"write plans for them (docs/guides/tasks.md#plans), or leave {option} out",
         )
     if unknown:
         shown = ", ".join(unknown[:3]) + (f" and {len(unknown) - 3} more" if len(unknown) > 3 else "")
-        experiment.watcher.note(f"no hints in tasks that nothing tells how to solve: {shown}")
+        experiment.watcher.note(f"{option} has no effect on tasks that nothing tells how to solve: {shown}")
 
 
 def _check_endpoint(experiment: Experiment) -> None:

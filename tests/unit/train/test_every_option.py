@@ -27,7 +27,7 @@ from .policies import SPECIAL, WORDS, tiny_policy, weights
 ELSEWHERE = {
     "reward", "temperature", "dynamic_sampling_rounds", "max_steps_off_policy", "sampler_device", "sft_runs",
     "sft_min_reward", "sft_weights", "rehearsal", "dagger_beta",
-    "dagger_decay", "dagger_aggregate", "max_steps", "validation_split", "validation_episodes",
+    "imitation_coef", "dagger_decay", "dagger_aggregate", "max_steps", "validation_split", "validation_episodes",
 }  # fmt: skip
 """What collecting, imitation's choice, evaluation and the loop are told; the learner is not."""
 BASE = {

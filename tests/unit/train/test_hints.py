@@ -76,6 +76,8 @@ def test_a_group_has_failed_whole_if_nothing_in_it_teaches():
     assert failed_whole(group(0, 0, None)) and failed_whole(group(0.5, 0.5))
     assert not failed_whole(group(0, 1)) and not failed_whole(group(None, None))
     assert not failed_whole(group(0, 0.5)), "without a success, but the rewards say which was better"
+    done = trajectory(1).model_copy(update={"reward": 0.0})
+    assert failed_whole(group(done, done)), "done, but not rewarded, as where nobody claimed it"
 
 
 def test_led_turns_are_in_no_row_and_a_turn_that_was_not_sampled_still_is_refused():

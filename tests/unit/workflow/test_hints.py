@@ -2,7 +2,7 @@
 
 import pytest
 
-from cuarl.agent.guided import LedAgent
+from cuarl.agent.guided import GuidedAgent, LedAgent
 from cuarl.agent.scripted import DemonstratingAgent, OracleAgent
 from cuarl.config.load import resolve
 from cuarl.env.backend import Backend
@@ -15,8 +15,11 @@ from cuarl.train.hints import Hints
 from cuarl.types import Button, Finish
 from cuarl.workflow import players
 from cuarl.workflow.collector import ALONE, Collector, InTurn, Processes
+from cuarl.workflow.job import _check_oracle_helps
 from cuarl.workflow.players import Player
 from cuarl.workflow.source import Source
+from tests.unit.workflow.switch import TASKS as LAMPS
+from tests.unit.workflow.switch import experiment
 from tests.unit.workflow.test_dagger import Plays
 
 CONFIG = resolve(flags={"group_size": 2, "groups_per_batch": 2, "max_turns": 9, "hint_turns": 2}).config
@@ -30,11 +33,14 @@ def player(play, renderer):
         return players._wording(CONFIG, env, lambda *a: players.written(renderer, *a), renderer.seen_size)
 
     def make(spec, env):
-        first = spec.guidance.first if spec.guidance else None
-        policy = Plays(words(env), play(spec, first))
-        return (
-            policy if first is None else LedAgent(policy, DemonstratingAgent(OracleAgent(env), words(env)), turns=first)
-        )
+        guidance = spec.guidance
+        policy = Plays(words(env), play(spec, guidance.first if guidance else None))
+        if guidance is None:
+            return policy
+        oracle = DemonstratingAgent(OracleAgent(env), words(env))
+        if guidance.first is None:
+            return GuidedAgent(policy, oracle, share=guidance.share)
+        return LedAgent(policy, oracle, turns=guidance.first)
 
     return Player("plays", make)
 
@@ -130,6 +136,33 @@ async def test_processes_share_the_led_groups_and_the_same_step_is_the_same_agai
     assert did(shared[0])[2:] + did(shared[1])[2:] == did(alone)[2:]
 
 
+@pytest.mark.anyio
+async def test_failures_are_demonstrated_once_each_by_the_oracle_alone(renderer):
+    flags = {"group_size": 2, "groups_per_batch": 2, "max_turns": 12, "imitation_coef": 0.5}
+    config = resolve(flags=flags).config
+    batch = await collecting(at_once, renderer, None, config=config)(1, 0)
+    assert batch.led == {} and set(batch.demonstrated) == {g.group_id for g in batch.groups}
+    for group in batch.groups:
+        (t,) = batch.demonstrated[group.group_id].trajectories
+        assert t.success and t.led == len(t.turns) and (t.task_id, t.seed) == (group.task_id, group.seed)
+        assert isinstance(t.turns[-1].action, Finish)
+        assert all(image.digest in batch.pictures for turn in t.turns for image in turn.sampled.images)
+    both = await collecting(at_once, renderer, Hints(2), config=config)(1, 0)
+    assert set(both.led) == set(both.demonstrated) == set(batch.demonstrated)
+    shorter = resolve(flags={**flags, "max_turns": 1}).config
+    assert (await collecting(at_once, renderer, None, config=shorter)(1, 0)).demonstrated == {}, "it ran out of turns"
+
+
+def test_tasks_that_nothing_tells_how_to_solve_are_named_and_where_there_are_no_others_it_is_refused(tmp_path):
+    given = experiment(tmp_path, hint_turns=2)
+    backend = Backend(make_env, may_solve=lambda task: task.id == LAMPS[0].id)
+    _check_oracle_helps(given, backend, LAMPS)
+    assert given.watcher.notes == ["--hint-turns has no effect on tasks that nothing tells how to solve: lamp_off"]
+    with pytest.raises(ConfigError, match="nothing tells how any of the tasks is solved") as caught:
+        _check_oracle_helps(given, backend, LAMPS[1:])
+    assert caught.value.where == "--hint-turns"
+
+
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
@@ -141,6 +174,7 @@ async def test_processes_share_the_led_groups_and_the_same_step_is_the_same_agai
         ({"trainer": "tinker"}, "algorithm.hint_turns is not supported with trainer tinker"),
     ],
 )
-def test_what_has_no_place_for_hints_refuses_them_by_name(flags, says):
-    with pytest.raises(ConfigError, match=says):
-        resolve(flags={"hint_turns": 2, **flags})
+def test_what_has_no_place_for_an_oracles_help_refuses_it_by_name(flags, says):
+    for option, value in (("hint_turns", 2), ("imitation_coef", 0.5)):
+        with pytest.raises(ConfigError, match=says.replace("hint_turns", option)):
+            resolve(flags={option: value, **flags})
