@@ -54,7 +54,9 @@ def test_failures_are_led_and_demonstrated_and_figures_of_episodes_do_not_know(p
 
 @pytest.mark.slow
 def test_a_run_with_an_oracles_help_that_is_killed_and_resumed_equals_one_that_was_not(place, failing):  # noqa: F811
-    assert place.cuarl(*failing, "--name", "whole").code == 0
+    failing = [*failing, "--group-size", "2", "--max-turns", "7"]
+    code, err = finished(started(place.folder, [*failing, "--name", "whole"]))  # with as many threads as the others
+    assert code == 0, err
     whole, cut = (place.folder / "runs" / name for name in ("whole", "cut"))
     process = started(place.folder, [*failing, "--name", "cut"])
     wait_until(lambda: len(lines(cut / "metrics.jsonl")) >= 2, process)

@@ -124,6 +124,10 @@ async def test_emitted_metrics_are_the_documented_ones():
         LearnerConfig(batch=BatchConfig(baseline="critic", shaping=Shaping(overlong_buffer=2))),
     ]:
         names |= await emitted(Learner(tiny_policy(), config), [mixed])
+    helped = LearnerConfig(hint_turns=2, imitation_coef=0.1, entropy_floor=0.5)
+    failures, led = played(policy, [(0, 0)]), mixed.groups[0]
+    batch = Batch(failures.groups, failures.pictures | mixed.pictures, led={"g0": led}, demonstrated={"g0": led})
+    names |= await emitted(Learner(tiny_policy(), helped), [batch])
     for kind in ("failure-filter", "pools"):
         learner = Learner(tiny_policy(), LearnerConfig(curriculum=CurriculumConfig(kind=kind)))
         learner.curriculum.choose(["t"], 2)
