@@ -77,7 +77,7 @@ class Learning(Fields):
     """Rounds through all tasks for which it is set aside."""
     hint_turns: NonNegativeInt = 0
     """Where all attempts of a group fail, collect it again in the same step, led by the first turns of the oracle: at
-    first so many, fewer as the task is solved more often; for tasks that an oracle can do; 0 means never."""
+    first so many, then as many as it takes, fewer as more succeed; for tasks that an oracle can do; 0 means never."""
     imitation_coef: NonNegativeFloat = 0.0
     """Where all attempts of a group fail, the weight of a loss that imitates the oracle's demonstration of the task;
     0 means none."""

@@ -103,6 +103,7 @@ class ConsoleSink:
     def _warn(self, values: Mapping[str, Any]) -> None:
         if "group/frac_mixed" not in values or self._begun.get("imitates"):  # equal successes are imitated all the same
             return
-        self._silent = 0 if values["group/frac_mixed"] > 0 else self._silent + 1
+        helped = values.get("hints/success_rate") or values.get("imitation/groups")
+        self._silent = 0 if values["group/frac_mixed"] > 0 or helped else self._silent + 1
         if self._silent == SILENT_STEPS:
             self._write(NO_SIGNAL)

@@ -46,7 +46,7 @@ def test_a_lead_doubles_where_it_does_not_help_and_shortens_as_success_grows():
         hints.observe([led_group(rewards, turns=seen[-1], of=10)])
     # half of the attempts are enough, a quarter is not
     assert seen == [2, 4, 8, 7, 6, 6] and hints.length("t") == 5
-    assert hints.length("another") == 2
+    assert hints.length("another") == 4, "what the first led group came to"
     for _ in range(9):
         hints.observe([led_group((1, 1), turns=hints.length("t"), of=10)])
     assert hints.length("t") == 1, "a lead of nothing would be no lead"
@@ -60,6 +60,26 @@ def test_no_lead_is_longer_than_the_way():
     assert hints.length("t") == 6
     hints.observe([led_group((1, 1), turns=3, of=5)])
     assert hints.length("t") == 2
+
+
+def test_tasks_that_were_never_led_begin_where_others_have_come_to():
+    """Once a step, however many tasks are new in it."""
+
+    def led(task, rewards, turns):
+        return led_group(rewards, turns=turns, of=20).model_copy(update={"task_id": task})
+
+    hints = Hints(2)
+    hints.observe([led(task, (0, 0), 2) for task in "abc"])
+    assert [hints.length(task) for task in "abcd"] == [4, 4, 4, 4]
+    hints.observe([led("a", (0, 0), 4), led("d", (0, 1), 4), led("e", (0, 0), 4)])
+    assert [hints.length(task) for task in "adef"] == [8, 3, 8, 4], (
+        "a quarter of the new ones is not enough to change it"
+    )
+    hints.observe([led("f", (1, 1), 4), led("g", (0, 0), 4)])
+    assert [hints.length(task) for task in "fgh"] == [3, 8, 3]
+    again = Hints(2)
+    again.restore(hints.state())
+    assert again.state() == hints.state() and again.length("h") == 3
 
 
 def test_groups_without_a_verdict_change_nothing_and_figures_are_their_own():
