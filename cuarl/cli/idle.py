@@ -16,11 +16,11 @@ PROMPTS = ("renderer_name", "history_images", "history_turns", "history_older", 
 """What of the experiment is about prompts alone."""
 SAMPLING = ("load_checkpoint_path", "temperature", "eval_temperature", "top_p", "top_k", "max_tokens")
 """About answers."""
-LOADED = ("load_checkpoint_path", "dtype", "device")
+LOADED = ("load_checkpoint_path", "dtype", "quantization", "device")
 """About a model in this process."""
 ENDPOINT = ("policy", "policy.base_url", "policy.served_model_name", "policy.rescore")
 """About a policy that is elsewhere."""
-MODEL = ("model_name", "trust_remote_code", "dtype", "device", *PROMPTS, *ENDPOINT)
+MODEL = ("model_name", "trust_remote_code", "dtype", "quantization", "device", *PROMPTS, *ENDPOINT)
 """About a policy, wherever it is."""
 
 
@@ -79,7 +79,8 @@ def check_served(experiment: Experiment, target: Target) -> None:
     """See that what is served can honour the flags. Raises ConfigError."""
     if target.kind in ("endpoint", "tinker"):
         refuse(
-            given_flags(experiment, ("dtype", "device")), "on a policy that is elsewhere, which loads its model itself"
+            given_flags(experiment, ("dtype", "quantization", "device")),
+            "on a policy that is elsewhere, which loads its model itself",
         )
     elif target.model is not None and target.model != experiment.config.model_name:
         refuse(given_flags(experiment, ("model_name",)), f"on a checkpoint, whose base is {target.model}")

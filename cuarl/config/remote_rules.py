@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 _NOT_TINKER = (
     "device",
     "dtype",
+    "quantization",
     "policy.sampler_device",
     "policy.kv_cache_gib",
     "lora_alpha",
@@ -52,6 +53,11 @@ def _endpoint(config: ExperimentConfig) -> list[str]:
     if config.server_sleeps and config.max_steps_off_policy:
         return [
             "policy.sleep ends sampling while something is trained, and max_steps_off_policy does both: leave one out"
+        ]
+    if config.quantization == "nf4" and not isinstance(config.policy, LocalPolicy):
+        return [
+            "quantization nf4 is for a policy sampled in this process: a server samples from a base of its own, and "
+            "what is trained would not be what was sampled; leave it out, or take policy local"
         ]
     if not isinstance(config.policy, OpenAIPolicy):
         return []

@@ -122,6 +122,11 @@ def _contradictions(config: ExperimentConfig) -> list[str]:
             "kl_penalty_coef needs use_lora true, where the base without its adapter is the reference, or "
             "algorithm.kl_reference start"
         )
+    if config.quantization == "nf4" and not config.use_lora:
+        found.append(
+            "quantization nf4 freezes the base, on which only an adapter can be trained: use_lora true (--use-lora), "
+            "or leave quantization out"
+        )
     if algorithm == "sft" and not learning.sft_runs:
         found.append(
             "algorithm sft needs algorithm.runs: the runs whose episodes it imitates, as --sft-runs RUN gives them"

@@ -115,6 +115,10 @@ class ModelFields(Fields):
     """Train the vision tower, too; its features can't be cached then."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """Number format of the weights; auto is float32 on a CPU and bfloat16 on a GPU."""
+    quantization: Literal["auto", "none", "nf4"] = "auto"
+    """nf4 keeps the language model's linear layers, frozen, in four bits, so that 8B models train adapters on a card of
+    24 GB; embeddings, head, norms and vision tower stay in the dtype. auto is what the checkpoint's adapter was trained
+    on, and none without."""
     device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = "auto"
     """Where the model runs: auto, cpu, cuda, cuda:1, mps."""
 

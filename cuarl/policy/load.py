@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,13 @@ import torch
 
 from cuarl.errors import CheckpointError, ConfigError, PrerequisiteError
 from cuarl.policy import files, tiny
-from cuarl.policy.adapters.files import put_on
+from cuarl.policy.adapters.files import put_on, trained_on
 from cuarl.policy.adapters.lora import add_lora
 from cuarl.policy.adapters.modalities import Modalities
+from cuarl.policy.fourbit import chosen_layers
 from cuarl.policy.generic.policy import GenericPolicy
 from cuarl.policy.generic.processor import FamilyPictures
+from cuarl.policy.nf4.linear import quantise
 from cuarl.policy.qwen_vl.images import ImageProcessor
 from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.qwen_vl.render import QwenRenderer
@@ -89,6 +91,8 @@ class Examined:
     parameters: int
     """Numbers in its files of weights; 0 if these can't tell."""
     folder: Path
+    packed: int = 0
+    """How many of them are kept in four bits."""
 
 
 def examine(spec: ModelSpec) -> Examined | None:
@@ -111,6 +115,10 @@ def examine(spec: ModelSpec) -> Examined | None:
     except (OSError, ValueError) as error:
         raise _unreadable(spec.model, str(folder), True, error) from error
     examined = Examined(config.model_type, files.check_weights(folder), folder)
+    if in_four_bits(spec):
+        model = on_meta(spec.model_copy(update={"model": str(folder)}))
+        count = sum(model.get_submodule(name).weight.numel() for name in chosen_layers(model))
+        examined = replace(examined, packed=count)
     if spec.adapter:
         check_adapter(spec.model_copy(update={"model": str(folder)}))
     return examined
@@ -300,7 +308,18 @@ def _weights(source: str, spec: ModelSpec, device: torch.device, common: dict[st
     if device.type == "cuda":
         # it plans anew for every length of keys: 60 to 200 ms a token where lengths differ
         torch.backends.cuda.enable_cudnn_sdp(False)
+    if in_four_bits(spec):
+        # one layer after the other, so that the device never has the model whole
+        quantise(model, chosen_layers(model), device)
     return model.to(device).eval()
+
+
+def in_four_bits(spec: ModelSpec) -> bool:
+    """Whether the base is to be quantised. Raises CheckpointError where an adapter's note can't be read."""
+    asked = spec.quantization
+    if asked == "auto" and spec.adapter:
+        asked = "nf4" if trained_on(Path(spec.adapter).expanduser()) == "nf4" else "none"
+    return asked == "nf4"
 
 
 def check_arrived(found: Mapping[str, Any], where: str) -> None:
@@ -335,6 +354,8 @@ def _check_combination(spec: ModelSpec) -> None:
         )
     if spec.train == "adapter" and not (spec.adapter or spec.lora):
         raise ConfigError("there is no adapter to train", hint="--use-lora")
+    if spec.train == "full" and in_four_bits(spec):
+        raise ConfigError("weights in four bits can't be trained themselves, but an adapter on them", hint="--use-lora")
     if spec.train == "full" and (spec.adapter or spec.lora):
         raise ConfigError("full fine-tuning trains the base itself, without an adapter")
 

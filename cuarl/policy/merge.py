@@ -17,6 +17,7 @@ from cuarl.errors import CheckpointError, ConfigError
 from cuarl.policy.base import Policy
 from cuarl.policy.inputs import Row
 from cuarl.policy.load import load_policy
+from cuarl.policy.nf4.linear import dequantise
 from cuarl.policy.prompt import Prompt
 from cuarl.policy.sampler import Message, Picture, Text
 from cuarl.policy.score import Scorer
@@ -44,7 +45,8 @@ class Merged(NamedTuple):
 def merge(spec: ModelSpec, folder: Path, dtype: MergeType) -> Merged:
     """Write the base of ``spec`` with its adapter folded in, tokenizer and processor beside it, into ``folder``.
 
-    Raises ConfigError for a quantised base or a spec without an adapter, and CheckpointError if the written folder does
+    A base that was in four bits is written as the numbers that these stand for. Raises ConfigError for a base that
+    comes quantised or a spec without an adapter, and CheckpointError if the written folder does
     not say the same within ``TOLERANCE``; what was written is then left to the caller to delete.
     """
     if spec.adapter is None:
@@ -52,18 +54,28 @@ def merge(spec: ModelSpec, folder: Path, dtype: MergeType) -> Merged:
     policy = load_policy(spec.model_copy(update={"dtype": "float32"}))
     if getattr(policy.base.config, "quantization_config", None) is not None:
         raise ConfigError(
-            "an adapter can't be merged into a quantised base",
+            "an adapter can't be merged into a base that comes quantised",
             where=spec.model,
             hint="cuarl model export latest --out FOLDER",
         )
     prompts = _prompts(policy)
     expected = logprobs_of(policy, prompts)
+    # what an adapter was trained on is what it is folded into: the numbers that four bits stand for
+    dequantise(policy.model, torch.float32)
     merged = policy.model.merge_and_unload(safe_merge=True)
     merged.to(getattr(torch, dtype)).save_pretrained(str(folder))
     policy.save_companions(str(folder))
     del policy, merged
     written = load_policy(
-        spec.model_copy(update={"model": str(folder), "revision": None, "adapter": None, "dtype": "float32"})
+        spec.model_copy(
+            update={
+                "model": str(folder),
+                "revision": None,
+                "adapter": None,
+                "dtype": "float32",
+                "quantization": "none",
+            }
+        )
     )
     found = logprobs_of(written, prompts)
     largest = float((found - expected)[expected > torch.tensor(_LIKELY).log()].abs().max())

@@ -44,6 +44,9 @@ class ModelSpec(Record):
     """With ``train: full``, train the vision tower too."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """``auto``: float32 on a CPU, bfloat16 on an accelerator."""
+    quantization: Literal["auto", "none", "nf4"] = "auto"
+    """``nf4`` keeps the linear layers of the language model, frozen, in four bits; ``auto`` does so if ``adapter`` was
+    trained on such a base."""
     device: str = "auto"
     """``auto``: the first accelerator if there is one, else the CPU."""
     attention: Literal["sdpa", "eager"] = "sdpa"

@@ -27,6 +27,8 @@ class About(Record):
     """As a user names it: ``tiny``, a hub id, or a folder."""
     base_revision: str | None = None
     """Resolved commit of a hub id."""
+    quantization: str = "none"
+    """``nf4`` if the base was in four bits while its adapter was trained."""
     algorithm: str = "grpo"
     tasks: str = "all"
     """The selection of tasks, in words."""

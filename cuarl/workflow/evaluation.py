@@ -44,6 +44,7 @@ BASELINES = ("nothing", "random")
 _SETTINGS = (
     "side_effects", "max_turns", "max_task_time_seconds", "max_turn_time_seconds", "top_p", "top_k", "max_tokens",
     "renderer_name", "history_images", "history_turns", "history_older", "max_prompt_tokens", "dtype",
+    "quantization",
 )  # fmt: skip
 """Fields that success may depend on in any environment."""
 

@@ -10,7 +10,7 @@ from cuarl.config.load import Resolved
 from cuarl.config.rules import LORA_ONLY, default_of, value_of
 from cuarl.config.schema import ExperimentConfig
 from cuarl.errors import ConfigError
-from cuarl.policy.load import load_policy
+from cuarl.policy.load import in_four_bits, load_policy
 from cuarl.policy.spec import LoraSpec, ModelSpec
 from cuarl.policy.transformers_policy import TransformersPolicy
 from cuarl.train.batch import BatchConfig
@@ -37,7 +37,22 @@ if TYPE_CHECKING:
 
 
 def model_spec(resolved: Resolved, device: str) -> ModelSpec:
-    """The policy to train. Raises ConfigError for options that the checkpoint it starts from leaves without effect."""
+    """The policy to train.
+
+    Raises ConfigError for options that the checkpoint it starts from leaves without effect, and for a server beside an
+    adapter whose base is in four bits.
+    """
+    spec = _trained(resolved, device)
+    if resolved.config.model_base_url is not None and in_four_bits(spec):
+        raise ConfigError(
+            "the adapter was trained on a base in four bits, and a server samples from a base of its own",
+            where="--model-base-url",
+            hint="--quantization none, or leave --model-base-url out",
+        )
+    return spec
+
+
+def _trained(resolved: Resolved, device: str) -> ModelSpec:
     config = resolved.config
     start = checkpoint(Path(config.load_checkpoint_path)) if config.load_checkpoint_path else None
     if start is not None and start.adapter is not None:
@@ -77,6 +92,7 @@ def _spec(config: ExperimentConfig, model: str, device: str, **fields: object) -
     common = {
         "model": model,
         "dtype": config.dtype,
+        "quantization": config.quantization,
         "device": device,
         "kv_cache_gib": config.local_policy.kv_cache_gib,
         "trust_remote_code": config.trust_remote_code,
@@ -98,10 +114,20 @@ def check_alone(config: ExperimentConfig, processes: int) -> None:
 
 
 def load_trained(resolved: Resolved, accelerator: Accelerator) -> TransformersPolicy:
-    """Load the policy to train onto this process's device."""
+    """Load the policy to train onto this process's device. Raises ConfigError as ``check_shards`` does."""
     config = resolved.config
     several = accelerator.num_processes > 1 and config.device == "auto"
-    return load_policy(model_spec(resolved, str(accelerator.device) if several else config.device))
+    spec = model_spec(resolved, str(accelerator.device) if several else config.device)
+    check_shards(spec, sharded())
+    return load_policy(spec)
+
+
+def check_shards(spec: ModelSpec, shards: bool) -> None:
+    """Raise ConfigError if layers in four bits are to be cut into shards."""
+    if shards and in_four_bits(spec):
+        raise ConfigError(
+            "weights in four bits can't be cut into shards", where="--accelerate fsdp2", hint="--accelerate ddp"
+        )
 
 
 def learner_config(config: ExperimentConfig) -> LearnerConfig:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cuarl.policy.load import in_four_bits
 from cuarl.run import Run
 from cuarl.train.batch import Batch
 from cuarl.train.card import About
@@ -20,7 +21,7 @@ from cuarl.types import Sink
 from cuarl.workflow import dagger, players
 from cuarl.workflow.checkpoints import RecordedCheckpoints
 from cuarl.workflow.collector import Collector, InTurn, Processes
-from cuarl.workflow.from_config import learner_config, load_trained
+from cuarl.workflow.from_config import learner_config, load_trained, model_spec
 from cuarl.workflow.job import Job
 from cuarl.workflow.source import Source
 from cuarl.workflow.trainer import Collecting, Place, Trainer, beside_new, imitation, recorded
@@ -67,6 +68,7 @@ def _trainer(job: Job, place: Place, learner: Learner) -> Trainer:
         run=run.name,
         base_model=config.model_name,
         base_revision=learner.policy.revision,
+        quantization="nf4" if in_four_bits(model_spec(job.experiment.resolved, config.device)) else "none",
         algorithm=config.algorithm.type,
         tasks=", ".join(config.tasks) or "all",
         seed=config.seed,

@@ -102,6 +102,7 @@ def model_spec(config: ExperimentConfig, *, model: str | None = None, adapter: s
         model=model or config.model_name,
         adapter=adapter,
         dtype=config.dtype,
+        quantization=config.quantization,
         device=config.device,
         trust_remote_code=config.trust_remote_code,
     )

@@ -58,6 +58,7 @@ def check_oracle(backend: Backend, tasks: Sequence[Task]) -> None:
 def model_facts(experiment: Experiment, spec: ModelSpec, examined: Examined | None, *, trained: bool) -> dict[str, str]:
     """What memory and disk have to hold, for the plan; ``trained`` counts gradients and the optimiser's state."""
     from cuarl.policy.load import device_named
+    from cuarl.policy.nf4.codes import BITS
 
     room = f"{_size(_free(experiment.settings.runs_dir))} free in {experiment.settings.runs_dir}"
     if examined is None:
@@ -69,8 +70,10 @@ def model_facts(experiment: Experiment, spec: ModelSpec, examined: Examined | No
         return {"disk": room}
     device = device_named(spec.device)
     half = spec.dtype in ("bfloat16", "float16") or (spec.dtype == "auto" and device.type != "cpu")
-    weights = examined.parameters * (2 if half else 4)
+    weights = (examined.parameters - examined.packed) * (2 if half else 4) + int(examined.packed * BITS / 8)
     facts = {"weights": f"{examined.parameters / 1e6:,.1f} million, {_size(weights)} on {device}"}
+    if examined.packed:
+        facts["weights"] += f", {examined.packed / 1e6:,.1f} million of them in four bits"
     if trained and spec.train == "full":
         originals = 4 * examined.parameters if half else 0
         state = originals + 12 * examined.parameters

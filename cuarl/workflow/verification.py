@@ -213,9 +213,10 @@ def _compare(
 
 
 def _format(policy: Policy) -> NumberFormat:
-    """The number format of the base's weights: an adapter's are float32 in any case."""
-    sizes = {p.dtype: 0 for p in policy.model.parameters()}
-    for parameter in policy.model.parameters():
+    """The number format that the base computes in: an adapter's is float32 in any case, and four bits are unpacked."""
+    floating = [p for p in policy.model.parameters() if p.is_floating_point()]
+    sizes = {p.dtype: 0 for p in floating}
+    for parameter in floating:
         sizes[parameter.dtype] += parameter.numel()
     name = str(max(sizes, key=sizes.__getitem__)).removeprefix("torch.")
     return next((known for known in BARS if known == name), "float32")

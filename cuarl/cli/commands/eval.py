@@ -56,6 +56,7 @@ Examples:
     "model_name",
     "trust_remote_code",
     "dtype",
+    "quantization",
     "device",
     "eval_temperature",
     "top_p",

@@ -76,6 +76,7 @@ Examples:
     "trust_remote_code",
     "load_checkpoint_path",
     "dtype",
+    "quantization",
     "device",
     "temperature",
     "top_p",

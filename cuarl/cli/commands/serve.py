@@ -55,6 +55,7 @@ Examples:
     "model_name",
     "trust_remote_code",
     "dtype",
+    "quantization",
     "device",
     "temperature",
     "top_p",

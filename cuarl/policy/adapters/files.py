@@ -104,6 +104,20 @@ def expected_shapes(model: Any) -> dict[str, torch.Size]:
     return {name: value.shape for name, value in state.items()}
 
 
+def trained_on(folder: Path) -> str:
+    """How the base was quantised that the adapter in ``folder`` was trained on, as noted there; "none" if it was not.
+
+    Raises CheckpointError for a note that can't be read.
+    """
+    facts = folder / "cuarl.json"
+    try:
+        return str(json.loads(facts.read_text(encoding="utf-8"))["quantization"]) if facts.is_file() else "none"
+    except KeyError:  # written before there was a choice
+        return "none"
+    except (OSError, ValueError, TypeError) as error:
+        raise CheckpointError(f"the facts of the checkpoint can't be read: {error}", where=str(facts)) from error
+
+
 def is_untrained(weights: Mapping[str, torch.Tensor]) -> bool:
     """Whether an adapter changes nothing: all of its B are zero, as at the start of training."""
     ups = [value for name, value in weights.items() if ".lora_B" in name or ".lora_embedding_B" in name]

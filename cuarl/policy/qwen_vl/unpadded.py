@@ -2,9 +2,9 @@
 
 The layers are those of the model itself, taken apart as in sampling (``engine``), but with their own weights, adapters
 apart and gradients through. Adapters are kept in float32 and multiplied in the base's type; on a float32 base they are
-merged for each product (``merged``). A prompt that several answers continue is computed once, as in ``Scorer``; what is
-not kept for the backward pass is computed again there. Attention is flash attention for segments where that runs, and
-elsewhere a call for each prompt and its answers (``branches``).
+merged for each product (``merged``), on one in four bits never. A prompt that several answers continue is computed
+once, as in ``Scorer``; what is not kept for the backward pass is computed again there. Attention is flash attention for
+segments where that runs, and elsewhere a call for each prompt and its answers (``branches``).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch.utils.checkpoint import checkpoint
 
+from cuarl.policy.nf4.linear import Linear4
 from cuarl.policy.qwen_vl import branches, merged
 from cuarl.policy.qwen_vl.engine.attention import Segments, causal, segments
 from cuarl.policy.qwen_vl.engine.fits import plain_layers
@@ -249,9 +250,10 @@ def _cast(weights: Sequence[torch.Tensor], dtype: torch.dtype) -> Iterator[torch
 def _products(x: torch.Tensor, modules: Sequence[Any], low: Low | None) -> list[torch.Tensor]:
     """What each of some linear layers makes of ``x`` (N, in), adapters included: their first products as one."""
     bases = [getattr(m, "base_layer", m) for m in modules]
-    if low is not None and x.dtype == torch.float32 and not any(b.weight.requires_grad for b in bases):
+    whole = not any(b.weight.requires_grad or isinstance(b, Linear4) for b in bases)
+    if low is not None and x.dtype == torch.float32 and whole:
         return merged.products(x, [b.weight for b in bases], [b.bias for b in bases], low.down, low.ups)
-    out = [torch.nn.functional.linear(x, b.weight, b.bias) for b in bases]
+    out = [b(x) for b in bases]
     if low is None:
         return out
     narrow = torch.nn.functional.linear(x, low.down)

@@ -186,7 +186,9 @@ def test_a_demonstration_is_worded_here_and_asks_no_server(told):
     assert "--model-base-url has no effect on the agent demonstration" in said
 
 
-@pytest.mark.parametrize("flags", [("--device", "cpu"), ("--dtype", "float32")], ids=lambda flags: flags[0])
+@pytest.mark.parametrize(
+    "flags", [("--device", "cpu"), ("--dtype", "float32"), ("--quantization", "none")], ids=lambda flags: flags[0]
+)
 def test_a_model_that_is_elsewhere_is_not_loaded_here(told, flags):
     url = "http://127.0.0.1:9/v1"
     assert f"{flags[0]} has no effect on an endpoint" in told("eval", url, "--model-name", "tiny", *flags)

@@ -8,7 +8,9 @@ from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast, Qwen2VLImageProcessorPil
 
 from cuarl.policy.adapters.lora import add_lora
+from cuarl.policy.fourbit import chosen_layers
 from cuarl.policy.inputs import Row
+from cuarl.policy.nf4.linear import quantise
 from cuarl.policy.qwen_vl.images import ImageProcessor
 from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.qwen_vl.special import special_ids
@@ -38,8 +40,13 @@ SHAPE = Shape(
 )
 
 
-def tiny_policy(*, lora=None, full=False, seed=0, vision=False, targets="all-linear", dtype=torch.float32):
-    """A randomly initialised policy with a LoRA adapter of rank 4, or (``full``) trained as a whole."""
+def tiny_policy(
+    *, lora=None, full=False, seed=0, vision=False, targets="all-linear", dtype=torch.float32, packed=False
+):
+    """A randomly initialised policy with a LoRA adapter of rank 4, or (``full``) trained as a whole.
+
+    ``packed`` has its base in four bits.
+    """
     ids = {token: i for i, token in enumerate((*SPECIAL, *(f"w{i}" for i in range(WORDS))))}
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer(models.WordLevel(ids, unk_token="w0")),
@@ -49,6 +56,8 @@ def tiny_policy(*, lora=None, full=False, seed=0, vision=False, targets="all-lin
     )
     model = build_model(tokenizer, SHAPE, seed=seed).to(dtype).eval()
     batch_attention(model.model.visual)
+    if packed:
+        quantise(model, chosen_layers(model), torch.device("cpu"))
     special = special_ids(model.config, model.generation_config, tokenizer)
     if full:
         model.model.visual.requires_grad_(False)

@@ -45,8 +45,8 @@ def saved(checkpoints, step, metrics=None):
 
 @pytest.mark.parametrize(
     "of",
-    [{}, {"full": True}, {"full": True, "dtype": torch.bfloat16, "rate": 1e-4}],
-    ids=["adapter", "full fine-tuning", "in 16 bits"],
+    [{}, {"full": True}, {"full": True, "dtype": torch.bfloat16, "rate": 1e-4}, {"packed": True}],
+    ids=["adapter", "full fine-tuning", "in 16 bits", "adapter on four bits"],
 )
 def test_an_interrupted_run_equals_an_uninterrupted_one_byte_for_byte(tmp_path, of):
     learner, checkpoints = started(tmp_path / "whole", **of)

@@ -170,7 +170,7 @@ def read(trainer, env):
     local |= (
         reads("workflow/own_server.py")
         | reads("workflow/asynchronous.py")
-        | reads("workflow/from_config.py", "model_spec", "load_trained")
+        | reads("workflow/from_config.py", "_trained", "load_trained")
     )
     return shared | local
 

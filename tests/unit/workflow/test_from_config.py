@@ -4,7 +4,7 @@ import pytest
 
 from cuarl.config.load import resolve
 from cuarl.errors import ConfigError
-from cuarl.workflow.from_config import learner_config, model_spec
+from cuarl.workflow.from_config import check_shards, learner_config, model_spec
 
 
 def test_the_model_is_trained_as_the_configuration_says():
@@ -30,6 +30,21 @@ def test_a_checkpoint_to_start_from_keeps_its_adapter_as_it_is(tmp_path):
     assert model_spec(resolve(files=[whole]), "cpu") == spec, "the file of a run, which has every field, resumes it"
     with pytest.raises(ConfigError, match="use_lora can't be false"):
         model_spec(resolve(flags={**start, "use_lora": False}), "cpu")
+
+
+def test_a_base_in_four_bits_stays_so_and_is_neither_served_nor_cut(tmp_path):
+    assert model_spec(resolve(flags={"quantization": "nf4"}), "cpu").quantization == "nf4"
+    (tmp_path / "adapter_config.json").write_text("{}")
+    (tmp_path / "cuarl.json").write_text(json.dumps({"base_model": "org/base", "quantization": "nf4"}))
+    start = {"load_checkpoint_path": str(tmp_path)}
+    spec = model_spec(resolve(flags=start), "cpu")
+    server = {"model_base_url": "http://127.0.0.1:9/v1"}
+    with pytest.raises(ConfigError, match="trained on a base in four bits"):
+        model_spec(resolve(flags={**start, **server}), "cpu")
+    assert model_spec(resolve(flags={**start, **server, "quantization": "none"}), "cpu").adapter == str(tmp_path)
+    check_shards(spec, False)
+    with pytest.raises(ConfigError, match="can't be cut into shards"):
+        check_shards(spec, True)
 
 
 def test_the_learner_is_told_every_field_that_concerns_it():

@@ -183,3 +183,13 @@ def test_a_hub_model_that_is_not_here_is_told_and_not_asked_for(settings, tmp_pa
 def test_no_device_of_that_name_is_told(model):
     with pytest.raises(ConfigError, match="no device cuda:9"):
         examine(ModelSpec(model=str(model), device="cuda:9"))
+
+
+def test_a_base_in_four_bits_is_told_by_what_it_takes(settings, model):
+    spec = ModelSpec(model=str(model), device="cpu", quantization="nf4")
+    plain, found = examine(spec.model_copy(update={"quantization": "none"})), examine(spec)
+    assert plain.packed == 0 < found.packed < found.parameters == plain.parameters
+    told = [preflight.model_facts(experiment(settings), spec, e, trained=True)["weights"] for e in (plain, found)]
+    sizes = [float(text.split(", ")[1].split(" MiB")[0]) for text in told]
+    assert sizes[1] < sizes[0] - found.packed * 3 / 2**20
+    assert told[1].endswith(f"{found.packed / 1e6:,.1f} million of them in four bits")

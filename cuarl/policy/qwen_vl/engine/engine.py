@@ -110,7 +110,7 @@ class Engine:
         adapters = [m.disable_adapters for m in policy.model.modules() if hasattr(m, "base_layer")]
         now = (policy.version, any(adapters), *(p._version for p in self._watched))
         if self._weights is None:
-            self._weights = Weights(policy.base.model.language_model)
+            self._weights = Weights(policy.base.model.language_model, packed=self._stepwise)
         if now != self._version or self._forgotten:
             self._pages.forget()
             self._forgotten = False

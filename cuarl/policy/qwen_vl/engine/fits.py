@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from cuarl.policy.nf4.linear import Linear4
+
 if TYPE_CHECKING:
     from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 
@@ -17,8 +19,9 @@ _PRODUCTS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "do
 def fits(policy: QwenVLPolicy) -> bool:
     """Whether its layers are those that the engine computes, and a fused copy of their weights fits beside them.
 
-    Not mixtures of experts, sliding windows, layers in shards, quantised weights, or adapters other than plain LoRA;
-    and on a CPU float32 alone, in which merging an adapter is exact up to roundings of that size.
+    Not mixtures of experts, sliding windows, layers in shards, weights that something else quantised, or adapters
+    other than plain LoRA; and on a CPU float32 alone, in which merging an adapter is exact up to roundings of that
+    size.
     """
     language_model = policy.base.model.language_model
     if not plain_layers(language_model, policy.width):
@@ -26,13 +29,19 @@ def fits(policy: QwenVLPolicy) -> bool:
     device = policy.device
     if device.type == "cuda":
         free: int = torch.cuda.mem_get_info(device)[0]
-        return _copy_bytes(language_model) <= free // 2
+        return _copy_bytes(language_model, unpacked=False) <= free // 2
     single: bool = policy.dtype == torch.float32
-    return single and _copy_bytes(language_model) <= _LARGEST_COPY
+    return single and _copy_bytes(language_model, unpacked=True) <= _LARGEST_COPY
 
 
-def _copy_bytes(language_model: Any) -> int:
-    return sum(p.nbytes for n, p in language_model.layers.named_parameters() if "lora_" not in n)
+def _copy_bytes(language_model: Any, *, unpacked: bool) -> int:
+    """Size of the fused copy; with ``unpacked`` it has weights in four bits, too, in the type of the others."""
+    size = language_model.norm.weight.itemsize
+    packed = [m for m in language_model.layers.modules() if isinstance(m, Linear4)]
+    known = {id(p) for m in packed for p in m.parameters()}
+    plain = (p for n, p in language_model.layers.named_parameters() if "lora_" not in n and id(p) not in known)
+    whole = sum(m.in_features * m.out_features * size for m in packed) if unpacked else 0
+    return int(whole + sum(p.nbytes for p in plain))
 
 
 def plain_layers(language_model: Any, width: int) -> bool:
@@ -59,7 +68,8 @@ _SILU = ("SiLU", "SiLUActivation")
 
 def _plain_product(module: Any) -> bool:
     base = getattr(module, "base_layer", module)
-    if type(base) is not torch.nn.Linear or not base.weight.is_floating_point():
+    plain = type(base) is torch.nn.Linear and base.weight.is_floating_point()
+    if not plain and not isinstance(base, Linear4):
         return False
     if base is module:
         return True
