@@ -77,7 +77,7 @@ def resolve(
     for one in given:
         if has_credentials(one.value):
             raise in_url(one.path, where=one.source)
-    config = _validated(settled.values, settled.sources)
+    config = validated(settled.values, settled.sources)
     sources = {path: settled.sources.get(path, "default") for path in paths(config)}
     for name in ALGORITHMS[config.algorithm.type].defaults:
         path = f"algorithm.{inner(config.algorithm.type, name)}"
@@ -138,8 +138,11 @@ def _problems(problems: Sequence[tuple[str, str]]) -> ConfigError:
     return ConfigError(_listing(listed, "keys can't be taken"), hint=hint)
 
 
-def _validated(values: Mapping[str, Any], sources: Mapping[str, str]) -> ExperimentConfig:
-    """The configuration; the records in it are checked first, so that what is wrong in them is told like the rest."""
+def validated(values: Mapping[str, Any], sources: Mapping[str, str]) -> ExperimentConfig:
+    """The configuration of ``values``, of which ``sources`` says where each comes from. Raises ConfigError.
+
+    The records in it are checked first, so that what is wrong in them is told like the rest.
+    """
     whole, wrong = dict(values), []
     for name, union in UNIONS.items():
         if isinstance(whole[name], Mapping):

@@ -15,6 +15,8 @@ from cuarl.trajectory import BY, BY_ORACLE, LABEL, Group, Trajectory, Turn
 from cuarl.types import Screenshot
 from cuarl.workflow.collector import stretch
 
+_LOOKED_AT = 32
+"""Episodes whose token ids are held against the model's."""
 Encode = Callable[[str], tuple[int, ...]]
 """Ids of an answer, end of turn included (``Renderer.encode_answer``)."""
 
@@ -50,6 +52,7 @@ class Imitation:
         worth = [shown(t, encode) for t in good]
         self._episodes = [t for t in worth if _can_be_imitated(t) and weights[source_of(t)]]
         self._importance = {t.episode_id: weights[source_of(t)] for t in self._episodes}
+        _check_ids(config, self._episodes, encode)
         if not self._episodes and config.learning.sft_runs:
             raise ConfigError(
                 f"none of the {len(found)} episodes can be imitated: they need token ids and a reward of at least "
@@ -138,6 +141,19 @@ def earned(trajectory: Trajectory, min_reward: float, said: bool | None) -> bool
     """
     enough = trajectory.reward is not None and trajectory.reward >= min_reward
     return enough if said is None else said
+
+
+def _check_ids(config: ExperimentConfig, episodes: Sequence[Trajectory], encode: Encode) -> None:
+    """Raise ConfigError where the ids of the answers are not those of their texts: another tokenizer made them."""
+    answers = [turn.sampled for t in episodes[:_LOOKED_AT] for turn in t.turns if turn.sampled is not None]
+    # a policy may spell a text in other ids now and then, and one that was cut off has no end
+    same = sum(encode(answer.text)[: len(answer.token_ids)] == tuple(answer.token_ids) for answer in answers)
+    if 2 * same < len(answers):
+        raise ConfigError(
+            f"the episodes hold token ids of another model than {config.model_name}",
+            where=f"algorithm.runs {', '.join(config.learning.sft_runs)}",
+            hint=f"cuarl rollout --agent demonstration --model-name {config.model_name}",
+        )
 
 
 def _can_be_imitated(trajectory: Trajectory) -> bool:

@@ -32,7 +32,7 @@ def evaluation_plan(experiment: Experiment, target: Target, episodes: int | None
     """What is evaluated, with the configuration of the target's run where it has one. Raises CuarlError."""
     resolved = experiment.resolved
     config = with_run_config(resolved, target.run)
-    if resolved.sources["tasks"] != "default":  # whoever names tasks here means those to evaluate on
+    if target.run is None and resolved.sources["tasks"] != "default":  # whoever names tasks means those to evaluate on
         config = config.model_copy(update={"eval_tasks": config.tasks})
     tasks = parts.tasks_of(replace(experiment, resolved=replace(resolved, config=config)), "eval")
     if target.run is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from cuarl.config.keys import value_of
-from cuarl.config.load import RECORDED, Resolved, in_url, recorded
+from cuarl.config.load import RECORDED, Resolved, in_url, recorded, validated
 from cuarl.config.schema import ExperimentConfig
 from cuarl.config.unions import UNIONS
 from cuarl.errors import CheckpointError, ConfigError
@@ -99,20 +99,25 @@ def checkpoint(folder: Path, note: Note = SILENT.note) -> Target:
 
 
 def with_run_config(resolved: Resolved, run: Path | None) -> ExperimentConfig:
-    """The configuration of ``run`` with what was asked for on top, so that it is evaluated as it was trained."""
+    """The configuration of ``run`` with what was asked for on top, so that it is evaluated as it was trained.
+
+    Who names tasks means those to evaluate on. Raises ConfigError for what does not go with how the run was trained.
+    """
     if run is None:
         return resolved.config
     values = recorded(run / RECORDED).model_dump()
-    for path in (path for path, source in resolved.sources.items() if source != "default"):
+    asked = {path: source for path, source in resolved.sources.items() if source != "default"}
+    for path in asked:
         name, _, inner = path.partition(".")
         value = value_of(resolved.config, path)
+        name = "eval_tasks" if name == "tasks" else name
         if inner:
             values[name][inner] = value
         elif name not in UNIONS:
             values[name] = value
         elif values[name]["type"] != value:  # what another type asks for stands behind it
             values[name] = {"type": value}
-    return ExperimentConfig.model_validate(values)
+    return validated(values, {**dict.fromkeys(values, str(run / RECORDED)), **asked})
 
 
 def _of_run(text: str, settings: Settings, note: Note) -> Target:

@@ -38,9 +38,9 @@ def shown(tmp_path, store):
     return run.name
 
 
-def imitation(tmp_path, store, shown, **fields):
+def imitation(tmp_path, store, shown, ids=(3,), **fields):
     asked = experiment(tmp_path, algorithm="sft", sft_runs=[shown], groups_per_batch=2, group_size=3, **fields)
-    return Imitation(asked.config, store, tmp_path / "runs", encode=len)
+    return Imitation(asked.config, store, tmp_path / "runs", encode=lambda text: ids)
 
 
 @pytest.mark.anyio
@@ -52,6 +52,12 @@ async def test_each_step_takes_its_share_and_every_episode_comes_as_often(tmp_pa
     assert set(Counter(g.task_id for batch in batches for g in batch.groups).values()) == {6}
     again = await imitation(tmp_path, store, shown, sft_min_reward=-1.0)(2, 0)
     assert [g.group_id for g in again.groups] == [g.group_id for g in batches[1].groups]
+
+
+def test_ids_of_another_tokenizer_are_not_imitated(tmp_path, store, shown):
+    with pytest.raises(ConfigError, match="token ids of another model than tiny"):
+        imitation(tmp_path, store, shown, ids=(4,), sft_min_reward=-1.0)
+    assert imitation(tmp_path, store, shown, ids=(3, 0), sft_min_reward=-1.0).ids, "cut off before its end"
 
 
 @pytest.mark.anyio
@@ -110,5 +116,5 @@ def test_a_persons_verdict_wins_over_the_reward_and_one_after_the_runs_start_doe
     said = [store.save_human_verdict(HumanVerdict(episode_id=i, success=s)) for i, s in ((off, False), (on, True))]
     assert imitation(tmp_path, store, shown, sft_min_reward=1.0).ids == [on]
     asked = experiment(tmp_path, algorithm="sft", sft_runs=[shown], sft_min_reward=1.0)
-    resumed = Imitation(asked.config, store, tmp_path / "runs", encode=len, judged_until=before)
+    resumed = Imitation(asked.config, store, tmp_path / "runs", encode=lambda text: (3,), judged_until=before)
     assert resumed.ids == [off] and all(v.at >= before for v in said)

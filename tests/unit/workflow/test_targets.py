@@ -130,3 +130,19 @@ def test_a_run_is_evaluated_as_it_was_trained_but_for_what_is_asked(run):
     config = with_run_config(resolve(flags={"seed": 5}), run.path)
     assert (config.max_turns, config.seed, config.tasks) == (7, 5, ("settings",))
     assert with_run_config(resolve(flags={"seed": 5}), None).max_turns != 7
+
+
+def trained(settings, **flags):
+    return Run.create(settings.runs_dir, resolve(flags=flags), name="other", kind="train").path
+
+
+def test_a_run_that_imitated_is_evaluated_on_the_tasks_that_are_named(settings):
+    run = trained(settings, **{"algorithm": "sft", "algorithm.runs": ["shown"], "eval_tasks": ["settings"]})
+    config = with_run_config(resolve(flags={"tasks": ["navigation"]}), run)
+    assert (config.tasks, config.eval_tasks) == ((), ("navigation",))
+
+
+def test_what_does_not_go_with_how_a_run_was_trained_is_told_with_where_it_stands(settings):
+    run = trained(settings, history_older="drop")
+    with pytest.raises(ConfigError, match="history_older has no effect with history_turns 0"):
+        with_run_config(resolve(flags={"history_turns": 0}), run)
