@@ -98,3 +98,14 @@ def log_to_no_closed_screen() -> Iterator[None]:
 def anyio_backend() -> str:
     """The one that is installed; older releases of anyio ask for all that there are."""
     return "asyncio"
+
+
+@pytest.fixture
+def two_lanes():
+    """Two threads for torch, so that there are lanes (``cuarl.policy.lanes``)."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)

@@ -7,7 +7,7 @@ this protocol alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
@@ -17,6 +17,7 @@ from torch import nn
 from cuarl.policy.inputs import Inputs, Row, Side
 from cuarl.policy.prompt import Renderer
 from cuarl.policy.work import Work
+from cuarl.types import Screenshot
 
 if TYPE_CHECKING:
     from cuarl.policy.jobs import Job
@@ -89,6 +90,10 @@ class Policy(Renderer, Protocol):
         """Whether answers can be scored without padding, as the policy is now."""
         ...
 
+    def in_lanes(self, screenshots: Iterable[Screenshot]) -> bool:
+        """Whether parts of a batch that shows these are better scored by one thread each than by all together."""
+        ...
+
     def suppressed(self) -> torch.Tensor | None:
         """The ids that are never sampled, on this policy's device; None if there are none."""
         ...
@@ -140,6 +145,10 @@ class Policy(Renderer, Protocol):
 
     def forget_pictures(self) -> None:
         """Encode every picture anew from now on."""
+        ...
+
+    def recall_pictures(self) -> None:
+        """Forget those since ``forget_pictures``, and know the ones before it again, where that changes no bit."""
         ...
 
     def forget_prompts(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from typing import Any, Self, cast
@@ -202,9 +202,17 @@ class TransformersPolicy(ABC):
     def unpadded(self) -> bool:
         """Whether answers can be scored without padding, as the policy is now."""
 
+    def in_lanes(self, screenshots: Iterable[Screenshot]) -> bool:
+        """Whether parts of a batch that shows these are better scored by one thread each than by all together."""
+        return False
+
     @abstractmethod
     def forget_pictures(self) -> None:
         """Encode every picture anew from now on."""
+
+    @abstractmethod
+    def recall_pictures(self) -> None:
+        """Know again what was known before that, where it changes no bit."""
 
     @abstractmethod
     def forget_prompts(self) -> None:

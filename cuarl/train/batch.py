@@ -28,6 +28,9 @@ from cuarl.train.shaping import Shaping, shaped
 from cuarl.trajectory import Group
 from cuarl.types import Screenshot
 
+_IN_A_LANE = 1024
+"""Tokens of a pass of which several run at once: enough that what each does once is little of it."""
+
 Reduction = Literal["token", "turn", "sequence", "constant"]
 
 
@@ -249,6 +252,27 @@ def micro_batches(rows: Sequence[TokenRow], max_tokens: int, *, pack: bool) -> l
         else:
             batches.append(list(sequence))
             longest, count = len(sequence[0]), 1
+    return batches
+
+
+def lane_batches(rows: Sequence[TokenRow], max_tokens: int, *, pack: bool) -> list[list[TokenRow]]:
+    """The same for passes without padding, of which several run at once: by what is computed.
+
+    That is, a prompt that several rows of a pass share counts once.
+    """
+    most = min(max_tokens, _IN_A_LANE)
+    batches: list[list[TokenRow]] = []
+    prompt, room = None, 0
+    for sequence in sorted(sequences(rows, pack=pack), key=lambda s: _by_prompt(s[0])):
+        first = sequence[0]
+        own, before = (first.prompt_ids, first.images), len(first.prompt_ids)
+        room -= len(first.token_ids) + (0 if own == prompt else before)
+        if batches and room >= 0:
+            batches[-1] += sequence
+        else:
+            batches.append(list(sequence))
+            room = most - before - len(first.token_ids)
+        prompt = own
     return batches
 
 

@@ -32,6 +32,7 @@ from cuarl.policy.adapters.modalities import Modalities
 from cuarl.policy.base import Policy
 from cuarl.policy.master import Master
 from cuarl.policy.work import Work, total
+from cuarl.train.backward import Backward
 from cuarl.train.batch import (
     Batch,
     Update,
@@ -103,10 +104,19 @@ class Learner:
         if config.gradient_checkpointing:
             _checkpoint_activations(policy.base)
         self._shards = Shards(policy, self.accelerator) if config.sharded else None
-        self._master = Master(self._parameters if self._shards is None else self._shards.parameters)
+        used = self._parameters if self._shards is None else self._shards.parameters
+        self._master = Master(used)
         self._parameters = self._master.parameters
         head = self._objective.head
         self._head_parameters = list(head.parameters()) if head is not None else []
+        self._backward = Backward(
+            policy,
+            self._objective,
+            self.accelerator,
+            config,
+            [*used, *self._head_parameters],
+            self._master.take_gradients,
+        )
         self._optimizer = self._make_optimizer()
         self.replay = Replay(config.replay)
         self.curriculum = Curriculum(config.curriculum) if config.curriculum else None
@@ -187,6 +197,7 @@ class Learner:
                         self._step(update, report)  # AdamW
             after = self._post_kl(updates, learnt.pictures)
         self.policy.updated(step)
+        self.policy.recall_pictures()
         self.episodes += sum(len(g.trajectories) for g in batch.collected)
         work = self._work(sampled)
         found = report.metrics()
@@ -236,16 +247,11 @@ class Learner:
         """The gradient of ``Σ w_t l_t``, over all processes. Raises StepUndone, on every process at once."""
         self._optimizer.zero_grad()
         mine, parts = self.accelerator.process_index, self._micro_batches(update)
-        giving_up = False
-        for rows in parts[mine]:
-            # shards are gathered anew for each part, so that all processes must go on together
-            giving_up = not self._changed and self._shards is None and self.overdue()
-            if giving_up:
-                break
-            loss, inputs = self._objective.loss(rows, pictures)
-            self.accelerator.backward(loss.total)
-            self._master.take_gradients()
+        done = 0
+        for rows, (loss, inputs) in self._backward.run(parts[mine], pictures, self._given_up):
             report.add(loss, rows, inputs, unpadded=self._objective.scorer.unpadded)
+            done += len(rows)
+        giving_up = done < sum(map(len, parts[mine]))
         if not self._changed and self._shards is None and any_of(giving_up):
             raise StepUndone
         if self._shards is not None:
@@ -253,6 +259,10 @@ class Learner:
                 self.accelerator.backward(self._objective.stand_by(update, pictures))
                 self._master.take_gradients()
         sum_over_processes(self.accelerator, [*self._parameters, *self._head_parameters])
+
+    def _given_up(self) -> bool:
+        """Shards are gathered anew for each part, so that all processes must go on together."""
+        return not self._changed and self._shards is None and self.overdue()
 
     def _step(self, update: Update, report: StepReport) -> None:
         """Clip and check the gradient, and take the optimiser's step if it may be taken."""

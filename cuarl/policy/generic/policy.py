@@ -145,6 +145,9 @@ class GenericPolicy(TransformersPolicy):
     def forget_pictures(self) -> None:
         """None is kept."""
 
+    def recall_pictures(self) -> None:
+        """None is kept."""
+
     def forget_prompts(self) -> None:
         """None is kept."""
 

@@ -7,6 +7,7 @@ stand where tokens stand, so that nothing is repeated for them either.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -22,7 +23,9 @@ class Call(NamedTuple):
     tokens: int
     prompt: int | None = None
     seen: torch.Tensor | None = None
-    """(tokens, those of the prompt + tokens) bool, behind a prompt."""
+    """(queries, those of the prompt + tokens) bool, where plain causality won't do."""
+    queries: int | None = None
+    """How many of the tokens look; None: all."""
 
 
 def calls(prompts: Sequence[tuple[int, Sequence[int]]]) -> list[Call]:
@@ -50,19 +53,35 @@ def _parts(answers: Sequence[int]) -> list[list[int]]:
     return parts
 
 
+def narrowed(made: Sequence[Call], rows: Sequence[int]) -> list[Call]:
+    """The same calls with only the tokens ``rows``, in their order, as queries."""
+    found: list[Call] = []
+    start = at = 0
+    for call in made:
+        end = bisect_left(rows, start + call.tokens, at)
+        own = torch.tensor([row - start for row in rows[at:end]], dtype=torch.long)
+        seen = torch.arange(call.tokens) <= own[:, None] if call.seen is None else call.seen[own]
+        found.append(call._replace(seen=seen, queries=end - at))
+        start, at = start + call.tokens, end
+    return found
+
+
 def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, made: Sequence[Call], scale: float) -> torch.Tensor:
-    """Each query (N, heads, size) over the keys and values (N, KV heads, size) that it sees; differentiable."""
+    """Each query (M, heads, size) over the keys and values (N, KV heads, size) that it sees; differentiable."""
     # split at once: each slice by itself would have a gradient as large as the whole
-    parts = [t.split([call.tokens for call in made]) for t in (q, k, v)]
+    asked = q.split([call.tokens if call.queries is None else call.queries for call in made])
+    given = [t.split([call.tokens for call in made]) for t in (k, v)]
     out: list[torch.Tensor] = []
-    for call, queries, keys, values in zip(made, *parts, strict=True):
-        if call.prompt is None or call.seen is None:
+    for call, queries, *own in zip(made, asked, *given, strict=True):
+        keys, values = own
+        if call.prompt is not None:
+            keys, values = (torch.cat([of[call.prompt], mine]) for of, mine in zip(given, own, strict=True))
+        if not len(queries):
+            continue
+        if call.seen is None:
             out.append(_causal(queries, keys, values, scale))
         else:
-            keys, values = (
-                torch.cat([of[call.prompt], own]) for of, own in zip(parts[1:], (keys, values), strict=True)
-            )
-            out.append(_behind(queries, keys, values, call.seen, scale))
+            out.append(_seeing(queries, keys, values, call.seen, scale))
     return torch.cat(out)
 
 
@@ -74,7 +93,7 @@ def _causal(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float) -> 
     return out[0].transpose(0, 1)
 
 
-def _behind(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, seen: torch.Tensor, scale: float) -> torch.Tensor:
+def _seeing(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, seen: torch.Tensor, scale: float) -> torch.Tensor:
     group = q.shape[1] // k.shape[1]
     q = q.unflatten(1, (-1, group)).permute(1, 2, 0, 3).flatten(1, 2)[None]
     k, v = (t.transpose(0, 1)[None] for t in (k, v))

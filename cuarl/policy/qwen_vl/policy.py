@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -26,6 +26,10 @@ from cuarl.policy.qwen_vl.vision import FeatureCache, VisionTower
 from cuarl.policy.special import SpecialIds
 from cuarl.policy.transformers_policy import TransformersPolicy
 from cuarl.policy.work import Work
+from cuarl.types import Screenshot
+
+_SMALL = 1 << 26
+"""Weights of a model up to which one thread computes a part of a batch sooner than several together."""
 
 
 class QwenVLPolicy(TransformersPolicy):
@@ -61,6 +65,13 @@ class QwenVLPolicy(TransformersPolicy):
     def unpadded(self) -> bool:
         """Whether answers can be scored without padding: on a GPU or a CPU, by layers that are known."""
         return self.device.type in ("cuda", "cpu") and unpadded.fits(self)
+
+    def in_lanes(self, screenshots: Iterable[Screenshot]) -> bool:
+        """On a CPU, of a small model without padding, with small pictures."""
+        if self.device.type != "cpu" or not self.unpadded or self.vision.trained:
+            return False
+        small = sum(p.numel() for p in self.base.parameters()) <= _SMALL
+        return small and all(map(self.vision.is_small, screenshots))
 
     def engine(self) -> Engine | None:
         """What samples from this policy; None where only its own layers can (see ``fits``)."""
@@ -120,7 +131,7 @@ class QwenVLPolicy(TransformersPolicy):
         """Say that the weights have changed (see ``Policy.updated``)."""
         super().updated(version)
         if self.vision.trained:
-            self.forget_pictures()
+            self.vision.cache.clear()
 
     def save_companions(self, folder: str) -> None:
         """Write tokenizer and image processor into ``folder``, beside the weights."""
@@ -130,14 +141,19 @@ class QwenVLPolicy(TransformersPolicy):
         """A copy around ``model`` (see ``Policy.with_model``)."""
         if self._engine is not None:
             memo[id(self._engine)] = None
-        memo[id(self.vision.cache)] = FeatureCache(self.vision.cache.limit_bytes)
+        for cache in (self.vision.cache, self.vision.kept):
+            memo[id(cache)] = FeatureCache(cache.limit_bytes)
         made = super().with_model(model, memo)
         made._has_engine = None  # it may be on another kind of device
         return made
 
     def forget_pictures(self) -> None:
         """Encode every picture anew from now on."""
-        self.vision.cache.clear()
+        self.vision.set_aside()
+
+    def recall_pictures(self) -> None:
+        """Know again what was known before that, where it changes no bit."""
+        self.vision.bring_back()
 
     def forget_prompts(self) -> None:
         """Compute every prompt anew from now on: what is sampled then doesn't depend on what was sampled before."""

@@ -51,6 +51,18 @@ class Layout(NamedTuple):
     parts: Segments
     looked_at: torch.Tensor | None
     calls: list[branches.Call] | None = None
+    last: Last | None = None
+
+
+class Last(NamedTuple):
+    """What the last layer is run for where ``calls`` are given: of all other tokens only keys and values matter.
+
+    ``rows`` (M,) are the tokens ``wanted``, each once and in their order, and ``of`` (A,) says which of them each is.
+    """
+
+    rows: torch.Tensor
+    of: torch.Tensor
+    calls: list[branches.Call]
 
 
 def lay_out(inputs: QwenInputs) -> Layout:
@@ -97,14 +109,22 @@ def lay_out(inputs: QwenInputs) -> Layout:
     index = _joined(tokens, device)
     place_of = torch.zeros(prompts * width + len(of) * max(steps, 0), dtype=torch.long, device=device)
     place_of[index] = torch.arange(count, device=device)
+    wanted = _wanted(inputs, behind, last, start_of_answer, place_of)
+    calls = branches.calls(forks) if device.type == "cpu" else None
     return Layout(
         tokens=index,
-        wanted=_wanted(inputs, behind, last, start_of_answer, place_of),
+        wanted=wanted,
         place_of=place_of,
         parts=segments(queries, keys, device),
         looked_at=_joined(looked_at, device) if sum(keys) != count else None,
-        calls=branches.calls(forks) if device.type == "cpu" else None,
+        calls=calls,
+        last=None if calls is None else _last(wanted, calls),
     )
+
+
+def _last(wanted: torch.Tensor, calls: Sequence[branches.Call]) -> Last:
+    rows, of = wanted.unique(return_inverse=True)
+    return Last(rows, of, branches.narrowed(calls, rows.tolist()))
 
 
 def _wanted(
@@ -142,13 +162,16 @@ def answer_hidden(policy: QwenVLPolicy, inputs: QwenInputs, *, keep_bytes: int |
     index = layout.place_of[inputs.vision.index] if inputs.vision is not None else None
     layers = policy.decoder.model.layers
     again, adapters = _recomputed(policy, len(hidden), keep_bytes), adapters_of(policy)
+    # what pictures add behind the last layer is added to all tokens
+    last = layout.last if deep is None or len(deep) < len(layers) else None
     for i, layer in enumerate(layers):
         run = partial(checkpoint, _layer, use_reentrant=False, preserve_rng_state=False) if i < again else _layer
-        hidden = run(layer, adapters[i], hidden, rotary, layout)
+        hidden = run(layer, adapters[i], hidden, rotary, layout, last if i + 1 == len(layers) else None)
         if deep is not None and i < len(deep):
             hidden = hidden.index_add(0, index, deep[i].to(hidden.dtype))
     norm = policy.decoder.model.norm
-    return rms_norm(hidden.index_select(0, layout.wanted), norm.weight, norm.variance_epsilon)
+    wanted = layout.wanted if last is None else last.of
+    return rms_norm(hidden.index_select(0, wanted), norm.weight, norm.variance_epsilon)
 
 
 def _recomputed(policy: QwenVLPolicy, tokens: int, keep_bytes: int | None) -> int:
@@ -172,24 +195,45 @@ def layer_bytes(policy: QwenVLPolicy) -> int:
 
 
 def _layer(
-    layer: Any, adapters: LayerAdapters, hidden: torch.Tensor, rotary: tuple[torch.Tensor, torch.Tensor], layout: Layout
+    layer: Any,
+    adapters: LayerAdapters,
+    hidden: torch.Tensor,
+    rotary: tuple[torch.Tensor, torch.Tensor],
+    layout: Layout,
+    last: Last | None,
 ) -> torch.Tensor:
+    """What a layer makes of ``hidden`` (N, D); (M, D) of the tokens of ``last`` alone where that is given."""
     a, m = layer.self_attn, layer.mlp
     before, after = layer.input_layernorm, layer.post_attention_layernorm
     x = rms_norm(hidden, before.weight, before.variance_epsilon)
-    q, k, v = (t.unflatten(1, (-1, a.head_dim)) for t in _products(x, (a.q_proj, a.k_proj, a.v_proj), adapters.qkv))
-    q, k = (
-        norm_rotate(t, norm.weight if norm is not None else None, *rotary, getattr(norm, "variance_epsilon", 0.0))
-        for t, norm in ((q, getattr(a, "q_norm", None)), (k, getattr(a, "k_norm", None)))
-    )
-    mixed = _attend(q, k, v, layout, a.scaling).flatten(1)
+    angles = rotary
+    if last is None:
+        q, k, v = _products(x, (a.q_proj, a.k_proj, a.v_proj), adapters.qkv)
+    else:
+        k, v = _products(x, (a.k_proj, a.v_proj), _only(adapters.qkv, 1, 3))
+        hidden, x = hidden.index_select(0, last.rows), x.index_select(0, last.rows)
+        angles = rotary[0].index_select(0, last.rows), rotary[1].index_select(0, last.rows)
+        (q,) = _products(x, (a.q_proj,), _only(adapters.qkv, 0, 1))
+    q, k, v = (t.unflatten(1, (-1, a.head_dim)) for t in (q, k, v))
+    q = _turned(q, getattr(a, "q_norm", None), angles)
+    k = _turned(k, getattr(a, "k_norm", None), rotary)
+    mixed = _attend(q, k, v, layout, a.scaling, last).flatten(1)
     hidden = hidden + _products(mixed, (a.o_proj,), adapters.out)[0]
     x = rms_norm(hidden, after.weight, after.variance_epsilon)
     gate, up = _products(x, (m.gate_proj, m.up_proj), adapters.gate_up)
     return hidden + _products(swiglu(gate, up), (m.down_proj,), adapters.down)[0]
 
 
-def _attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layout: Layout, scale: float) -> torch.Tensor:
+def _turned(heads: torch.Tensor, norm: Any, angles: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+    weight = norm.weight if norm is not None else None
+    return norm_rotate(heads, weight, *angles, getattr(norm, "variance_epsilon", 0.0))
+
+
+def _attend(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layout: Layout, scale: float, last: Last | None
+) -> torch.Tensor:
+    if last is not None:
+        return branches.attend(q, k, v, last.calls, scale)
     if layout.calls is not None:
         return branches.attend(q, k, v, layout.calls, scale)
     if layout.looked_at is not None:
@@ -205,6 +249,15 @@ class Low(NamedTuple):
 
     down: torch.Tensor
     ups: tuple[tuple[int, int, int, torch.Tensor, float], ...]
+
+
+def _only(low: Low | None, first: int, end: int) -> Low | None:
+    """The adapters of the products ``first`` to ``end`` - 1, numbered anew."""
+    ups = [up for up in low.ups if first <= up[0] < end] if low is not None else []
+    if low is None or not ups:
+        return None
+    at = ups[0][1]
+    return Low(low.down[at : ups[-1][2]], tuple((i - first, a - at, b - at, up, scale) for i, a, b, up, scale in ups))
 
 
 class LayerAdapters(NamedTuple):

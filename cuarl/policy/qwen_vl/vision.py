@@ -6,14 +6,15 @@ tower is frozen unless it is trained, so features are kept by the digest of the 
 
 On a CPU every picture is encoded by itself. How a math library rounds a row may depend on how many rows it is given
 (MKL without AVX-512 is an example), so the features of a picture would depend on what it was first encoded with: a run
-resumed with an empty cache would differ from one that was never interrupted.
+resumed with an empty cache would differ from one that was never interrupted. A small one takes one lane, whatever is
+encoded beside it, by a tower that is taken apart (``tower``).
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -21,11 +22,15 @@ from typing import Any
 import torch
 from torch import nn
 
+from cuarl.policy.lanes import run_alone
+from cuarl.policy.qwen_vl import tower
 from cuarl.policy.qwen_vl.images import Grid, ImageProcessor
 from cuarl.policy.qwen_vl.rotary import rotate
 from cuarl.types import Screenshot
 
 _PATCHES_AT_ONCE = 1 << 16
+_SMALL = 1 << 31
+"""Patches of a picture times weights of the tower up to which one thread encodes it sooner than several together."""
 
 
 class FeatureCache:
@@ -71,9 +76,21 @@ class VisionTower:
         self.visual = visual
         self.images = images
         self.trained = trained
-        self.cache = FeatureCache(cache_bytes)
+        self.cache = self.kept = FeatureCache(cache_bytes)
+        self._still = None if trained or not tower.fits(visual) else tower.StillTower(visual)
+        self._weights = sum(p.numel() for p in visual.parameters())
         self.encoded = 0
         """Pictures that went through the tower since somebody set this to 0."""
+
+    def set_aside(self) -> None:
+        """Forget all pictures; where each is encoded by itself, until ``bring_back``."""
+        if self._device.type != "cpu":
+            self.kept.clear()
+        self.cache = FeatureCache(self.kept.limit_bytes)
+
+    def bring_back(self) -> None:
+        """Forget what was encoded since ``set_aside``, and know again what was before."""
+        self.cache = self.kept
 
     @property
     def _device(self) -> torch.device:
@@ -93,17 +110,40 @@ class VisionTower:
                 missing[s.digest] = s
             else:
                 found[s.digest] = known
-        for part in self._parts(list(missing.values())):
+        for s, features in self._encoded(list(missing.values())):
+            found[s.digest] = features
+            if not self.trained:
+                self.cache.put(s.digest, features)
+        return torch.cat([found[s.digest] for s in screenshots], dim=1)
+
+    def _encoded(self, screenshots: list[Screenshot]) -> Iterator[tuple[Screenshot, torch.Tensor]]:
+        """Each picture's features (1 + levels, tokens, D)."""
+        small = [s for s in screenshots if self.is_small(s)]
+        yield from zip(small, self._encode_small(small), strict=True)
+        for part in self._parts([s for s in screenshots if not self.is_small(s)]):
             grids = [self.images.grid(s.width, s.height) for s in part]
             cpu = self._device.type == "cpu"
             pixels = self.images.patches(part) if cpu else self.images.patches_on(self._device, part)
-            encoded = self.encode(pixels, grids)
-            pieces = encoded.split([g.tokens for g in grids], dim=1)
-            for s, piece in zip(part, pieces, strict=True):
-                found[s.digest] = piece.contiguous()
-                if not self.trained:
-                    self.cache.put(s.digest, found[s.digest])
-        return torch.cat([found[s.digest] for s in screenshots], dim=1)
+            pieces = self.encode(pixels, grids).split([g.tokens for g in grids], dim=1)
+            yield from zip(part, (piece.contiguous() for piece in pieces), strict=True)
+
+    def is_small(self, screenshot: Screenshot) -> bool:
+        """Whether one thread encodes it."""
+        grid = self.images.grid(screenshot.width, screenshot.height)
+        return self._still is not None and self._device.type == "cpu" and grid.patches * self._weights <= _SMALL
+
+    def _encode_small(self, screenshots: Sequence[Screenshot]) -> list[torch.Tensor]:
+        """One lane for each."""
+        still = self._still
+        if still is None or not screenshots:
+            return []
+        self.encoded += len(screenshots)
+        places = [still.places(self.images.grid(s.width, s.height)) for s in screenshots]
+
+        def encode(screenshot: Screenshot, at: tower.Places) -> torch.Tensor:
+            return still.encode(self.images.patches([screenshot]), at)
+
+        return run_alone([partial(encode, s, at) for s, at in zip(screenshots, places, strict=True)])
 
     def _parts(self, screenshots: list[Screenshot]) -> list[list[Screenshot]]:
         """What is encoded together: one picture on a CPU, else as many as fit a budget of patches.

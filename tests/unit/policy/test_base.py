@@ -134,6 +134,12 @@ class BytesPolicy:
     def forget_pictures(self):
         pass
 
+    def recall_pictures(self):
+        pass
+
+    def in_lanes(self, screenshots):
+        return False
+
     def forget_prompts(self):
         pass
 

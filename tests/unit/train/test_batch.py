@@ -7,6 +7,7 @@ import pytest
 from cuarl.errors import TrainError
 from cuarl.train.batch import (
     BatchConfig,
+    lane_batches,
     micro_batches,
     policy_updates,
     share_of_rank,
@@ -217,6 +218,17 @@ def test_rows_with_the_same_prompt_share_a_micro_batch():
     prompts = [(1, 2, 3), (4, 5, 6)] * 4
     rows = [TokenRow(i, "", p, (7,) * (1 + i % 3), (), None, 1.0, 1.0) for i, p in enumerate(prompts)]
     assert [{r.prompt_ids for r in b} for b in micro_batches(rows, 24, pack=False)] == [{(1, 2, 3)}, {(4, 5, 6)}]
+
+
+def test_in_lanes_a_shared_prompt_counts_once_and_passes_stay_within_the_budget():
+    prompts = [tuple(range(n, n + 20)) for n in range(3)]
+    rows = [TokenRow(i, "", prompts[i % 3], (7,) * 4, (), None, 1.0, 1.0) for i in range(24)]
+    batches = lane_batches(rows, 80, pack=False)
+    assert sorted(r.episode for b in batches for r in b) == list(range(24))
+    assert [len({r.prompt_ids for r in b}) for b in batches] == [2, 2, 1]
+    computed = [20 * len({r.prompt_ids for r in b}) + sum(len(r.token_ids) for r in b) for b in batches]
+    assert max(computed) <= 80 and sum(computed) < 24 * 24
+    assert [len(b) for b in lane_batches(rows, 10, pack=False)] == [1] * 24, "what is longer goes alone"
 
 
 def test_micro_batches_do_not_depend_on_the_order_of_the_rows():

@@ -1,11 +1,14 @@
 import math
+from itertools import chain, repeat
 
 import pytest
 import torch
 
 from cuarl.errors import ConfigError, TrainError
 from cuarl.policy.inputs import Row
+from cuarl.policy.lanes import run_alone
 from cuarl.policy.score import Scorer
+from cuarl.train import backward
 from cuarl.train.advantage import group_advantages
 from cuarl.train.batch import Batch, BatchConfig
 from cuarl.train.config import LearnerConfig
@@ -74,6 +77,35 @@ def test_the_gradient_is_that_of_the_formula_however_rows_are_cut_into_micro_bat
     reference = slow_gradient(tiny_policy(), batch)
     assert torch.allclose(gradient(learner), reference, atol=1e-6)
     assert metrics["optim/grad_norm"] == pytest.approx(reference.norm().item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("max_tokens", [1, 40, 100_000])
+@pytest.mark.usefixtures("two_lanes")
+def test_the_gradient_is_that_of_the_formula_in_lanes(max_tokens):
+    test_the_gradient_is_that_of_the_formula_however_rows_are_cut_into_micro_batches(max_tokens)
+
+
+@pytest.mark.usefixtures("two_lanes")
+def test_a_step_in_lanes_that_became_overdue_is_undone():
+    test_a_step_that_became_overdue_is_undone_while_no_weight_has_changed()
+
+
+@pytest.mark.usefixtures("two_lanes")
+def test_lanes_add_gradients_in_the_order_of_micro_batches(monkeypatch):
+    """Whatever is over first: the same bits each time, and the gradient of one micro-batch after the other."""
+    found = []
+    for in_lanes in (True, True, False):
+        policy = tiny_policy()
+        ran = []
+        if not in_lanes:
+            monkeypatch.setattr(policy, "in_lanes", lambda screenshots: False)
+        monkeypatch.setattr(backward, "run_alone", lambda pieces, ran=ran: ran.append(len(pieces)) or run_alone(pieces))
+        learner = learner_of(policy, batch=BatchConfig(max_tokens=40))
+        step(learner, played(policy, REWARDS))
+        assert ran[0] > 2 if in_lanes else not ran
+        found.append(gradient(learner))
+    assert torch.equal(found[0], found[1])
+    assert torch.allclose(found[0], found[2], atol=1e-6)
 
 
 def test_the_whole_gradient_is_clipped_to_the_norm():
@@ -247,7 +279,7 @@ def test_chance_and_caches_start_anew_with_each_step():
 def test_a_step_that_became_overdue_is_undone_while_no_weight_has_changed():
     policy, other = tiny_policy(), tiny_policy()
     batch = played(policy, REWARDS)
-    asked = iter([False, True])
+    asked = chain([False], repeat(True))
     learner, straight = (learner_of(p, batch=BatchConfig(max_tokens=40)) for p in (policy, other))
     before = weights(policy)
     learner.overdue = lambda: next(asked)

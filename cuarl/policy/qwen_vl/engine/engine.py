@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from cuarl.policy.answering import draw_next, room, why_stop
 from cuarl.policy.jobs import Job, SamplingHalted
+from cuarl.policy.lanes import lanes, run_alone
 from cuarl.policy.qwen_vl.engine.answer import Answer, chances, pages_for, state, truncated
 from cuarl.policy.qwen_vl.engine.pages import PAGE, Node, OutOfPages, Pages
 from cuarl.policy.qwen_vl.engine.prompts import PromptState, distinct, find_known, prefill, take_pages
@@ -39,6 +41,10 @@ _ROOM_UNCAPTURED = 64
 """The same where pages are only needed when an answer is whole."""
 _COMPACT_BELOW = 0.5
 """Share of unfinished rows at which dropping the others pays for copying what is kept of them."""
+_ROWS_OF_A_LANE = 16
+"""Rows that are worth another lane, which reads all weights again for every token."""
+_WEIGHTS_OF_A_LANE = 64 << 20
+"""Bytes of weights beyond which all threads read them together."""
 _OLD = 8
 """Waves after which a prefix that nobody looked for gives way before the buffer grows."""
 
@@ -299,22 +305,45 @@ class Engine:
                 step, flight = self._launch(smaller, answers)
 
     def _decode_plainly(self, answers: list[Answer]) -> None:
-        """The same, one token after the other."""
+        """The same, one token after the other; of small weights for some rows in each lane."""
         assert self._weights is not None
+        if self._weights.nbytes <= _WEIGHTS_OF_A_LANE:
+            found = run_alone([partial(self._decode_rows, group) for group in self._groups(answers)])
+        else:
+            found = [self._decode_rows(answers)]
+        for done, parts in found:
+            self.work.steps += done.steps
+            self.work.decode_rows += done.decode_rows
+            self.work.decoded_tokens += done.decoded_tokens
+            for rows in parts:
+                self._take_pages_for(rows.answers)
+                rows.put_back()
+
+    def _groups(self, answers: list[Answer]) -> list[list[Answer]]:
+        """The rows of each lane."""
+        found = lanes()
+        count = 1 if found is None else min(found.count, max(1, len(answers) // _ROWS_OF_A_LANE))
+        size = -(-len(answers) // count)
+        return [answers[i : i + size] for i in range(0, len(answers), size)]
+
+    def _decode_rows(self, answers: list[Answer]) -> tuple[Work, list[Rows]]:
+        """Draw the tokens behind the first; what was done, and what was computed for which answers."""
+        assert self._weights is not None
+        work = Work()
+        ended: list[Rows] = []
         rows = Rows(self.policy, self._weights, self._buffer, answers)
         tokens = torch.tensor([a.job.tokens[-1] for a in answers], device=self.policy.device)
         while True:
-            self.work.steps += 1
-            self.work.decode_rows += len(tokens)
+            work.steps += 1
+            work.decode_rows += len(tokens)
             before = sum(len(a.job.tokens) for a in rows.answers)
             tokens = draw_next(self.policy, [a.job for a in rows.answers], rows.next(tokens))
-            self.work.decoded_tokens += sum(len(a.job.tokens) for a in rows.answers) - before
+            work.decoded_tokens += sum(len(a.job.tokens) for a in rows.answers) - before
             alive = [i for i, a in enumerate(rows.answers) if a.job.stop is None]
+            if not alive:
+                return work, [*ended, rows]
             if len(alive) <= _COMPACT_BELOW * len(tokens):
-                self._take_pages_for([a for a in rows.answers if a.job.stop is not None])
-                if not alive:
-                    return rows.put_back(range(len(rows.answers)))
-                rows.keep(alive)
+                ended.append(rows.split(alive))
                 tokens = tokens[torch.tensor(alive, device=tokens.device)]
 
     def _take_pages_for(self, answers: Sequence[Answer]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
@@ -12,6 +12,7 @@ import torch
 
 from cuarl.policy.inputs import Row
 from cuarl.policy.jobs import Job
+from cuarl.policy.lanes import lanes, run_alone
 from cuarl.policy.qwen_vl.engine.attention import Segments, causal, segments
 from cuarl.policy.qwen_vl.engine.forward import Deep, Narrow, run_layers
 from cuarl.policy.qwen_vl.engine.pages import PAGE, Key, Node, Pages, page_keys
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 TOKENS_AT_ONCE = 1 << 14
 """Tokens of one pass over prompts; longer ones take several."""
+_IN_A_LANE = 512
+"""The same for a pass in one lane: what its layers go through stays in the caches of one core."""
 
 
 @dataclass(slots=True)
@@ -102,14 +105,68 @@ def prefill(
     policy: QwenVLPolicy, weights: Weights, buffer: Sequence[torch.Tensor], prompts: Sequence[PromptState]
 ) -> torch.Tensor:
     """Compute what is not known of ``prompts``; the states (prompts, D) of their last tokens behind the final norm."""
+    shares = _shares(policy, prompts)
+    if len(shares) == 1:
+        last = _in_passes(policy, weights, buffer, prompts, policy.vision.features)
+    else:
+        # before the lanes part, so that a picture is encoded alike whatever is kept of others
+        seen = _features(policy, prompts)
+        work = [partial(_in_passes, policy, weights, buffer, share, seen) for share in shares]
+        last = torch.cat(run_alone(work))
+    return rms_norm(last, weights.norm, weights.eps)
+
+
+def _shares(policy: QwenVLPolicy, prompts: Sequence[PromptState]) -> list[Sequence[PromptState]]:
+    """What of ``prompts`` is computed by itself, in a lane: all together where there are too few for all lanes.
+
+    A prompt stays whole, for its later tokens look at its earlier ones.
+    """
+    found = lanes() if policy.device.type == "cpu" else None
+    if found is None or len(prompts) < found.count:
+        return [prompts]
+    tokens = [len(p.ids) - p.known for p in prompts]
+    most = max(1, min(_IN_A_LANE, -(-sum(tokens) // found.count)))
+    shares: list[Sequence[PromptState]] = []
+    first = room = 0
+    for i, count in enumerate(tokens):
+        if i > first and count > room:
+            shares.append(prompts[first:i])
+            first = i
+        room = (most if i == first else room) - count
+    shares.append(prompts[first:])
+    return shares if len(shares) >= found.count else [prompts]
+
+
+Encode = Callable[[Sequence[Screenshot]], torch.Tensor]
+"""Features (1 + levels, tokens, D) of pictures, one behind the other."""
+
+
+def _features(policy: QwenVLPolicy, prompts: Sequence[PromptState]) -> Encode:
+    """Those of all that ``prompts`` show and is not known, encoded here and now."""
+    shown = {s.digest: s for p in prompts for s, (_, end) in zip(p.screenshots, p.spans, strict=True) if end > p.known}
+    if not shown:
+        return policy.vision.features
+    sizes = [policy.images.grid(s.width, s.height).tokens for s in shown.values()]
+    made = dict(zip(shown, policy.vision.features(list(shown.values())).split(sizes, dim=1), strict=True))
+    return lambda pictures: torch.cat([made[s.digest] for s in pictures], dim=1)
+
+
+def _in_passes(
+    policy: QwenVLPolicy,
+    weights: Weights,
+    buffer: Sequence[torch.Tensor],
+    prompts: Sequence[PromptState],
+    encode: Encode,
+) -> torch.Tensor:
+    """The states (prompts, D) of last tokens before the final norm."""
     last = torch.empty((len(prompts), policy.width), dtype=policy.dtype, device=policy.device)
     for part in _passes(prompts):
-        ends = _one_pass(policy, weights, buffer, prompts, part)
+        ends = _one_pass(policy, weights, buffer, prompts, part, encode)
         done = [(i, p) for i, (p, _, stop) in enumerate(part) if stop == len(prompts[p].ids)]
         if done:
             where, of = (torch.tensor(x, device=policy.device) for x in zip(*done, strict=True))
             last[of] = ends[where]
-    return rms_norm(last, weights.norm, weights.eps)
+    return last
 
 
 Piece = tuple[int, int, int]
@@ -139,6 +196,7 @@ def _one_pass(
     buffer: Sequence[torch.Tensor],
     prompts: Sequence[PromptState],
     part: Sequence[Piece],
+    encode: Encode,
 ) -> torch.Tensor:
     """Compute a pass's tokens; the states (pieces, D) of the last of each piece."""
     device = policy.device
@@ -154,7 +212,7 @@ def _one_pass(
     deep = None
     pictures = list(_pictures(prompts, part))
     if pictures:
-        hidden, deep = _with_pictures(policy, hidden, pictures)
+        hidden, deep = _with_pictures(policy, hidden, pictures, encode)
 
     def attend(which: Segments, q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         k, v = keys.index_select(0, looked_at), values.index_select(0, looked_at)
@@ -187,11 +245,13 @@ def _pictures(prompts: Sequence[PromptState], part: Sequence[Piece]) -> Iterator
         offset += stop - start
 
 
-def _with_pictures(policy: QwenVLPolicy, hidden: torch.Tensor, pictures: Sequence[Seen]) -> tuple[torch.Tensor, Deep]:
+def _with_pictures(
+    policy: QwenVLPolicy, hidden: torch.Tensor, pictures: Sequence[Seen], encode: Encode
+) -> tuple[torch.Tensor, Deep]:
     """Put the pictures' features in place; and what deeper levels add."""
     distinct = list({s.digest: s for s, _, _, _ in pictures}.values())
     sizes = [policy.images.grid(s.width, s.height).tokens for s in distinct]
-    known = dict(zip([s.digest for s in distinct], policy.vision.features(distinct).split(sizes, dim=1), strict=True))
+    known = dict(zip([s.digest for s in distinct], encode(distinct).split(sizes, dim=1), strict=True))
     features = torch.cat([known[s.digest][:, a:b] for s, a, b, _ in pictures], dim=1).to(hidden.dtype)
     index = torch.cat([torch.arange(at, at + b - a) for _, a, b, at in pictures]).to(hidden.device)
     return hidden.index_copy(0, index, features[0]), Deep(index, features[1:])

@@ -7,6 +7,7 @@ the pages in the end.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import TYPE_CHECKING
 
 import torch
@@ -69,24 +70,27 @@ class Rows:
             answer.launched += 1
         return decoder.logits(rms_norm(hidden, weights.norm, weights.eps))
 
-    def keep(self, rows: Sequence[int]) -> None:
-        """Put the other rows' keys and values back, and go on with ``rows``."""
-        kept = set(rows)
-        self.put_back([i for i in range(len(self.answers)) if i not in kept])
+    def split(self, rows: Sequence[int]) -> Rows:
+        """Go on with ``rows``; the others, as they are now."""
+        others = copy(self)
+        others._choose([i for i in range(len(self.answers)) if i not in set(rows)])
+        self._choose(rows)
+        return others
+
+    def _choose(self, rows: Sequence[int]) -> None:
         self.answers = [self.answers[i] for i in rows]
         self._starts = [self._starts[i] for i in rows]
-        index = torch.tensor(rows, device=self._position.device)
+        index = torch.tensor(rows, dtype=torch.long, device=self._position.device)
         self._position = self._position[index]
         self._layers = [layer.index_select(1, index) for layer in self._layers]
         self._mask = self._unpadded()
 
-    def put_back(self, rows: Sequence[int]) -> None:
-        """Write what was computed for ``rows`` into their answers' pages, as far as these reach."""
+    def put_back(self) -> None:
+        """Write what was computed into the answers' pages, as far as these reach."""
         source: list[int] = []
         target: list[int] = []
         room = self._layers[0].shape[2]
-        for i in rows:
-            answer, start = self.answers[i], self._starts[i]
+        for i, (answer, start) in enumerate(zip(self.answers, self._starts, strict=True)):
             pages, first = answer.pages, len(answer.prompt.ids)
             # the last token was drawn, and not put in
             for n in range(first, min(first + len(answer.job.tokens) - 1, len(pages) * PAGE)):

@@ -1,7 +1,9 @@
+import copy
+
 import pytest
 import torch
 
-from cuarl.policy.qwen_vl.images import Grid
+from cuarl.policy.qwen_vl import tower, vision
 from cuarl.policy.qwen_vl.policy import QwenVLPolicy
 from cuarl.policy.qwen_vl.vision import FeatureCache
 from tests.unit.policy.pictures import screen
@@ -44,26 +46,51 @@ def test_an_adapted_tower_still_takes_every_frame(policy: QwenVLPolicy) -> None:
     assert (whole - policy.vision.features([screen(1)])).abs().max() < 3e-5
 
 
-def test_a_screenshot_is_encoded_once_however_often_it_is_shown(qwen3: QwenVLPolicy) -> None:
-    qwen3.vision.cache.clear()
-    encoded = []
-    encode = qwen3.vision.encode
-
-    def counting(pixels: torch.Tensor, grids: list[Grid]) -> torch.Tensor:
-        encoded.append(len(grids))
-        return encode(pixels, grids)
-
-    qwen3.vision.encode = counting  # type: ignore[method-assign,assignment]
-    try:
-        first = qwen3.vision.features([screen(1), screen(2), screen(1)])
-        again = qwen3.vision.features([screen(2), screen(1)])
-    finally:
-        del qwen3.vision.encode  # type: ignore[method-assign]
-    # each by itself, so that no picture's features depend on its company
-    assert encoded == [1, 1]
-    tokens = qwen3.images.grid(64, 96).tokens
+def test_a_screenshot_is_encoded_once_however_often_it_is_shown(policy: QwenVLPolicy) -> None:
+    policy.forget_pictures()
+    policy.vision.encoded = 0
+    first = policy.vision.features([screen(1), screen(2), screen(1)])
+    again = policy.vision.features([screen(2), screen(1)])
+    assert policy.vision.encoded == 2
+    tokens = policy.images.grid(64, 96).tokens
     assert torch.equal(first[:, :tokens], first[:, -tokens:])
     assert torch.equal(again, torch.cat([first[:, tokens : 2 * tokens], first[:, :tokens]], dim=1))
+
+
+@pytest.mark.parametrize("small", [True, False], ids=["in lanes", "by all threads"])
+@pytest.mark.usefixtures("two_lanes")
+def test_features_do_not_depend_on_what_is_encoded_beside(
+    policy: QwenVLPolicy, small: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not small:
+        monkeypatch.setattr(vision, "_SMALL", 0)
+    shots = [screen(i, *size) for i, size in enumerate([(96, 64), (180, 120), (64, 64), (96, 64), (256, 160)])]
+    policy.forget_pictures()
+    together = policy.vision.features(shots)
+    alone: list[torch.Tensor] = []
+    for shot in shots:
+        policy.forget_pictures()
+        alone.append(policy.vision.features([shot]))
+    assert torch.equal(together, torch.cat(alone, dim=1))
+
+
+def test_pictures_of_a_step_are_forgotten_and_those_before_it_known_again(qwen3: QwenVLPolicy) -> None:
+    qwen3.recall_pictures()
+    qwen3.vision.features([screen(71)])
+    qwen3.forget_pictures()
+    qwen3.vision.encoded = 0
+    qwen3.vision.features([screen(71), screen(72)])
+    assert qwen3.vision.encoded == 2, "nothing is known in a step, so that it counts alike after a resume"
+    qwen3.recall_pictures()
+    qwen3.vision.features([screen(71), screen(72)])
+    assert qwen3.vision.encoded == 3
+
+
+def test_only_towers_that_are_known_are_taken_apart(qwen3: QwenVLPolicy, qwen25: QwenVLPolicy) -> None:
+    assert tower.fits(qwen3.vision.visual) and not tower.fits(qwen25.vision.visual)
+    changed = copy.deepcopy(qwen3.vision.visual)
+    changed.blocks[1].attn.qkv = torch.nn.Sequential(changed.blocks[1].attn.qkv)
+    assert not tower.fits(changed)
 
 
 def test_the_cache_forgets_what_was_not_used_for_longest() -> None:

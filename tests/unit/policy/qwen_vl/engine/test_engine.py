@@ -12,6 +12,7 @@ import torch
 from cuarl.policy.jobs import Job, SamplingHalted
 from cuarl.policy.prompt import Prompt
 from cuarl.policy.qwen_vl.engine import engine as engine_module
+from cuarl.policy.qwen_vl.engine import prompts as prompts_module
 from cuarl.policy.qwen_vl.engine.engine import Engine
 from cuarl.policy.qwen_vl.engine.fits import fits
 from cuarl.policy.qwen_vl.engine.pages import PAGE
@@ -254,3 +255,32 @@ def test_no_row_waits_for_those_that_have_ended(qwen3: QwenVLPolicy) -> None:
     p = prompt(qwen3, "go", screen(1))
     engine.generate([Job(p, SamplingParams(max_tokens=n), seed=n) for n in (2, 3, 4, 40)])
     assert engine.work.decode_rows <= 4 + 4 + 2 * 2 + 40
+
+
+@pytest.mark.usefixtures("two_lanes")
+def test_lanes_answer_as_one_thread_does(adapted: QwenVLPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of several lanes, and prompts of several passes, some longer than a pass of a lane."""
+    monkeypatch.setattr(prompts_module, "_IN_A_LANE", 24)
+    monkeypatch.setattr(engine_module, "_ROWS_OF_A_LANE", 2)
+    params = SamplingParams(max_tokens=20)
+    engine = Engine(adapted)
+    _check(adapted, _jobs(adapted, params, 12), engine)
+    _check(adapted, _jobs(adapted, params, 12), engine)
+
+
+@pytest.mark.usefixtures("two_lanes")
+def test_an_error_in_a_lane_leaves_an_engine_that_answers(
+    adapted: QwenVLPolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "_ROWS_OF_A_LANE", 2)
+    engine, asked = Engine(adapted), []
+
+    def halted() -> bool:
+        asked.append(None)
+        return len(asked) > 5
+
+    monkeypatch.setattr(adapted, "halted", halted)
+    with pytest.raises(SamplingHalted):
+        engine.generate(_jobs(adapted, SamplingParams(max_tokens=40), 8))
+    monkeypatch.undo()
+    _check(adapted, _jobs(adapted, SamplingParams(max_tokens=20)), engine)
