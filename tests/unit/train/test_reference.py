@@ -96,7 +96,7 @@ def test_c35_dropout_is_off_in_the_reference_pass():
     policy = trained_policy(lora=LoraSpec(rank=4, dropout=0.9))
     learner = learner_of(policy)
     batch = played(policy, [(1, 0)])
-    rows = [r for u in learner._updates(batch) for r in u]
+    rows = [r for u in learner._updates(batch, 0.0) for r in u]
     assert rows
     known = {
         turn.sampled.token_ids: turn.sampled.logprobs for g in batch.groups for t in g.trajectories for turn in t.turns
