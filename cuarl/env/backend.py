@@ -19,6 +19,11 @@ async def nothing() -> None:
 MakeEnv = Callable[[TaskInstance], Awaitable[Env]]
 
 
+def unsolved(task: Task) -> bool:
+    """``may_solve`` of an environment without oracle."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Backend:
     """How the environment of an episode is made, and what is started before the first and released after the last."""

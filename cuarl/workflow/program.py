@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Sequence
 
 from cuarl.config.schema import ExperimentConfig
-from cuarl.env.backend import Backend
+from cuarl.env.backend import Backend, unsolved
 from cuarl.env.base import Env
 from cuarl.env.leases import Ledger
 from cuarl.env.program.options import Options
@@ -41,7 +41,7 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
         at_most=options.at_once,
         in_step=False,
         alone="its programs ask the process that runs the episodes, and are processes themselves",
-        may_solve=lambda task: False,
+        may_solve=unsolved,
     )
 
 

@@ -153,3 +153,11 @@ def test_what_a_killed_run_leaves_hanging_is_listed_and_swept(place: Place) -> N
     assert sessions(place) == ["orphaned"]
     assert place.cuarl("sessions", "sweep").code == 0
     assert sessions(place) == []
+
+
+@pytest.mark.parametrize("asked", [["rollout", "--agent", "oracle"], ["train", "--hint-turns", "2"]])
+def test_an_oracle_that_is_not_there_is_told_before_anything_begins(place: Place, asked: list[str]) -> None:
+    result = place.cuarl(asked[0], *LAMPS, "--gymnasium-success", "return ge 1", *asked[1:])
+    assert result.code == 2, result.err
+    assert "nothing tells how" in result.err
+    assert not list((place.folder / "runs").glob("*/pictures"))

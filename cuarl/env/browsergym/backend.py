@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cuarl.config.schema import ExperimentConfig
-from cuarl.env.backend import Backend
+from cuarl.env.backend import Backend, unsolved
 from cuarl.env.base import Env
 from cuarl.env.browser.browser import find_program
 from cuarl.env.browsergym.env import CHILD, BrowserGymEnv, calls
@@ -96,4 +96,4 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
     async def make(task: TaskInstance) -> Env:
         return await BrowserGymEnv.opened(pool, source(options, task, browser))
 
-    return Backend(make, close=pool.close, at_most=options.processes)
+    return Backend(make, close=pool.close, at_most=options.processes, may_solve=unsolved)

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cuarl.config.rules import refuse_idle
 from cuarl.config.schema import ExperimentConfig
-from cuarl.env.backend import Backend
+from cuarl.env.backend import Backend, unsolved
 from cuarl.env.base import Env
 from cuarl.env.gymnasium.env import CHILD, GymnasiumEnv, Source
 from cuarl.env.gymnasium.options import Options
@@ -112,4 +112,4 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
     async def make(task: TaskInstance) -> Env:
         return await GymnasiumEnv.opened(pool, source(options, task))
 
-    return Backend(make, close=pool.close, at_most=options.processes)
+    return Backend(make, close=pool.close, at_most=options.processes, may_solve=unsolved)

@@ -9,7 +9,7 @@ from typing import Any
 
 from cuarl.config.rules import refuse_idle
 from cuarl.config.schema import ExperimentConfig
-from cuarl.env.backend import Backend
+from cuarl.env.backend import Backend, unsolved
 from cuarl.env.base import Capabilities, Env
 from cuarl.env.foreign.mapping import Table, read_table
 from cuarl.env.openenv.client import Server, require_websockets
@@ -147,4 +147,4 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
     async def make(task: TaskInstance) -> Env:
         return OpenEnvEnv(server, terms(options, schema, task))
 
-    return Backend(make, start=start, close=server.close, at_most=options.sessions)
+    return Backend(make, start=start, close=server.close, at_most=options.sessions, may_solve=unsolved)

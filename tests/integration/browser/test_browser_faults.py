@@ -137,8 +137,10 @@ def test_a_browser_that_hangs_is_replaced_once_it_was_silent_twice(pages, play):
     def agent(number, env):
         return Acting(env, waits(3), stop_browser if number == 0 else None)
 
-    *failed, last = play(tasks, agent, answer_s=1.0, at_once=1)
-    assert all(map(failed_in_env, failed)), failed
+    # whether the struck episode's own end is one of the two depends on how far it had come
+    struck, second, _, last = play(tasks, agent, answer_s=1.0, at_once=1)
+    assert failed_in_env(struck), struck.failure
+    assert failed_in_env(second), second.failure
     assert went_well(last), last.failure
 
 

@@ -191,7 +191,7 @@ def test_an_episode_recorded_through_the_page_is_one_played_by_script_token_for_
         assert len(mine.info["decisions"]) == len(mine.turns)
     config = resolve(flags={"algorithm": "sft", "sft_runs": [run.name]}).config
     with Store.open(f"sqlite:///{tmp_path}/runs/cuarl.db", runs_dir=tmp_path / "runs") as store:
-        imitated = Imitation(config, store, tmp_path / "runs", encode=len)
+        imitated = Imitation(config, store, tmp_path / "runs", encode=policy.encode_answer)
         assert sorted(imitated.ids) == sorted(t.episode_id for t in shown)
 
 
