@@ -160,4 +160,3 @@ def test_an_oracle_that_is_not_there_is_told_before_anything_begins(place: Place
     result = place.cuarl(asked[0], *LAMPS, "--gymnasium-success", "return ge 1", *asked[1:])
     assert result.code == 2, result.err
     assert "nothing tells how" in result.err
-    assert not list((place.folder / "runs").glob("*/pictures"))
