@@ -38,6 +38,22 @@ def _is_on() -> bool:
     return gc.isenabled() and gc.get_threshold()[0] > 0
 
 
+@contextmanager
+def loading() -> Iterator[None]:
+    """Inside, a process that cuarl has for itself loads modules: neither then nor later is garbage looked for in them.
+
+    They make hundreds of thousands of objects that stay, which each collection of all objects would walk through.
+    """
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.freeze()
+            gc.enable()
+
+
 class _Deferral:
     """How many want collections of all objects deferred, and the thresholds from before the first of them."""
 

@@ -52,7 +52,6 @@ class Settings(BaseSettings):
         extra="ignore",
         frozen=True,
         populate_by_name=True,
-        use_attribute_docstrings=True,
         env_ignore_empty=True,
     )
 

@@ -19,13 +19,28 @@ from typing import Annotated, Any, Literal, Protocol
 from PIL import Image, UnidentifiedImageError
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, TypeAdapter
 
+from cuarl.descriptions import of_class
 from cuarl.errors import EnvError
 
 
-class Record(BaseModel):
-    """Base of everything stored, sent or configured: immutable, and unknown fields are errors."""
+def _describe(schema: dict[str, Any], record: type[Record]) -> None:
+    for name, text in record.descriptions().items():
+        schema["properties"][record.model_fields[name].alias or name].setdefault("description", text)
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+class Record(BaseModel):
+    """Base of everything stored, sent or configured: immutable, and unknown fields are errors.
+
+    The texts below its fields are their descriptions, in JSON Schemas, too.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_describe)
+
+    @classmethod
+    def descriptions(cls) -> Mapping[str, str]:
+        """What fields mean, by their names."""
+        found = of_class(cls)
+        return {name: found[name] for name in cls.model_fields if name in found}
 
 
 # --- actions -------------------------------------------------------------------------------------------------------

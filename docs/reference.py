@@ -19,6 +19,7 @@ from cuarl.config.keys import keys
 from cuarl.config.kinds import kind_of
 from cuarl.config.load import presets
 from cuarl.config.unions import UNIONS
+from cuarl.descriptions import of_class
 from cuarl.env.shell_checks.stock import missing
 from cuarl.monitor.metric_names import METRICS
 from cuarl.settings import SECRETS, Settings
@@ -80,18 +81,19 @@ def fields() -> str:
         kind = kind_of(key.field).name.replace(" | ", ", ")
         default = UNIONS[key.path].default if key.path in UNIONS else key.field.default
         shown = "unset" if default in (None, ()) else f"`{str(default).lower() if kind == 'true, false' else default}`"
-        blocks.append(f"| `{key.path}` | {kind} | {shown} | `{key.flag}` | {_line(key.field.description)} |")
+        blocks.append(f"| `{key.path}` | {kind} | {shown} | `{key.flag}` | {_line(key.description)} |")
     return "\n".join([*blocks[1:], ""])
 
 
 def variables() -> str:
     """Every operational setting with its variable."""
+    meanings = of_class(Settings)
     rows = ["| variable | default | meaning |", "| --- | --- | --- |"]
     for name, field in Settings.model_fields.items():
         variable, *others = Settings.variables(name)
         also = "".join(f", `{other}`" for other in (*others, *([f"{variable}_FILE"] if variable in SECRETS else [])))
         default = "unset" if field.default is None else f"`{field.default}`"
-        rows.append(f"| `{variable}`{also} | {default} | {_line(field.description)} |")
+        rows.append(f"| `{variable}`{also} | {default} | {_line(meanings[name])} |")
     return "\n".join([*rows, ""])
 
 

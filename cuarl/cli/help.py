@@ -108,9 +108,7 @@ class _Help:
             if records:
                 _write(formatter, panel, records)
         for panel, brought in groupby(words.foreign(ctx.meta.get(WORDS, ())), key=lambda key: key.panel):
-            _write(
-                formatter, panel, [(f"{k.flag} <{kind_of(k.field).name}>", k.field.description or "") for k in brought]
-            )
+            _write(formatter, panel, [(f"{k.flag} <{kind_of(k.field).name}>", k.description) for k in brought])
         if isinstance(self, TyperGroup):
             self.format_commands(ctx, formatter)
 

@@ -12,6 +12,8 @@ from typing import Any, ClassVar, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from cuarl import garbage
+
 
 class Entry(NamedTuple):
     """Where a command lives, and the line that the root help has for it."""
@@ -37,7 +39,8 @@ class LazyGroup(TyperGroup):
         return name, self._load(name) if name in self.entries else command, rest
 
     def _load(self, name: str) -> Any:
-        return _command_of(name, import_module(self.entries[name].module).app, self.rich_markup_mode)
+        with garbage.loading():
+            return _command_of(name, import_module(self.entries[name].module).app, self.rich_markup_mode)
 
 
 @cache

@@ -219,7 +219,7 @@ def _flag(key: Key) -> inspect.Parameter:
 
 
 def _help(key: Key) -> str:
-    text = " ".join((key.field.description or "").split())
+    text = " ".join(key.description.split())
     default = UNIONS[key.path].default if key.path in UNIONS else key.field.default
     if default is None or default == ():
         return text

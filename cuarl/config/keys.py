@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from cuarl.config.fields import Choice
+from cuarl.config.fields import Choice, Fields
 from cuarl.config.schema import PANELS, ExperimentConfig
 from cuarl.config.unions import UNIONS
 
@@ -24,6 +24,8 @@ class Key:
     path: str
     """Where it stands: ``env.contexts``; for what tells records apart, the name of the field: ``env``."""
     field: FieldInfo
+    record: type[Fields]
+    """Whose field it is."""
     panel: str
     """The heading under which help shows it."""
     owners: tuple[str, ...] = ()
@@ -33,6 +35,11 @@ class Key:
     def flag(self) -> str:
         """The command-line flag."""
         return flag_of(self.name)
+
+    @property
+    def description(self) -> str:
+        """What it means. The source is read for it, so ask only to show it."""
+        return self.record.descriptions().get(self.path.rpartition(".")[2], "")
 
 
 def flag_of(name: str) -> str:
@@ -46,7 +53,7 @@ def keys() -> Mapping[str, Key]:
     found: dict[str, Key] = {}
     for panel in PANELS:
         for name, field in panel.model_fields.items():
-            found[name] = Key(name, name, field, panel.panel)
+            found[name] = Key(name, name, field, panel, panel.panel)
         for name in (name for name in panel.model_fields if name in UNIONS):
             for key in (key for type_ in UNIONS[name].types() for key in keys_of(name, type_)):
                 same = found.get(key.name)
@@ -64,7 +71,9 @@ def keys_of(union: str, type_: str) -> Iterator[Key]:
     record: type[Choice] = UNIONS[union].record(type_)
     for name, field in record.model_fields.items():
         if name != "type":
-            yield Key(record.flag_name(type_, name), f"{union}.{name}", field, f"Options of {union} {type_}", (type_,))
+            yield Key(
+                record.flag_name(type_, name), f"{union}.{name}", field, record, f"Options of {union} {type_}", (type_,)
+            )
 
 
 def home(key: Key) -> str:

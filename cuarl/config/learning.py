@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from functools import cache
 from typing import Annotated, Any, Literal, cast
@@ -120,6 +121,12 @@ class AlgorithmOptions(Choice):
     """The options that have an effect with one algorithm: some of ``Learning``, with its own defaults."""
 
     bare = True
+
+    @classmethod
+    def descriptions(cls) -> Mapping[str, str]:
+        """What fields mean: what they mean in ``Learning``."""
+        learning = Learning.descriptions()
+        return {**super().descriptions(), **{field: learning[option] for field, option in cls.flags.items()}}
 
 
 @cache

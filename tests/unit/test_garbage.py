@@ -53,6 +53,34 @@ def test_thresholds_come_back_after_an_error():
     assert gc.get_threshold() == (700, 10, 10)
 
 
+@pytest.fixture
+def thawed() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("thawed")
+def test_what_is_made_while_modules_load_is_looked_at_neither_then_nor_later():
+    gc.set_threshold(10, 1, 1)
+    frozen = gc.get_freeze_count()
+    with garbage.loading():
+        while_loading = weakref.ref(Knot())
+        kept = [[] for _ in range(1000)]
+        assert while_loading() is not None
+    assert gc.isenabled() and gc.get_freeze_count() > frozen + len(kept)
+    later = weakref.ref(Knot())
+    gc.collect()
+    assert later() is None and while_loading() is not None
+
+
+def test_loading_leaves_collections_off_where_they_were():
+    gc.disable()
+    frozen = gc.get_freeze_count()
+    with garbage.loading():
+        pass
+    assert not gc.isenabled() and gc.get_freeze_count() == frozen
+
+
 def test_new_garbage_is_collected():
     gc.collect()
     gone = weakref.ref(Knot())

@@ -88,7 +88,7 @@ def _explained(key: Key, resolved: Resolved) -> dict[str, object]:
         "value": value_of(resolved.config, key.path) if there else None,
         "source": resolved.sources[key.path] if there else f"only with {record} {' or '.join(key.owners)}",
         "kind": kind_of(key.field).name,
-        "meaning": " ".join((key.field.description or "").split()),
+        "meaning": " ".join(key.description.split()),
     }
 
 

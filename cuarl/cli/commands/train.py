@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cuarl import garbage
 from cuarl.cli import idle, launching
 from cuarl.cli.help import HelpCommand
 from cuarl.cli.options import Request, experiment_options
@@ -67,8 +68,6 @@ def train(
 
     A run that was interrupted is resumed with --resume as if nothing had happened.
     """
-    from cuarl.workflow.from_config import check_alone
-
     say_loading(request.config.model_name)
     check_launched(os.environ)
     launch = launch_asked_for(
@@ -76,7 +75,10 @@ def train(
     )
     idle.check_launch(launch, accelerate, os.environ.get("WORLD_SIZE"), probe=probe)
     with launching.as_node(launch, request):
-        job = Job.of(replace(request, watcher=SILENT) if launching.is_told_elsewhere(launch, request) else request)
+        with garbage.loading():
+            from cuarl.workflow.from_config import check_alone
+
+            job = Job.of(replace(request, watcher=SILENT) if launching.is_told_elsewhere(launch, request) else request)
         if job.config.trainer.type == "local":
             check_alone(job.config, launch.world)
         launching.check(job, launch)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cuarl.config.schema import ExperimentConfig
 from cuarl.env.backend import Backend
 from cuarl.env.base import Env
-from cuarl.env.sim.devices import SIMULATED, make_sim
+from cuarl.env.sim.devices import SIMULATED, load, make_sim
 from cuarl.env.sim.options import Options
 from cuarl.env.task_checks import settable
 from cuarl.errors import ConfigError
@@ -37,6 +37,8 @@ def backend(options: Options, config: ExperimentConfig, tasks: Sequence[Task], s
             hint="leave it out, or --tasks phone",
         )
     settable(tasks)
+    for kind in {task.env for task in tasks}:
+        load(kind)
 
     async def make(task: TaskInstance) -> Env:
         return make_sim(task.env, options.profile, clutter=options.clutter, **more)

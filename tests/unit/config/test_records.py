@@ -43,7 +43,7 @@ def test_every_option_of_every_record_has_a_sentence_a_flag_and_a_form_on_the_co
         assert record.model_validate({"type": type_}).type == type_
         for inner, field in record.model_fields.items():
             if inner != "type":
-                assert (field.description or "").strip().endswith("."), (type_, inner)
+                assert record.descriptions()[inner].strip().endswith("."), (type_, inner)
                 kind_of(field)
                 assert type_ in keys()[record.flag_name(type_, inner)].owners
 

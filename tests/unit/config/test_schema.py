@@ -20,8 +20,9 @@ def test_panels_hold_every_field_once():
 @pytest.mark.parametrize("name", ExperimentConfig.model_fields)
 def test_every_field_has_a_sentence_and_a_command_line_form(name):
     field = ExperimentConfig.model_fields[name]
-    assert (field.description or "").strip().endswith(".")
-    assert "[" not in field.description, "rich would take it for markup"
+    description = ExperimentConfig.descriptions()[name]
+    assert description.endswith(".")
+    assert "[" not in description, "rich would take it for markup"
     kind_of(field)
 
 
