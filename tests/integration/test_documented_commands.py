@@ -194,6 +194,8 @@ def test_the_first_pages_show_what_is_printed(place: Place, monkeypatch: pytest.
     done: dict[str, tuple[list[str], list[str]]] = {}
     wrong = []
     for one in (one for page in pages for one in with_output(page)):
+        if one.page == pages[-1] and one.words[1] != "tasks":  # test_tutorials has an application to run them with
+            continue
         line = shlex.join(one.words) + (" | tail" if one.tail else "")
         if line not in done:
             follow = ("--no-follow",) if one.words[1:3] == ["monitor", "tail"] else ()

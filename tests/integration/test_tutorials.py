@@ -6,6 +6,7 @@ import runpy
 import shlex
 import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -145,43 +146,55 @@ class TestQwen:
             assert f"| {' | '.join(cells)} |" in page
 
 
-class TestShop:
+class TestWebApp:
     PAGE = "docs/start/your-web-app.md"
 
     @pytest.fixture
-    def shop(self, place: Place) -> Iterator[None]:
-        """The example's server on a free port, and the example with that address in it."""
+    def applications(self, place: Place) -> Iterator[None]:
+        """The examples' servers on free ports, and the examples with those addresses in them."""
         if reason := why_not():
             pytest.skip(reason)
-        server = ThreadingHTTPServer(("127.0.0.1", 0), runpy.run_path(str(ROOT / "examples/shop/shop.py"))["Shop"])
-        Thread(target=server.serve_forever, daemon=True).start()
         (place.folder / "examples").unlink()
-        shutil.copytree(ROOT / "examples/shop", place.folder / "examples/shop")
-        tasks = place.folder / "examples/shop/tasks.yaml"
-        tasks.write_text(tasks.read_text(encoding="utf-8").replace(":8765/", f":{server.server_port}/"))
-        shutil.copy(tasks, place.folder / "my-eval-tasks.yaml")
-        yield
-        server.shutdown()
-        server.server_close()
+        with ExitStack() as stack:
+            for name, handler, written in (("shop", "Shop", 8765), ("helpdesk", "HelpDesk", 8766)):
+                served = runpy.run_path(str(ROOT / f"examples/{name}/{name}.py"))[handler]
+                server = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), served))
+                Thread(target=server.serve_forever, daemon=True).start()
+                stack.callback(server.shutdown)
+                shutil.copytree(ROOT / "examples" / name, place.folder / "examples" / name)
+                for tasks in (place.folder / "examples" / name).glob("*.yaml"):
+                    tasks.write_text(
+                        tasks.read_text(encoding="utf-8").replace(f":{written}/", f":{server.server_port}/")
+                    )
+            (place.folder / "examples/reading-base").symlink_to(ROOT / "examples/reading-base")
+            shutil.copy(place.folder / "examples/shop/tasks.yaml", place.folder / "my-eval-tasks.yaml")
+            yield
 
     def asked(self, words: list[str], model: Path) -> list[str]:
         """The command as it is run here."""
         match words[1:3]:
+            case ["eval", "--compare"]:
+                return words
             case ["eval", _]:
                 return [*words, "--episodes", "2"]
+            case ["rollout", "-c"]:
+                return [*words, "--episodes", "7"]
             case ["train", "--preset"]:
                 return [*words, *SHORT, "--model-name", str(model), "--max-tokens", "8", "--dtype", "float32"]
+            case ["train", _] if any("grpo" in word for word in words):
+                return [*words, *SHORT]
             case ["train", _]:
-                return [*words, "--max-steps", "2", "--eval-episodes", "2"]
+                return [*words, "--max-steps", "2", "--groups-per-batch", "4", "--eval-episodes", "2"]
         return words
 
-    def test_the_page_is_run_by_its_text(self, place: Place, shop: None, qwen3_folder: Path) -> None:
+    def test_the_page_is_run_by_its_text(self, place: Place, applications: None, qwen3_folder: Path) -> None:
         ran, wrong = 0, []
         for one in steps(self.PAGE):
             done = place.cuarl(*self.asked(one.words, qwen3_folder)[1:])
             assert done.code == 0, (one.words, done.err[-1500:])
             ran += 1
             # what chance does, and what two steps of imitation come to, are not the page's figures
-            told = not {"train", "random"} & set(one.words) and "show" not in one.words
+            told = one.output and not {"train", "random"} & set(one.words) and "show" not in one.words
             wrong += [found] if told and (found := agrees(one, done)) else []
-        assert ran >= 8 and wrong == []
+        assert ran >= 16 and wrong == []
+        assert (place.folder / "desk-report" / "index.html").is_file()
