@@ -18,8 +18,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from cuarl.config import words
-from cuarl.config.keys import home, keys
+from cuarl.config.keys import Key, home, keys
 from cuarl.config.kinds import kind_of
+from cuarl.config.unions import UNIONS
 from cuarl.terminal.output import has_colour
 
 MOST_NEEDED: Mapping[str, str] = {
@@ -92,8 +93,15 @@ class _Help:
             option.rich_help_panel, option.help = LAST, "This; with --env NAME its options, too"
         return option
 
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Some shells show the help of what they complete."""
+        _explain(self.params)  # type: ignore[attr-defined]
+        found: list[Any] = super().shell_complete(ctx, incomplete)  # type: ignore[misc]
+        return found
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The help of a command that has only the options to show."""
+        _explain(self.params)  # type: ignore[attr-defined]
         shown: Any = copy(self)
         # drawn panels would take twice the lines
         shown.rich_markup_mode = None
@@ -111,6 +119,22 @@ class _Help:
             _write(formatter, panel, [(f"{k.flag} <{kind_of(k.field).name}>", k.description) for k in brought])
         if isinstance(self, TyperGroup):
             self.format_commands(ctx, formatter)
+
+
+def _explain(params: Iterable[Any]) -> None:
+    """Give the flags of fields their help: descriptions are read from the source, so no other command waits for it."""
+    for param in params:
+        if param.name in keys() and param.help is None:
+            param.help = help_of(keys()[param.name])
+
+
+def help_of(key: Key) -> str:
+    """The help of a key's flag: what it means, and its default if it has one."""
+    text = " ".join(key.description.split())
+    default = UNIONS[key.path].default if key.path in UNIONS else key.field.default
+    if default is None or default == ():
+        return text
+    return f"{text} (default: {str(default).lower() if isinstance(default, bool) else default})"
 
 
 def _write(formatter: Any, panel: str, records: list[tuple[str, str]]) -> None:

@@ -1,9 +1,9 @@
 """Give a command the options of an experiment: ``-c``, ``--preset``, ``-s`` and one flag per field.
 
-The flags, their help and their panels are made from ``config.schema``, so there is one source of truth. A command takes
-a ``Request`` as its first parameter::
+The flags and their panels are made from ``config.schema``, so there is one source of truth; their help is read from it
+when it is shown (``cli.help``), so such a command is a ``HelpCommand``. It takes a ``Request`` as its first parameter::
 
-    @app.command()
+    @app.command(cls=HelpCommand)
     @experiment_options(TaskFields, "model_name", resumable=True)
     def train(request: Request, processes: int = 1) -> None: ...
 """
@@ -209,21 +209,12 @@ def _flag(key: Key) -> inspect.Parameter:
     annotation: Any = list[kind.base] if kind.many else Literal[kind.choices] if kind.choices else kind.base  # type: ignore[name-defined]
     info = typer.Option(
         f"{key.flag}/--no-{key.flag.removeprefix('--')}" if kind.base is bool else key.flag,
-        help=_help(key),
         rich_help_panel=key.panel,
         show_default=False,
         autocompletion=COMPLETIONS.get(key.name) or (types_of(key.path) if key.path in UNIONS else None),
     )
     # unset until given: the default is the schema's, below files and preset
     return _parameter(key.name, Annotated[annotation | None, info], None)
-
-
-def _help(key: Key) -> str:
-    text = " ".join(key.description.split())
-    default = UNIONS[key.path].default if key.path in UNIONS else key.field.default
-    if default is None or default == ():
-        return text
-    return f"{text} (default: {str(default).lower() if isinstance(default, bool) else default})"
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:

@@ -6,6 +6,7 @@ import pytest
 import typer
 
 from cuarl.cli import app as app_module
+from cuarl.cli.help import HelpCommand
 from cuarl.cli.lazy import Entry
 from cuarl.terminal.state import STATE, State
 
@@ -38,7 +39,7 @@ def add_command(monkeypatch):
     def add(name, function):
         module = types.ModuleType(f"fake_{name}")
         module.app = typer.Typer()
-        module.app.command()(function)
+        module.app.command(cls=HelpCommand)(function)
         monkeypatch.setitem(sys.modules, module.__name__, module)
         entries = {**app_module.Commands.entries, name: Entry(module.__name__, "For a test.")}
         monkeypatch.setattr(app_module.Commands, "entries", entries)

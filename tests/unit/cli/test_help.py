@@ -1,6 +1,8 @@
 """Help that fits a screen, and the options that it leaves to ``--help-all``."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 import typer
@@ -83,3 +85,29 @@ def test_the_help_of_a_trainer_and_of_an_algorithm_comes_along(help_of):
 def test_words_that_name_nothing_add_nothing():
     assert chosen(["--env", "nowhere", "--trainer", "away", "--tasks", "browser"]) == frozenset()
     assert chosen(["--env"]) == frozenset()
+
+
+def test_a_completed_option_comes_with_its_help():
+    root = typer.main.get_command(app)
+    _, command, _ = Commands.resolve_command(root, typer.Context(root), ["train"])
+    found = command.shell_complete(typer.Context(command), "--groups-per")
+    assert [(one.value, one.help) for one in found] == [
+        ("--groups-per-batch", "Groups that one training step learns from. (default: 6)")
+    ]
+
+
+def test_no_command_reads_descriptions_unless_it_shows_them():
+    code = (
+        "import typer\n"
+        "from cuarl.cli.app import Commands, app\n"
+        "from cuarl.descriptions import _below\n"
+        "root = typer.main.get_command(app)\n"
+        "context = typer.Context(root)\n"
+        "_, command, _ = Commands.resolve_command(root, context, ['train'])\n"
+        "command.make_context('train', ['--max-steps', '3'], parent=context)\n"
+        "read = _below.cache_info().currsize\n"
+        "command.get_help(typer.Context(command, parent=context))\n"
+        "print(read, _below.cache_info().currsize > 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0", "True"]
