@@ -99,19 +99,28 @@ class Wording:
         return self._history.checked(refused, task)
 
     def _words(self, action: Action) -> str:
-        """The words for ``action``, or for another that comes to the same, where the family has none."""
-        try:
-            return self._render(action)
-        except AgentError:
-            other = instead(action, self._size)
-            if other is None:
-                raise
-            return self._render(other)
+        return words(self.format, action, self._size, step=self._step, resized=self._resized)
 
-    def _render(self, action: Action) -> str:
-        if self._step is None:
-            return self.format.render(action, self._size, resized=self._resized)
-        return self.format.render(stepped(action, self._size, self._step), RELATIVE, resized=self._resized)
+
+def words(format: Format, action: Action, screen: Size, *, step: int | None = None, resized: Size | None = None) -> str:
+    """The words of ``format`` for ``action``, or for another that comes to the same, where the family has none.
+
+    ``step``: points are named in thousandths of the screen, and multiples of this only. Raises AgentError if there are
+    no words.
+    """
+    try:
+        return _render(format, action, screen, step, resized)
+    except AgentError:
+        other = instead(action, screen)
+        if other is None:
+            raise
+        return _render(format, other, screen, step, resized)
+
+
+def _render(format: Format, action: Action, screen: Size, step: int | None, resized: Size | None) -> str:
+    if step is None:
+        return format.render(action, screen, resized=resized)
+    return format.render(stepped(action, screen, step), RELATIVE, resized=resized)
 
 
 def instead(action: Action, screen: Size) -> Action | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import tempfile
 from collections.abc import Callable, Generator, Mapping
@@ -73,6 +74,27 @@ def batches(plan: Plan, make: BatchMaker, clock: Clock) -> Generator[Batch]:
                 yield _fetched(*ahead.pop(0).result())
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+class Earlier:
+    """The last batches, to be learnt from again in random order."""
+
+    def __init__(self, seed: int, most: int = 200) -> None:
+        self._rng, self._most = random.Random(seed), most
+        self._kept: list[Batch] = []
+
+    def keep(self, batch: Batch) -> None:
+        """Keep one, in the place of any when there are ``most``."""
+        # a copy: pictures lie in a file in memory that is small on some machines
+        batch = batch._replace(screens=np.array(batch.screens))
+        if len(self._kept) < self._most:
+            self._kept.append(batch)
+        else:
+            self._kept[self._rng.randrange(self._most)] = batch
+
+    def drawn(self, count: int) -> list[Batch]:
+        """``count`` of them, fewer if there are not as many."""
+        return self._rng.sample(self._kept, min(count, len(self._kept)))
 
 
 _own: dict[str, Any] = {}

@@ -35,6 +35,8 @@ class Plan:
     """Their share from 0.1 later on."""
     desktop_every: int = 5
     """Of so many batches one shows desktops."""
+    replays: int = 0
+    """Earlier batches that are learnt from again after each new one: drawing one may take longer than learning it."""
     workers: int = 8
     seed: int = 0
 

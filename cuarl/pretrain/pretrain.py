@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from cuarl.policy.master import Master
-from cuarl.pretrain.batches import Batch, BatchMaker, Maker, batches
+from cuarl.pretrain.batches import Batch, BatchMaker, Earlier, Maker, batches
 from cuarl.pretrain.calls import Kind
 from cuarl.pretrain.layout import Layout, head_of
 from cuarl.pretrain.letters import LetterHead, Marked, marked
@@ -157,11 +157,16 @@ def pretrain(
     kept, waited, last = time.monotonic(), 0.0, 0
     stream = batches(run.plan, run.batches(make), clock)
     losses: list[dict[str, Any]] = []
+    earlier = Earlier(run.plan.seed)
     while clock.done < 1:
         began = time.monotonic()
         data = next(stream)
         waited += time.monotonic() - began
         losses.append(run.learn(data, clock.done))
+        for again in earlier.drawn(run.plan.replays):
+            run.learn(again, clock.done)
+        if run.plan.replays:
+            earlier.keep(data)
         clock.step += 1
         if clock.step % every == 0 or clock.done >= 1:
             figures = _means(losses)

@@ -29,8 +29,8 @@ class Softness:
     """The step that the name in the request suggests."""
     finish: float = 0.01
     """Ending the episode with success."""
-    held: float = 0.3
-    """The same where the request says on or off of a switch, and it is so."""
+    held: float | None = 0.3
+    """The same where the request says on or off of a switch, and it is so; None: there is no such request."""
     elsewhere: float = 0.02
     """Any other element."""
 
@@ -43,7 +43,9 @@ def soft_round(rng: random.Random, screen: Screen, softness: Softness) -> Round 
     if switches and rng.random() < 0.4:
         fact = rng.choice(switches)
         name, stated = fact.label, True
-        share = softness.held if fact.checked == (state == "on") else softness.finish
+        share = softness.finish if fact.checked != (state == "on") else softness.held
+        if share is None:
+            return None
     else:
         on_screen = screen.facts and (not screen.names or rng.random() < 0.25)
         if not on_screen and not screen.names:

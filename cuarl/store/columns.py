@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import JSON, Dialect, Double, LargeBinary, Text
+from sqlalchemy.dialects.postgresql import JSONB, TEXT
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from cuarl.store import codec
@@ -20,11 +21,7 @@ class Verbatim(TypeDecorator[str]):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str]:
         """SQLite's default collation compares bytes; PostgreSQL's is the server's locale unless told."""
-        if dialect.name != "postgresql":
-            return Text()
-        from sqlalchemy.dialects.postgresql import TEXT  # a dialect takes a while to load, and most runs have SQLite
-
-        return TEXT(collation="C")
+        return TEXT(collation="C") if dialect.name == "postgresql" else Text()
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         """Escape what databases refuse."""
@@ -43,11 +40,8 @@ class Json(TypeDecorator[Any]):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """JSONB where there is one."""
-        if dialect.name != "postgresql":
-            return dialect.type_descriptor(JSON(none_as_null=True))
-        from sqlalchemy.dialects.postgresql import JSONB
-
-        return dialect.type_descriptor(JSONB(none_as_null=True))
+        kind = JSONB if dialect.name == "postgresql" else JSON
+        return dialect.type_descriptor(kind(none_as_null=True))
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
         """Escape what JSON can't hold."""

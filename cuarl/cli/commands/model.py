@@ -106,6 +106,74 @@ def build(
 
 
 @app.command(
+    short_help="Imitate the simulated phone's planner on goals without end.",
+    epilog="""\b
+Examples:
+  cuarl model imitate examples/reading-base --out wide-base --minutes 8 --workers 14
+  cuarl model imitate examples/reading-base --out wide-base --tasks settings_train --steps 500""",
+)
+def imitate(
+    base: Annotated[Path, typer.Argument(help="Folder of a base that cuarl model build made.")],
+    out: Annotated[Path, typer.Option(help="Folder to write; it must not exist yet.")],
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tasks", "-t", help="Tasks of the phone to imitate beside generated ones; unset: all to train on."
+        ),
+    ] = None,
+    device: Annotated[str, typer.Option(help="Device to train on: auto, cuda, cpu.")] = "auto",
+    minutes: Annotated[
+        float | None, typer.Option(min=0.1, max=10_000, help="How long to train, instead of --steps.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Batches to train on; unset: 3,000.")] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Screens of a batch.")] = 128,
+    learning_rate: Annotated[float, typer.Option(min=0, max=1, help="The highest, after the warm-up.")] = 1e-3,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that draw screens.")] = 8,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything.")] = 0,
+) -> None:
+    """Train all weights of a base on what the planner would do next, for many goals on each of many screens.
+
+    Goals are generated, and those of the training tasks; none comes near a goal of an evaluation suite. Takes minutes
+    on one GPU with some cores beside it. The result is a folder for --model-name.
+    """
+    import torch
+
+    from cuarl.agent.formats import SYSTEM_PROMPTS
+    from cuarl.pretrain.imitate import imitate as run
+    from cuarl.pretrain.imitate import plan
+    from cuarl.pretrain.plan import STEPS
+    from cuarl.tasks.source import load
+    from cuarl.tasks.suites import shipped_folder
+    from cuarl.workflow.generated_tasks import evaluated
+
+    if out.exists():
+        raise ConfigError(f"{out} is there already", hint="name another folder with --out")
+    if minutes is not None and steps is not None:
+        raise ConfigError("a run ends after --minutes or after --steps, not both", hint="leave one out")
+    if (device := ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device) == "cpu":
+        note("warning: on a CPU this takes days; a few minutes show that it runs")
+    torch.set_float32_matmul_precision("high")
+    run(
+        base,
+        out,
+        plan(
+            steps=steps or STEPS,
+            minutes=minutes,
+            batch=batch,
+            workers=workers,
+            learning_rate=learning_rate,
+            seed=seed,
+        ),
+        tasks=load(tasks or (), role="train").tasks,
+        avoid=evaluated([shipped_folder()]),
+        system_prompts=SYSTEM_PROMPTS,
+        device=device,
+        report=_report,
+    )
+    closing("imitated", where=out, then=f"cuarl eval base --model-name {out} --tasks all")
+
+
+@app.command(
     short_help="Hand over a checkpoint as plain PEFT and vLLM take it.",
     epilog="""\b
 Examples:

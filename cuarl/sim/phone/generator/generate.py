@@ -20,7 +20,7 @@ from cuarl.sim.phone.generator.words import Words
 from cuarl.tasks.review import goal_words
 from cuarl.tasks.task import Split, Task, TaskInstance
 
-__all__ = ["generate"]
+__all__ = ["Companions", "generate"]
 
 FAMILIES = (settings_kinds, place_kinds, record_kinds, daily_kinds)
 """Modules that fill ``KINDS``."""
@@ -52,6 +52,17 @@ def generate(count: int, seed: int, avoid: Sequence[TaskInstance] = ()) -> Itera
             raise TaskError(f"no goal beyond {number} is left", hint=f"--count {number}")
 
 
+class Companions:
+    """Draws several tasks about one device, of those to train on: goals that may be asked on the very same screen."""
+
+    def __init__(self, avoid: Sequence[TaskInstance] = ()) -> None:
+        self._source = _Source(Avoided(avoid), catalogue())
+
+    def drawn(self, key: str, count: int) -> list[Task]:
+        """The tasks of ``key``, at most ``count``, fewer where parts don't fit: each with a preset of its own."""
+        return [task for number in range(count) if (task := self._source.beside(key, number))]
+
+
 class _Source:
     """What tasks are drawn from, by the part that they belong to."""
 
@@ -77,6 +88,15 @@ class _Source:
         if draft is None or self._avoided.covers(draft.goal, draft.checks):
             return None
         return _as_task(draft, scope, f"gen{seed}-{number:05d}", split)
+
+    def beside(self, key: str, number: int) -> Task | None:
+        """A task to train on about the device of ``key``, or None if what was drawn does not fit."""
+        draw = Draw("companion", key, number)
+        scope = self._scope("train", draw, Device(f"device/{key}", self._words[False]), first=False)
+        draft = self._draft("train", scope, Grammar(draw, held_out=False))
+        if draft is None or self._avoided.covers(draft.goal, draft.checks):
+            return None
+        return _as_task(draft, scope, f"{key}-{number}", "train")
 
     def _draft(self, split: Split, scope: Scope, grammar: Grammar) -> Draft | None:
         draw = scope.draw

@@ -1,0 +1,98 @@
+"""Walks on which many goals are asked at every screen: each label begins a solution, each claim can be seen to hold."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from cuarl.pretrain.walks import Scene, Walk
+from cuarl.sim.phone.device import step
+from cuarl.sim.phone.generator.generate import Companions
+from cuarl.sim.phone.graph import page_graph
+from cuarl.sim.phone.planner import Planner
+from cuarl.sim.phone.report import state_mapping
+from cuarl.tasks.check import ANSWER, evaluate
+from cuarl.tasks.source import load
+from cuarl.tasks.task import TaskInstance
+from cuarl.types import Action, Answer, Finish
+
+MOST_TURNS = 80
+WRITTEN = ("phone_train", "settings_train", "recipe_train")
+
+
+@pytest.fixture(scope="module")
+def scenes() -> list[Scene]:
+    """Of two devices of generated tasks and of two of the suites'."""
+    companions, written = Companions(), load(WRITTEN, role=None).tasks
+    found: list[Scene] = []
+    for seed in range(4):
+        rng = random.Random(f"walks/{seed}")
+        if seed < 2:
+            tasks = [task.bind({}) for task in companions.drawn(f"test{seed}", 60)]
+        else:
+            tasks = [task.instantiate(seed) for task in rng.sample(written, 60)]
+        for _ in range(3):
+            found += Walk().scenes(rng, tasks)
+    return found
+
+
+def _labels(scenes: list[Scene]) -> list[tuple[Scene, TaskInstance, Action]]:
+    """What was said of goals that are asked beside the one that is worked on, which may stand on a line of its plan."""
+    return [(scene, task, action) for scene in scenes for task, action in scene.labels[1:]]
+
+
+def _holds(task: TaskInstance, scene_state: dict[str, object], answer: str | None) -> bool:
+    return all(evaluate(check, scene_state, answer).passed for check in task.checks)
+
+
+def test_labels_begin_solutions(scenes: list[Scene]) -> None:
+    asked = random.Random(1).sample(_labels(scenes), 120)
+    failed = []
+    for scene, task, action in asked:
+        planner, world = Planner(task, scene.world), scene.world
+        for _ in range(MOST_TURNS):
+            done = planner.next(world)
+            if isinstance(done, Finish):
+                break
+            if world is scene.world:
+                assert done == action
+            if not isinstance(done, Answer):
+                world = step(world, done)
+            planner.acted(done)
+        if not _holds(task, dict(state_mapping(world)), planner.answer):
+            failed.append((task.goal, action))
+    assert not failed
+
+
+def test_success_is_claimed_where_the_state_says_so_and_the_page_shows_it(scenes: list[Scene]) -> None:
+    claims = [(scene.world, task) for scene, task, action in _labels(scenes) if isinstance(action, Finish)]
+    assert claims
+    for world, task in claims:
+        assert _holds(task, dict(state_mapping(world)), None), task.goal
+        shown = [c.path for c in task.checks if not c.path.startswith("ui.")]
+        assert all(world.ui.page in page_graph(world).pages_for(path) for path in shown), task.goal
+
+
+def test_walks_lead_to_many_pages_and_to_ends(scenes: list[Scene]) -> None:
+    assert len({scene.world.ui.page for scene in scenes}) > 20
+    worked_on = [scene.labels[0][1] for scene in scenes]
+    assert sum(isinstance(action, Finish | Answer) for action in worked_on) >= 6
+    assert all(not isinstance(action, Finish) or action.success for scene in scenes for _, action in scene.labels)
+
+
+def test_what_depends_on_a_changed_device_is_not_asked_any_more(scenes: list[Scene]) -> None:
+    """A question about what the device says has an answer for the device as it was."""
+    for scene, task, _ in _labels(scenes):
+        for check in task.checks:
+            if check.path == ANSWER and set(task.tags) & {"one", "several"}:
+                start = {p: v for p, v in task.preset.items() if not p.startswith("ui.")}
+                assert all(_plain(scene, path) == value for path, value in start.items() if isinstance(value, bool))
+
+
+def _plain(scene: Scene, path: str) -> object:
+    at: object = state_mapping(scene.world)
+    for key in path.split("."):
+        assert isinstance(at, dict)
+        at = at[key]
+    return at
