@@ -6,7 +6,8 @@
 One JSON line a run of a command, then one line for each tree with the least of each number. Of ``cuarl train`` on the
 tiny base the phases end when the plan is printed (options, tasks and model checked), when the first step begins (model
 loaded, run opened), when its first episode is over, and when the process has gone. Of other commands there is the whole
-alone. On a machine that others use, too, the processor's seconds say more than the clock.
+alone. ``libraries`` is a Python that only imports those that the tiny base needs: no start can be faster than that. On
+a machine that others use, too, the processor's seconds say more than the clock.
 """
 
 from __future__ import annotations
@@ -22,15 +23,38 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 TRAIN = (
     "train", "--tasks", "settings", "--difficulty", "easy", "--max-steps", "1", "--skip-baseline", "--eval-every", "0",
     "--eval-episodes", "1", "--groups-per-batch", "1", "--group-size", "2", "--max-turns", "1", "--json",
 )  # fmt: skip
-COMMANDS = (("--help",), ("tasks", "list"), TRAIN)
-PHASES: Mapping[str, str] = {"plan": "checked", "start": "first step", "episode": "first episode", "done": "done"}
+LIBRARIES = """
+import gc, json
+gc.disable()
+import torch, transformers, peft, accelerate
+from transformers import AutoTokenizer, Qwen2VLImageProcessorPil
+from transformers.models.qwen3_vl import modeling_qwen3_vl
+print(json.dumps({"event": "imported"}), flush=True)
+"""
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "help": ("-m", "cuarl", "--help"),
+    "tasks": ("-m", "cuarl", "--quiet", "tasks", "list"),
+    "train": ("-m", "cuarl", "--quiet", *TRAIN),
+    "libraries": ("-c", LIBRARIES),
+}
+"""What Python is called with."""
+PHASES: Mapping[str, str] = {
+    "plan": "checked",
+    "start": "first step",
+    "episode": "first episode",
+    "done": "done",
+    "imported": "imported",
+}
 """Events that end a phase, and its name."""
+
+
+Seconds = dict[str, dict[str, float]]
+"""Of a processor and on the clock, by phase."""
 
 
 @dataclass(slots=True)
@@ -39,7 +63,7 @@ class Started:
 
     process: subprocess.Popen[bytes]
     began: float
-    seconds: dict[str, dict[str, float]] = field(default_factory=dict)
+    seconds: Seconds = field(default_factory=dict)
 
     def mark(self, phase: str, processor_s: float | None = None) -> None:
         """The end of a phase, now."""
@@ -48,12 +72,12 @@ class Started:
         self.seconds.setdefault(phase, {"processor_s": round(used, 2), "wall_s": round(wall, 2)})
 
 
-def measure(tree: Path, command: tuple[str, ...]) -> dict[str, dict[str, float]]:
-    """Run a command of the cuarl in ``tree``, in an empty folder. Raises CalledProcessError if it fails."""
+def measure(tree: Path, command: tuple[str, ...]) -> Seconds:
+    """Run a command with the cuarl in ``tree``, in an empty folder. Raises CalledProcessError if it fails."""
     with _started(tree, command) as started:
         assert started.process.stdout is not None, "it was asked for"
         for line in started.process.stdout:
-            if "--json" in command and (phase := PHASES.get(json.loads(line)["event"])):
+            if line.startswith(b"{") and (phase := PHASES.get(json.loads(line)["event"])):
                 started.mark(phase)
         _, status, usage = os.wait4(started.process.pid, 0)
         started.process.returncode = os.waitstatus_to_exitcode(status)
@@ -68,12 +92,7 @@ def _started(tree: Path, command: tuple[str, ...]) -> Iterator[Started]:
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     with TemporaryDirectory() as folder:
         began = time.perf_counter()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "cuarl", "--quiet", *command],
-            stdout=subprocess.PIPE,
-            cwd=folder,
-            env=environment,
-        )
+        process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, cwd=folder, env=environment)
         try:
             yield Started(process, began)
         finally:
@@ -87,38 +106,36 @@ def _used(pid: int) -> float:
     return sum(map(int, words[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
-def least(runs: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
+def least(runs: list[Seconds]) -> Seconds:
     """The least of each number."""
     return {
         phase: {what: min(run[phase][what] for run in runs) for what in ("processor_s", "wall_s")} for phase in runs[0]
     }
 
 
-def _told(tree: Path, command: tuple[str, ...], what: str, seconds: object) -> None:
-    revision = subprocess.run(
-        ["git", "-C", str(tree), "describe", "--always", "--dirty"], check=True, capture_output=True, text=True
-    )
-    line: dict[str, Any] = {"commit": revision.stdout.strip(), "command": " ".join(command[:2]), "of": what}
-    print(json.dumps({**line, "load": round(os.getloadavg()[0], 1), "until": seconds}), flush=True)
+def _told(tree: Path, name: str, run: int | str, seconds: Seconds) -> None:
+    describe = ["git", "-C", str(tree), "describe", "--always", "--dirty"]
+    commit = subprocess.run(describe, check=True, capture_output=True, text=True).stdout.strip()
+    line = {"commit": commit, "command": name, "run": run, "load": round(os.getloadavg()[0], 1), "until": seconds}
+    print(json.dumps(line), flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tree", type=Path, action="append", help="checkout of cuarl; repeatable")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each command in each tree")
-    parser.add_argument("--only", choices=[command[0] for command in COMMANDS], help="one of the commands")
+    parser.add_argument("--only", choices=COMMANDS, action="append", help="one of the commands; repeatable")
     given = parser.parse_args()
     trees = [tree.resolve() for tree in given.tree or [Path(__file__).parents[1]]]
-    commands = [command for command in COMMANDS if given.only in (None, command[0])]
-    runs: dict[tuple[Path, tuple[str, ...]], list[dict[str, dict[str, float]]]] = {}
+    runs: dict[tuple[Path, str], list[Seconds]] = {}
     for repeat in range(given.repeats):
-        for command in commands:
+        for name in given.only or COMMANDS:
             for tree in trees:
-                seconds = measure(tree, command)
-                runs.setdefault((tree, command), []).append(seconds)
-                _told(tree, command, f"run {repeat + 1}", seconds)
-    for (tree, command), measured in runs.items():
-        _told(tree, command, "least", least(measured))
+                seconds = measure(tree, COMMANDS[name])
+                runs.setdefault((tree, name), []).append(seconds)
+                _told(tree, name, repeat + 1, seconds)
+    for (tree, name), measured in runs.items():
+        _told(tree, name, "least", least(measured))
 
 
 if __name__ == "__main__":

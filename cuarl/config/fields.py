@@ -79,6 +79,9 @@ class Fields(Record):
 class Choice(Fields):
     """One of several records that are told apart by their ``type``."""
 
+    # of some thirty a run has four, and only those need what checks their values
+    model_config = ConfigDict(defer_build=True)
+
     panel = ""
 
     type: str

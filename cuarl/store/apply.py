@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, singledispatch
+from importlib import import_module
 from itertools import groupby
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from cuarl.errors import StoreError
 from cuarl.store import tables as t
@@ -49,7 +49,7 @@ def upsert(connection: Connection, table: type[t.Base], rows: Sequence[Row], *, 
 
 @cache
 def _insert(dialect: str, table: type[t.Base], keep: bool) -> Any:
-    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
+    insert = import_module(f"sqlalchemy.dialects.{dialect}").insert
     statement = insert(table)
     keys = [c.name for c in table.__table__.primary_key]
     values = {c.name: statement.excluded[c.name] for c in table.__table__.columns if c.name not in keys}

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import JSON, Dialect, Double, LargeBinary, Text
-from sqlalchemy.dialects.postgresql import JSONB, TEXT
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from cuarl.store import codec
@@ -21,7 +20,11 @@ class Verbatim(TypeDecorator[str]):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str]:
         """SQLite's default collation compares bytes; PostgreSQL's is the server's locale unless told."""
-        return TEXT(collation="C") if dialect.name == "postgresql" else Text()
+        if dialect.name != "postgresql":
+            return Text()
+        from sqlalchemy.dialects.postgresql import TEXT  # a dialect takes a while to load, and most runs have SQLite
+
+        return TEXT(collation="C")
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         """Escape what databases refuse."""
@@ -40,8 +43,11 @@ class Json(TypeDecorator[Any]):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """JSONB where there is one."""
-        kind = JSONB if dialect.name == "postgresql" else JSON
-        return dialect.type_descriptor(kind(none_as_null=True))
+        if dialect.name != "postgresql":
+            return dialect.type_descriptor(JSON(none_as_null=True))
+        from sqlalchemy.dialects.postgresql import JSONB
+
+        return dialect.type_descriptor(JSONB(none_as_null=True))
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
         """Escape what JSON can't hold."""
