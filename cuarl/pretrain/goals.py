@@ -35,15 +35,16 @@ SKILLS = 10
 """Rounds of what the base was taught, about each screen: imitation alone unlearns it."""
 SOFT = 0.4
 """Share of them that name what is to be found among words in no order."""
-WORKED_ON, DONE = 2, 5
-"""How many times as much the goal counts that is worked on, and an answer that a goal is reached: there are few of both
-among the goals that are asked beside it."""
+WORKED_ON, DONE = 2, 4
+"""How many times as much as others the goal counts that is worked on, and that it is reached."""
 KEPT = 0.7
 """Share of the screens of a walk that are learnt from, so that fewer of a batch are of one walk."""
 SOFTNESS = Softness(follow=1.0, finish=0.0, held=None, elsewhere=0.0)
 """Whether something is as it should be is left to goals."""
 TOGETHER = 100
 """Tasks drawn for one device."""
+OF_A_PAGE = 40
+"""Goals drawn about one page."""
 
 
 @dataclass
@@ -65,6 +66,10 @@ class GoalMaker:
     """Requests of skills that must not occur: the goals of all suites, case-folded."""
     walk: Walk = field(default_factory=Walk)
     skills: int = SKILLS
+
+    @cached_property
+    def _of_pages(self) -> dict[str, list[TaskInstance]]:
+        return {}
 
     @cached_property
     def _companions(self) -> Companions:
@@ -93,7 +98,7 @@ class GoalMaker:
     def _scenes(self, rng: random.Random, seed: int) -> Iterator[Scene]:
         number = 0
         while True:
-            yield from self.walk.scenes(rng, self._together(rng, f"walk{seed}-{number}"))
+            yield from self.walk.scenes(rng, self._together(rng, f"walk{seed}-{number}"), self._about)
             number += 1
 
     def _together(self, rng: random.Random, key: str) -> list[TaskInstance]:
@@ -102,6 +107,12 @@ class GoalMaker:
             drawn = rng.sample(self.tasks, min(TOGETHER, len(self.tasks)))
             return [task.instantiate(rng.randrange(2**31)) for task in drawn]
         return [task.bind({}) for task in self._companions.drawn(key, TOGETHER)]
+
+    def _about(self, page: str) -> Sequence[TaskInstance]:
+        """Goals about a page, the same whenever it is met."""
+        if page not in self._of_pages:
+            self._of_pages[page] = [task.bind({}) for task in self._companions.about(page, OF_A_PAGE)]
+        return self._of_pages[page]
 
     def _may(self, r: Round) -> bool:
         return r.request.casefold().rstrip(".") not in self.forbidden
@@ -114,7 +125,7 @@ class GoalMaker:
             except AgentError:  # a gesture that the vocabulary can't say
                 continue
             ids, weights = tokens.row(Round(task.goal, call, "goal"))
-            times = (WORKED_ON if i == 0 else 1) * (DONE if isinstance(action, Finish) else 1)
+            times = 1 if i else DONE if isinstance(action, Finish) else WORKED_ON
             yield ids, [w * times for w in weights]
 
 

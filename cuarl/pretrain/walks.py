@@ -8,7 +8,7 @@ labels of the states that a policy gets into (DAgger, arXiv:1011.0686), and of a
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
@@ -42,6 +42,14 @@ FORMS = ("one", "several")
 """Generated tasks of these forms ask for the same whatever else has changed on the device."""
 
 
+About = Callable[[str], Sequence[TaskInstance]]
+"""Goals about a page, by its id."""
+
+
+def _nothing(page: str) -> Sequence[TaskInstance]:
+    return ()
+
+
 class Scene(NamedTuple):
     """A screen, and what some goals need next."""
 
@@ -59,10 +67,15 @@ class Walk:
     """Most goals that are asked about a screen beside the one that is worked on."""
     tried: int = 16
     """Most goals whose next action is worked out for that."""
+    here: int = 3
+    """Most goals about the very page that is shown: what it says decides whether they are reached."""
     profile: Profile = PROFILES["small"]
 
-    def scenes(self, rng: random.Random, tasks: Sequence[TaskInstance]) -> Iterator[Scene]:
-        """The screens of one walk on a device on which all ``tasks`` can be done that do not contradict one another."""
+    def scenes(self, rng: random.Random, tasks: Sequence[TaskInstance], about: About = _nothing) -> Iterator[Scene]:
+        """The screens of one walk on a device on which all ``tasks`` can be done that do not contradict one another.
+
+        ``about`` gives goals about a page.
+        """
         device = _Device(rng, tasks, self.profile)
         world = device.begun
         if rng.random() < LOST:
@@ -80,7 +93,7 @@ class Walk:
                 task = None
                 continue
             others = islice(device.asked(rng, world, task, self.tried), self.others)
-            yield Scene(world, ((task, action), *others))
+            yield Scene(world, ((task, action), *others, *self._of_page(rng, world, about)))
             if isinstance(action, Finish | Answer):
                 device.spent.add(task.task_id)
                 task = None
@@ -92,6 +105,16 @@ class Walk:
             else:
                 world = step(world, action)
                 planner.acted(action)
+
+    def _of_page(self, rng: random.Random, world: World, about: About) -> Iterator[tuple[TaskInstance, Action]]:
+        """Goals about the page, half of them reached where half of its switches are as they say."""
+        found = list(about(world.ui.page)) if world.ui.app and not world.ui.overlay else []
+        if not any("page.open" not in task.tags for task in found):
+            found = found[:1]
+        for task in rng.sample(found, min(self.here, len(found))):
+            action = _first(task, world) if _can_be_told(task, world) else None
+            if action is not None:
+                yield task, action
 
 
 class _Device:

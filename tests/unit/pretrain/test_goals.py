@@ -27,7 +27,7 @@ from cuarl.tasks.build import bindings
 from cuarl.tasks.nearest import BAR, Nearest
 from cuarl.tasks.source import load
 from cuarl.tasks.task import TaskInstance
-from cuarl.types import Action, Click, Finish
+from cuarl.types import Click, Finish
 
 PHONE = formats.get("qwen3-vl", "phone")
 
@@ -60,6 +60,19 @@ def test_companions_keep_clear_of_what_is_evaluated(evaluated: list[TaskInstance
     assert {task.split for task in drawn} == {"train"}
 
 
+def test_goals_about_a_page_are_about_it_alone(evaluated: list[TaskInstance]) -> None:
+    companions = Companions(evaluated)
+    drawn = {page: companions.about(page, 40) for page in ("settings/sound", "settings/display", "mail/inbox")}
+    assert len(drawn["settings/sound"]) > 10
+    for page, tasks in drawn.items():
+        opened = [check.value for task in tasks for check in task.checks if check.path == "ui.current_activity"]
+        assert set(opened) <= {page}
+    sounds, looks = (
+        {c.path for t in drawn[p] for c in t.checks if not c.path.startswith("ui.")} for p in list(drawn)[:2]
+    )
+    assert sounds and looks and not sounds & looks
+
+
 def _home() -> World:
     return prepare(TaskInstance(task_id="t", goal="g"), Look.drawn(5), PROFILES["small"])
 
@@ -80,10 +93,13 @@ def test_what_is_worked_on_and_what_is_done_count_more(maker: GoalMaker) -> None
     tokens = tokens_for(maker.tokenizer, SYSTEM_PROMPTS["phone"], 72)
     task, done = TaskInstance(task_id="a", goal="Show the clock."), Finish()
     at = elements(world)[0].centre
-    labels: tuple[tuple[TaskInstance, Action], ...] = ((task, Click(x=at[0], y=at[1])), (task, done), (task, done))
-    first, second, third = maker._goals(random.Random(0), Scene(world, labels), tokens)
+    tap = Click(x=at[0], y=at[1])
+    first, second = maker._goals(random.Random(0), Scene(world, ((task, tap), (task, done))), tokens)
+    third, fourth = maker._goals(random.Random(0), Scene(world, ((task, done), (task, tap))), tokens)
     assert set(first[1]) == {0, WORKED_ON, WORKED_ON * COORDINATE}
-    assert set(second[1]) == set(third[1]) == {0, DONE}
+    assert set(second[1]) == {0, 1}
+    assert set(third[1]) == {0, DONE}
+    assert set(fourth[1]) == {0, 1, COORDINATE}
     assert 0 < sum(w > 0 for w in first[1]) < len(first[0])
 
 

@@ -33,7 +33,7 @@ def scenes() -> list[Scene]:
         else:
             tasks = [task.instantiate(seed) for task in rng.sample(written, 60)]
         for _ in range(3):
-            found += Walk().scenes(rng, tasks)
+            found += Walk().scenes(rng, tasks, lambda page: [task.bind({}) for task in companions.about(page, 12)])
     return found
 
 

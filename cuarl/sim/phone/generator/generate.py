@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 from cuarl.errors import TaskError
@@ -26,6 +27,8 @@ FAMILIES = (settings_kinds, place_kinds, record_kinds, daily_kinds)
 """Modules that fill ``KINDS``."""
 PARTS = (1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 3, 3, 4)
 """Numbers of parts, each as often as it is drawn."""
+ABOUT_A_PAGE = ("setting.switch",) * 4 + ("setting.choice", "setting.level", "page.open")
+"""Kinds of goals about one page, each as often as it is drawn."""
 CONDITION, SPARING = 0.1, 0.1
 """Shares of tasks with a condition, and with something that must stay."""
 Offer = tuple[tuple[Setting, ...], tuple[Page, ...], tuple[str, ...], Callable[[str], bool]]
@@ -62,6 +65,10 @@ class Companions:
         """The tasks of ``key``, at most ``count``, fewer where parts don't fit: each with a preset of its own."""
         return [task for number in range(count) if (task := self._source.beside(key, number))]
 
+    def about(self, page: str, count: int) -> list[Task]:
+        """At most ``count`` tasks that ask to open a page, or to set something on it; none of a page held out."""
+        return [task for number in range(count) if (task := self._source.about(page, number))]
+
 
 class _Source:
     """What tasks are drawn from, by the part that they belong to."""
@@ -97,6 +104,21 @@ class _Source:
         if draft is None or self._avoided.covers(draft.goal, draft.checks):
             return None
         return _as_task(draft, scope, f"{key}-{number}", "train")
+
+    def about(self, page: str, number: int) -> Task | None:
+        """A task to train on about a page, or None if what was drawn does not fit."""
+        draw = Draw("about", page, number)
+        whole = self._scope("train", draw, Device(f"device/{page}/{number}", self._words[False]), first=False)
+        settings = tuple(one for one in whole.settings if one.page == page)
+        scope = replace(whole, settings=settings, pages=tuple(one for one in whole.pages if one.id == page))
+        one = KINDS[draw.choose(ABOUT_A_PAGE)]
+        part = one.make(scope)
+        if part is None:
+            return None
+        draft = together([Asked(one, part)], Grammar(draw, held_out=False))
+        if self._avoided.covers(draft.goal, draft.checks):
+            return None
+        return _as_task(draft, scope, f"{page}-{number}", "train")
 
     def _draft(self, split: Split, scope: Scope, grammar: Grammar) -> Draft | None:
         draw = scope.draw
