@@ -21,11 +21,12 @@ SHARED := --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 PROOFS := tests/integration/browser/test_ordinary_site.py \
   tests/integration/browser/test_monitor.py tests/integration/browser/test_accessible.py \
   tests/integration/test_monitor_api.py \
-  tests/proofs tests/integration/vllm tests/integration/test_signals.py tests/integration/test_full_disk.py
+  tests/proofs tests/integration/vllm tests/integration/test_signals.py tests/integration/test_full_disk.py \
+  tests/integration/test_tutorials.py
 CODE := cuarl tests docs benchmarks examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser trackers openenv vllm desktop proxy demo seeds test test-all proofs lint types format docs bench clean
+.PHONY: help setup browser trackers openenv vllm desktop proxy demo seeds test tutorials test-all proofs lint types format docs bench clean
 
 help: ## Show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,6 +92,9 @@ seeds: setup ## Run the commands of docs/guides/seeds.md against local servers o
 
 test: setup ## Run the unit and integration tests
 	$(BIN)/python -m pytest -q $(SHARED) tests/unit tests/integration -m "not gpu and not slow" $(ARGS)
+
+tutorials: setup ## Run the tutorials of docs/start by their text, but for the chapter that takes longest
+	$(BIN)/python -m pytest -q $(SHARED) tests/integration/test_tutorials.py -k "not help_desk" $(ARGS)
 
 test-all: setup ## Run all tests, slow ones and those for a GPU included
 	$(BIN)/python -m pytest -q $(ARGS)

@@ -76,6 +76,7 @@ class TestPhone:
                 return [*words, *QUICK, "--max-steps", "2", "--eval-episodes", "2"]
         return words
 
+    @pytest.mark.slow
     def test_the_page_is_run_by_its_text(self, place: Place, phones: None, qwen3_folder: Path) -> None:
         for name in ("mine.yaml", "my-eval-tasks.yaml"):  # what the reader makes of it
             shutil.copy(ROOT / "examples/phone/tasks.yaml", place.folder / name)
@@ -121,6 +122,7 @@ class TestQwen:
             found += ["--max-turns", "1"]  # what an untrained model says does not survive as text in a history
         return found
 
+    @pytest.mark.slow
     def test_the_page_is_run_by_its_text_with_a_miniature(self, place: Place, qwen3_folder: Path) -> None:
         pytest.importorskip("uvicorn", reason="the server needs the extra web")
         (place.folder / "runs").mkdir()
@@ -187,14 +189,28 @@ class TestWebApp:
                 return [*words, "--max-steps", "2", "--groups-per-batch", "4", "--eval-episodes", "2"]
         return words
 
-    def test_the_page_is_run_by_its_text(self, place: Place, applications: None, qwen3_folder: Path) -> None:
+    def run(self, place: Place, model: Path, *, desk: bool) -> int:
+        """Run the commands about the help desk, or all others, and return how many there were."""
         ran, wrong = 0, []
         for one in steps(self.PAGE):
-            done = place.cuarl(*self.asked(one.words, qwen3_folder)[1:])
+            if any("desk" in word for word in one.words) != desk:
+                continue
+            done = place.cuarl(*self.asked(one.words, model)[1:])
             assert done.code == 0, (one.words, done.err[-1500:])
             ran += 1
             # what chance does, and what two steps of imitation come to, are not the page's figures
             told = one.output and not {"train", "random"} & set(one.words) and "show" not in one.words
             wrong += [found] if told and (found := agrees(one, done)) else []
-        assert ran >= 16 and wrong == []
+        assert wrong == []
+        return ran
+
+    @pytest.mark.slow
+    def test_the_page_is_run_by_its_text(self, place: Place, applications: None, qwen3_folder: Path) -> None:
+        assert self.run(place, qwen3_folder, desk=False) >= 8
+
+    @pytest.mark.slow
+    def test_the_chapter_on_the_help_desk_is_run_by_its_text(
+        self, place: Place, applications: None, qwen3_folder: Path
+    ) -> None:
+        assert self.run(place, qwen3_folder, desk=True) >= 6
         assert (place.folder / "desk-report" / "index.html").is_file()
