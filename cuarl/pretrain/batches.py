@@ -8,7 +8,8 @@ import tempfile
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_all_start_methods, get_context
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,7 +60,7 @@ def batches(plan: Plan, make: BatchMaker, clock: Clock) -> Generator[Batch]:
     room = memory if memory.is_dir() and shutil.disk_usage(memory).free > _ROOM else None
     with (
         tempfile.TemporaryDirectory(prefix="cuarl-", dir=room) as folder,
-        ProcessPoolExecutor(plan.workers, get_context("spawn"), _begin, (make, folder)) as pool,
+        ProcessPoolExecutor(plan.workers, _context(make), _begin, (make, folder)) as pool,
     ):
         ahead: list[Any] = []
         number = clock.step
@@ -74,6 +75,18 @@ def batches(plan: Plan, make: BatchMaker, clock: Clock) -> Generator[Batch]:
                 yield _fetched(*ahead.pop(0).result())
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _context(make: BatchMaker) -> BaseContext:
+    """Workers are forked from a process that has imported what they need.
+
+    Two dozen that import it at once wait for one another, most of all on a machine that has not read it before.
+    """
+    if "forkserver" not in get_all_start_methods():
+        return get_context("spawn")
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__, type(make.make).__module__])
+    return context
 
 
 class Earlier:
