@@ -64,11 +64,13 @@ def _place(job: Job, accelerator: Accelerator) -> Iterator[Place]:
 
 def _trainer(job: Job, place: Place, learner: Learner) -> Trainer:
     config, run = job.config, place.run
+    spec = model_spec(job.experiment.resolved, config.device)
     about = About(
         run=run.name,
-        base_model=config.model_name,
+        # an adapter that starts from a fully trained checkpoint belongs on that, not on the model that it was made of
+        base_model=spec.model if spec.train == "adapter" else config.model_name,
         base_revision=learner.policy.revision,
-        quantization="nf4" if in_four_bits(model_spec(job.experiment.resolved, config.device)) else "none",
+        quantization="nf4" if in_four_bits(spec) else "none",
         algorithm=config.algorithm.type,
         tasks=", ".join(config.tasks) or "all",
         seed=config.seed,

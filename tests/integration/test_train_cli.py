@@ -16,6 +16,7 @@ from peft import PeftModel
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForImageTextToText
 
+from cuarl.workflow.targets import checkpoint as target_of
 from tests import warm
 from tests.integration.rollout_place import Place, bare
 from tests.integration.small_model import qwen3_folder, qwen25_folder, tokenizer  # noqa: F401
@@ -465,6 +466,17 @@ def test_training_goes_on_from_a_checkpoint_of_another_run(place, options):
     assert (refused.code, "lora_rank has no effect" in refused.err) == (2, True), refused.err
     result = place.cuarl(*small, "--load-checkpoint-path", start, "--name", "second")
     assert result.code == 0, result.err
+
+
+def test_an_adapter_on_a_fully_trained_checkpoint_is_loaded_on_that(place, options):
+    small = [*options, "--max-steps", "1", "--skip-baseline", "--eval-episodes", "2"]
+    assert place.cuarl(*small, "--no-use-lora", "--name", "whole").code == 0
+    start = "runs/whole/checkpoints/step-000001"
+    for name, given in (("adapter", start), ("further", "runs/adapter/checkpoints/step-000001")):
+        result = place.cuarl(*small, "--load-checkpoint-path", given, "--name", name)
+        assert result.code == 0, result.err
+        found = target_of(place.folder / f"runs/{name}/checkpoints/step-000001")
+        assert (found.model, found.adapter is not None) == (start, True)
 
 
 @pytest.mark.parametrize("family", ["idefics3", "qwen2_5_vl", "qwen3_vl_moe"])
