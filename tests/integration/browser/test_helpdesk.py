@@ -19,7 +19,7 @@ from tests.integration.test_documented_commands import ROOT
 
 pytestmark = pytest.mark.integration
 EXAMPLE = ROOT / "examples/helpdesk"
-FILES = ("tasks.yaml", "held-out.yaml")
+FILES = ("tasks.yaml", "held-out.yaml", "wider.yaml")
 
 
 @pytest.fixture
@@ -41,11 +41,18 @@ def goals(file: str) -> set[str]:
 
 
 def test_what_is_held_out_is_five_of_twelve_tasks_and_no_goal_of_training() -> None:
-    trained, held_out = (load([str(EXAMPLE / file)], role=None).tasks for file in FILES)
+    trained, held_out = (load([str(EXAMPLE / file)], role=None).tasks for file in FILES[:2])
     assert (len(trained), len(held_out)) == (7, 5)
     assert goals("tasks.yaml").isdisjoint(goals("held-out.yaml"))
     words = {word.strip(".") for goal in goals("tasks.yaml") for word in goal.split()}
     assert {word.strip(".") for goal in goals("held-out.yaml") for word in goal.split()} <= words
+
+
+def test_the_wider_tickets_are_in_no_other_file() -> None:
+    titles = [set(task.params["ticket"]) for task in load([str(EXAMPLE / "wider.yaml")], role=None).tasks]
+    assert all(one == titles[0] and len(one) == 64 for one in titles)
+    for file in FILES[:2]:
+        assert titles[0].isdisjoint(word.strip(".") for goal in goals(file) for word in goal.split())
 
 
 def test_every_task_is_proven(
@@ -60,7 +67,7 @@ def test_every_task_is_proven(
         (tmp_path / name).write_text(text.replace("http://127.0.0.1:8766", desk), encoding="utf-8")
     done = place.cuarl("tasks", "validate", *FILES, "--prove", "--seeds", "1", "--set", "env.viewport=320x320")
     assert done.code == 0, done.out + done.err
-    assert "12 tasks without errors, 12 of them proven at 1 seed" in done.out + done.err
+    assert "18 tasks without errors, 18 of them proven at 1 seed" in done.out + done.err
 
 
 def test_sessions_are_apart_and_nobody_gets_in_without_the_password(desk: str) -> None:
