@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,8 +62,9 @@ class Place:
 
 
 def bare(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Leave no setting of the developer's in force."""
+    """Leave no setting of the developer's in force, and no reward that an earlier test has loaded from its folder."""
     for name in list(os.environ):
         if name.startswith(("CUARL_", "POSTGRES_", "DATABASE_URL", "OPENAI_")) and name != "CUARL_TEST_POSTGRES":
             monkeypatch.delenv(name)
+    monkeypatch.delitem(sys.modules, "luck", raising=False)
     monkeypatch.chdir(folder)

@@ -1,7 +1,6 @@
 """A base in four bits by the command line: planned, trained, verified, resumed, evaluated, merged."""
 
 import json
-import sys
 
 import pytest
 
@@ -15,7 +14,6 @@ pytestmark = pytest.mark.integration
 @pytest.fixture
 def place(tmp_path, monkeypatch, capsys):
     bare(monkeypatch, tmp_path)
-    monkeypatch.delitem(sys.modules, "luck", raising=False)  # an earlier test's, from another folder
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "luck.py").write_text(LUCK)
     return Place(tmp_path, capsys)

@@ -41,7 +41,6 @@ def luck(trajectory):
 @pytest.fixture
 def place(tmp_path, monkeypatch, capsys):
     bare(monkeypatch, tmp_path)
-    monkeypatch.delitem(sys.modules, "luck", raising=False)  # an earlier test's, from another folder
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "luck.py").write_text(LUCK)
     return Place(tmp_path, capsys)
