@@ -71,8 +71,6 @@ def imitate(
     run = Pretraining(model, plan, heads, device)
     make = GoalMaker(str(base), dict(system_prompts), token, tuple(avoid), tuple(tasks), forbidden=goals())
     clock = Clock(plan)
-    if not folder.exists():
-        shutil.copytree(base, folder, ignore=shutil.ignore_patterns(_WEIGHTS, "README.md"))
 
     def keep() -> None:
         _save(run, plan, clock, base, folder)
@@ -82,6 +80,8 @@ def imitate(
 
 def _save(run: Pretraining, plan: Plan, clock: Clock, base: Path, folder: Path) -> None:
     """The model so far as half precision safetensors, and how it came about."""
+    if not folder.exists():
+        shutil.copytree(base, folder, ignore=shutil.ignore_patterns(_WEIGHTS, "README.md"))
     configuration = (folder / "config.json").read_text("utf-8")
     weights = {k: v.detach().to("cpu", torch.float16) for k, v in run.model.state_dict().items()}
     run.model.save_pretrained(folder, state_dict=weights)

@@ -42,6 +42,7 @@ def test_all_weights_learn_and_the_folder_is_a_base(tmp_path: Path, monkeypatch:
     [
         ((str(tiny.path()), "--out", "."), "is there already"),
         ((str(tiny.path()), "--out", "new", "--steps", "2", "--minutes", "1"), "not both"),
+        ((str(tiny.path()), "--out", "new", "--tasks", "desktop_train"), "is a task of desktop"),
         (("nowhere", "--out", "new", *SHORT), "was not made by cuarl model build"),
     ],
 )

@@ -83,10 +83,8 @@ def build(
     from cuarl.pretrain.plan import STEPS, Plan
 
     check_folder(out, resume=resume)
-    if minutes is not None and steps is not None:
-        raise ConfigError("a run ends after --minutes or after --steps, not both", hint="leave one out")
-    if (device := ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device) == "cpu":
-        note("warning: on a CPU this takes days; a few minutes show that it runs")
+    _check_length(minutes, steps)
+    device = _device(device)
     plan = Plan(steps=steps or STEPS, minutes=minutes, batch=batch, workers=workers, seed=seed)
     torch.set_float32_matmul_precision("high")
     scores = build_base(
@@ -148,11 +146,16 @@ def imitate(
 
     if out.exists():
         raise ConfigError(f"{out} is there already", hint="name another folder with --out")
-    if minutes is not None and steps is not None:
-        raise ConfigError("a run ends after --minutes or after --steps, not both", hint="leave one out")
-    if (device := ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device) == "cpu":
-        note("warning: on a CPU this takes days; a few minutes show that it runs")
+    _check_length(minutes, steps)
+    device = _device(device)
     torch.set_float32_matmul_precision("high")
+    chosen = load(tasks or (), role="train").tasks
+    if elsewhere := next((task for task in chosen if task.env != "phone"), None):
+        raise ConfigError(
+            f"its planner knows the simulated phone, and {elsewhere.id} is a task of {elsewhere.env}",
+            where="--tasks",
+            hint="--tasks phone",
+        )
     run(
         base,
         out,
@@ -164,7 +167,7 @@ def imitate(
             learning_rate=learning_rate,
             seed=seed,
         ),
-        tasks=load(tasks or (), role="train").tasks,
+        tasks=chosen,
         avoid=evaluated([shipped_folder()]),
         system_prompts=SYSTEM_PROMPTS,
         device=device,
@@ -276,6 +279,21 @@ def _skills(scores: dict[str, float]) -> list[tuple[str, float, int]]:
         for name, right in scores.items()
         if name.startswith("exam/")
     ]
+
+
+def _check_length(minutes: float | None, steps: int | None) -> None:
+    if minutes is not None and steps is not None:
+        raise ConfigError("a run ends after --minutes or after --steps, not both", hint="leave one out")
+
+
+def _device(asked: str) -> str:
+    """The device to train on; on a CPU a warning."""
+    import torch
+
+    device = ("cuda" if torch.cuda.is_available() else "cpu") if asked == "auto" else asked
+    if device == "cpu":
+        note("warning: on a CPU this takes days; a few minutes show that it runs")
+    return device
 
 
 def _report(values: dict[str, float]) -> None:
